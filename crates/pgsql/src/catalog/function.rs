@@ -1,4 +1,4 @@
-//! What the functions of the catalogs have in common: a value of what the caller may see, for each row.
+//! The framework of the catalog functions: each computes a value from the visible objects, row by row.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -39,14 +39,14 @@ impl CatalogType {
         }
     }
 
-    /// The type that an argument of the type `given` is handed over with.
+    /// Returns the type that an argument of type `given` is coerced to.
     fn coerced(self, given: &DataType) -> Option<DataType> {
         match self {
             Self::Any => Some(given.clone()),
             _ if given.is_null() => Some(self.data_type()),
             Self::Reference if given.is_integer() => Some(DataType::Int64),
             Self::Text | Self::Reference if is_text(given) => Some(DataType::Utf8),
-            // A literal without a type is read as a number.
+            // An untyped literal is parsed as a number.
             Self::Number if given.is_integer() || is_text(given) => Some(DataType::Int64),
             Self::Flag if *given == DataType::Boolean => Some(DataType::Boolean),
             _ => None,
@@ -61,10 +61,10 @@ type RunFunction = fn(&VisibleObjects, &[ScalarValue]) -> Result<ScalarValue>;
 pub(super) struct CatalogFunction {
     name: &'static str,
     params: &'static [CatalogType],
-    /// Of the parameters, how many must be given.
+    /// The number of required arguments.
     required: usize,
     returns: CatalogType,
-    /// Whether NULL in is NULL out.
+    /// Whether the result is NULL if an argument is.
     is_strict: bool,
     run: RunFunction,
 }
@@ -79,13 +79,13 @@ impl CatalogFunction {
         Self { name, params, required: params.len(), returns, is_strict: true, run }
     }
 
-    /// It takes `required` arguments or more.
+    /// Sets the number of required arguments.
     pub(super) const fn with_required(mut self, required: usize) -> Self {
         self.required = required;
         self
     }
 
-    /// It computes something of NULL too.
+    /// Lets the function receive NULL arguments.
     pub(super) const fn lenient(mut self) -> Self {
         self.is_strict = false;
         self
@@ -95,7 +95,7 @@ impl CatalogFunction {
         self.name
     }
 
-    /// The function over `objects`.
+    /// Binds the function to `objects`.
     pub(super) fn bind(self, objects: &Arc<VisibleObjects>) -> ScalarUDF {
         let signature = Signature::user_defined(Volatility::Stable);
         ScalarUDF::new_from_impl(BoundCatalogFunction { function: self, objects: objects.clone(), signature })
@@ -182,12 +182,12 @@ impl ScalarUDFImpl for BoundCatalogFunction {
     }
 }
 
-/// The text that `value` is, empty where it is none.
+/// Returns `value` as text, or an empty text if it is not one.
 pub(super) fn as_text(value: Option<&ScalarValue>) -> &str {
     value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default()
 }
 
-/// The number that `value` is, if it is one.
+/// Returns `value` as a number, if it is one.
 pub(super) fn as_number(value: Option<&ScalarValue>) -> Option<i64> {
     match value {
         Some(ScalarValue::Int64(number)) => *number,

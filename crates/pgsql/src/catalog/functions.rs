@@ -11,7 +11,7 @@ use super::function::{CatalogFunction, CatalogType, NO_TEXT, as_number, as_text,
 use super::objects::{OWNER_NAME, PUBLIC_SCHEMA, VisibleObjects};
 use super::{oid, pg_catalog, privilege, reference, settings, types};
 
-/// Functions that tell the same of every session.
+/// Functions whose result is the same for every session.
 const SESSION_FUNCTIONS: &[CatalogFunction] = &[
     CatalogFunction::new("version", &[], Text, |_, _| {
         Ok(text(format!("PostgreSQL {} (Tidegate {})", settings::VERSION, env!("CARGO_PKG_VERSION"))))
@@ -79,7 +79,7 @@ const NAME_FUNCTIONS: &[CatalogFunction] = &[
     CatalogFunction::new("to_regnamespace", &[Text], Number, |objects, args| {
         Ok(ScalarValue::Int64(objects.schemas.get(as_text(args.first())).copied()))
     }),
-    // Clients call it for the columns of indexes, of which there are none.
+    // Clients call it for the columns of indexes, which do not exist here.
     CatalogFunction::new("_pg_expandarray", &[Any], Element, |_, _| {
         exec_err!("_pg_expandarray(x) is not supported; write FROM unnest(x) WITH ORDINALITY AS t(x, n)")
     }),
@@ -134,7 +134,7 @@ const NAME_FUNCTIONS: &[CatalogFunction] = &[
     .with_required(2),
 ];
 
-/// Functions of things that there are none of, with their parameters, of which the first must be given.
+/// Functions of objects that do not exist here, with their parameters; only the first one is required.
 const ABSENT_OBJECT_FUNCTIONS: &[(&str, &[CatalogType])] = &[
     ("col_description", &[Number, Number]),
     ("pg_get_constraintdef", &[Number, Flag]),
@@ -153,7 +153,7 @@ const ABSENT_OBJECT_FUNCTIONS: &[(&str, &[CatalogType])] = &[
     ("shobj_description", &[Number, Text]),
 ];
 
-/// Whether a function, an operator and so on is found without its schema: of those that there are none of.
+/// Functions that check whether an object is visible without its schema, for objects that do not exist here.
 const ABSENT_VISIBILITY_FUNCTIONS: &[&str] = &[
     "pg_collation_is_visible",
     "pg_function_is_visible",
@@ -163,7 +163,7 @@ const ABSENT_VISIBILITY_FUNCTIONS: &[&str] = &[
     "pg_statistics_obj_is_visible",
 ];
 
-/// Functions of the bytes that a table has on disk.
+/// Functions that return the size of a table on disk.
 const SIZE_FUNCTIONS: &[&str] =
     &["pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"];
 
@@ -184,13 +184,13 @@ fn size(_: &VisibleObjects, _: &[ScalarValue]) -> Result<ScalarValue> {
     exec_err!("the size of a table is not available; use the tool list_tables, or SELECT count(*)")
 }
 
-/// Bytes as PostgreSQL writes them: `bytes` up to 10240, then the first unit in which there are less than 20480, rounded.
+/// Formats bytes as PostgreSQL does: `bytes` up to 10240, then the first unit whose value is below 20480, rounded.
 fn format_size(bytes: i64) -> String {
     const UNITS: &[&str] = &["kB", "MB", "GB", "TB", "PB"];
     if bytes.unsigned_abs() < 10 * 1_024 {
         return format!("{bytes} bytes");
     }
-    // Halves of a kilobyte first, so that the last bit says how to round.
+    // Counts half kilobytes, so that the last bit decides the rounding.
     let mut halves = bytes / 512;
     let mut units = UNITS.iter();
     let mut unit = units.next().copied().unwrap_or_default();
@@ -208,12 +208,12 @@ fn flag(value: bool) -> ScalarValue {
     ScalarValue::Boolean(Some(value))
 }
 
-/// The functions of the catalogs, over what one caller may see.
+/// Returns the catalog functions over `objects`.
 pub(crate) fn functions(objects: &Arc<VisibleObjects>) -> Vec<ScalarUDF> {
     ALL_FUNCTIONS.iter().map(|function| function.bind(objects)).collect()
 }
 
-/// Whether `name`, in lower case, is one of these functions.
+/// Whether `name`, in lower case, is a catalog function.
 pub(super) fn is_function(name: &str) -> bool {
     ALL_FUNCTIONS.iter().any(|function| function.name() == name)
 }

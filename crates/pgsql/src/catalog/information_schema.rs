@@ -10,7 +10,7 @@ use super::types::{PgType, column_type, digits, format_type};
 /// Bytes that a text may have.
 const TEXT_BYTES: i64 = 1 << 30;
 
-/// The rows of `relation` of `information_schema`; of those that tell of what there is none of here, none.
+/// Returns the rows of `relation` of `information_schema`; none for objects that do not exist here.
 pub(super) fn rows(relation: &str, objects: &VisibleObjects) -> Result<RecordBatch> {
     match relation {
         "tables" => start_table_rows(relation, objects, |table| [table].into_iter())?
@@ -48,7 +48,7 @@ fn start_rows(relation: &str, rows: usize) -> Result<CatalogRows> {
     CatalogRows::new(&format!("information_schema.{relation}"), rows)
 }
 
-/// Rows that begin with the names of a table, as many of each as `each` gives.
+/// Starts rows with the names of a table, one for each item that `each` returns for it.
 fn start_table_rows<'a, I: Iterator<Item = &'a VisibleTable>>(
     relation: &str,
     objects: &'a VisibleObjects,

@@ -1,8 +1,8 @@
 //! PostgreSQL's catalogs, `pg_catalog` and `information_schema`, over what one caller may see.
 //!
-//! An engine finds out what a statement needs of them ([`find_catalog_needs`]), lists the tables and columns that its caller
-//! may see ([`VisibleObjects`]), and gets rows ([`catalog_rows`]) and functions ([`catalog_functions`]) made of these. Nothing
-//! in here looks for tables by itself.
+//! An engine determines what a statement needs of the catalogs ([`find_catalog_needs`]) and lists the tables and
+//! columns that its caller may see ([`VisibleObjects`]). From these, this module builds rows ([`catalog_rows`]) and
+//! functions ([`catalog_functions`]). Nothing in this module looks up tables itself.
 
 mod function;
 mod functions;
@@ -32,22 +32,22 @@ use relation::{INFORMATION_SCHEMA, PG_CATALOG};
 pub(crate) use syntax::rewrite_statement;
 pub(crate) use type_name::TypeNames;
 
-/// The functions of this family, over no tables at all.
+/// The catalog functions, over no tables.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut all = functions::functions(&Arc::default());
     all.push(type_name::function());
     all
 }
 
-/// The functions of the catalogs over `objects`. Each takes the place of the function of its name that knows of none.
+/// Returns the catalog functions over `objects`. They replace the functions of the same names, which see no tables.
 pub fn catalog_functions(objects: &Arc<VisibleObjects>) -> Vec<ScalarUDF> {
     functions::functions(objects)
 }
 
-/// The rows of the catalog with that full name ([`catalog_name`]).
+/// Returns the rows of the catalog with the full name `name` ([`catalog_name`]).
 ///
 /// # Errors
-/// `Internal` when there is no such catalog.
+/// `Internal` if there is no such catalog.
 pub fn catalog_rows(name: &str, objects: &VisibleObjects) -> Result<RecordBatch> {
     match name.split_once('.') {
         Some((PG_CATALOG, relation)) => pg_catalog::rows(relation, objects),

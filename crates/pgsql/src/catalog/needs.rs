@@ -1,4 +1,4 @@
-//! What a statement needs of the catalogs, before anything of them is made.
+//! Determines which catalogs a statement needs, before any of their rows are built.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Stateme
 use super::functions::is_function;
 use super::relation::relation_name;
 
-/// Relations whose rows tell of columns.
+/// Relations whose rows describe columns.
 const COLUMN_RELATIONS: &[&str] = &[
     "information_schema.column_privileges",
     "information_schema.columns",
@@ -16,17 +16,17 @@ const COLUMN_RELATIONS: &[&str] = &[
     "pg_catalog.pg_attribute",
 ];
 
-/// What a statement needs of the catalogs.
+/// The parts of the catalogs that a statement needs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CatalogNeeds {
-    /// The full names of the catalogs that it may read.
+    /// The full names of the catalogs that the statement may read.
     pub relations: BTreeSet<&'static str>,
-    /// Whether it needs columns, not only tables.
+    /// Whether the statement needs columns, and not only tables.
     pub columns: bool,
     functions: bool,
 }
 
-/// What `statement` needs of the catalogs; none if nothing.
+/// Returns the parts of the catalogs that `statement` needs; `None` if it needs none.
 pub fn find_catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     let mut needs = CatalogNeeds::default();
     // The visitor never breaks.

@@ -1,4 +1,4 @@
-//! What a caller may see: the tables that the catalogs tell of.
+//! The tables that the catalogs show to a caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use datafusion::arrow::datatypes::FieldRef;
 
 use super::oid;
 
-/// The schema of tables that have none of their own.
+/// The schema of tables that have no schema of their own.
 pub const PUBLIC_SCHEMA: &str = "public";
 
-/// The name of the role that owns everything.
+/// The name of the role that owns all objects.
 pub(super) const OWNER_NAME: &str = "tidegate";
 
-/// The tables and columns that one caller may see, of one database at one moment. Nothing else is in the catalogs.
+/// The tables and columns of one database that one caller may see at one moment. The catalogs contain nothing else.
 #[derive(Debug, Clone, Default)]
 pub struct VisibleObjects {
     pub(super) database: String,
@@ -24,21 +24,21 @@ pub struct VisibleObjects {
 /// A table that a caller may see.
 #[derive(Debug, Clone, Default)]
 pub struct VisibleTable {
-    /// The schema that it is in.
+    /// The schema of the table.
     pub schema: String,
-    /// Its name in it.
+    /// The name of the table within its schema.
     pub name: String,
-    /// Its rows, as far as they are known and may be shown.
+    /// The number of rows, if it is known and the caller may see it.
     pub rows: Option<u64>,
-    /// What its owner says about it.
+    /// The description of the table.
     pub comment: Option<String>,
-    /// The columns that the caller may see. None where the table cannot be read, or where no column was asked for.
+    /// The columns that the caller may see. Empty if the table cannot be read, or if the statement needs no columns.
     pub columns: Vec<FieldRef>,
     pub(super) oid: i64,
 }
 
 impl VisibleObjects {
-    /// The `tables` of `database` that `user` may see.
+    /// Creates the view of the `tables` of `database` that `user` may see.
     pub fn new(database: impl Into<String>, user: impl Into<String>, mut tables: Vec<VisibleTable>) -> Self {
         tables.sort_by(|left, right| (&left.schema, &left.name).cmp(&(&right.schema, &right.name)));
         let mut taken = BTreeSet::new();
@@ -53,7 +53,7 @@ impl VisibleObjects {
         Self { database: database.into(), user: user.into(), tables, schemas }
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns of all tables.
     pub fn column_count(&self) -> usize {
         self.tables.iter().map(|table| table.columns.len()).sum()
     }
@@ -66,10 +66,10 @@ impl VisibleObjects {
         self.tables.iter().find(|table| table.oid == oid)
     }
 
-    /// The table that `name` means, as the text of a `regclass` names it.
+    /// Finds the table that `name` refers to, written as the text of a `regclass`.
     pub(super) fn by_name(&self, name: &str) -> Option<&VisibleTable> {
         let parts = oid::parse_identifiers(name)?;
-        // The name may have dots in it, as those of files in folders do.
+        // A name may contain dots, like those of files in folders.
         let whole = parts.join(".");
         if let Some(table) = self.find(PUBLIC_SCHEMA, &whole) {
             return Some(table);
@@ -80,7 +80,7 @@ impl VisibleObjects {
         }
     }
 
-    /// The table of that name, or else the only one that is called so but for upper and lower case.
+    /// Finds the table with this name, or else the only table whose name differs only in case.
     fn find(&self, schema: &str, name: &str) -> Option<&VisibleTable> {
         let in_schema = || self.tables.iter().filter(|table| table.schema == schema);
         if let Some(table) = in_schema().find(|table| table.name == name) {
@@ -96,17 +96,17 @@ impl VisibleObjects {
 }
 
 impl VisibleTable {
-    /// The table called `name` in `schema`, of which nothing else is known.
+    /// Creates a table without rows, comment or columns.
     pub fn new(schema: impl Into<String>, name: impl Into<String>) -> Self {
         Self { schema: schema.into(), name: name.into(), ..Self::default() }
     }
 
-    /// Whether its name alone means it.
+    /// Whether the table can be referred to without its schema.
     pub(super) fn is_visible(&self) -> bool {
         self.schema == PUBLIC_SCHEMA
     }
 
-    /// Its name as a `regclass` is written.
+    /// Returns the name as a `regclass` prints it.
     pub(super) fn qualified_name(&self) -> String {
         let name = oid::quote_identifier(&self.name);
         if self.is_visible() { name } else { format!("{}.{name}", oid::quote_identifier(&self.schema)) }

@@ -1,10 +1,10 @@
-//! The numbers by which the catalogs name things, and names as the catalogs' functions read and write them.
+//! The oids of objects, and how the catalog functions parse and write names.
 
 use std::collections::BTreeSet;
 
-/// Below are PostgreSQL's own numbers.
+/// The first oid that is not PostgreSQL's own.
 const FIRST_USER_OID: u64 = 16_384;
-/// An oid has 32 bits. Half of them, so that it is a number for clients that take it for an integer.
+/// The number of oids to assign. Only half of the 32 bits are used, for clients that read an oid as a signed integer.
 const OID_COUNT: u64 = (1 << 31) - FIRST_USER_OID;
 
 /// The schemas of every database.
@@ -46,11 +46,12 @@ pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
     CATALOG_OIDS.iter().find(|(catalog, _)| *catalog == name).map_or(0, |(_, oid)| *oid)
 }
 
-/// A number for the thing with that name: the same in each statement, so that a client may ask for it by its number.
+/// Assigns an oid to the object with this name. It is the same in each statement, so a client may look the object up by
+/// it.
 ///
-/// It depends on nothing but the name, unless two names meet, and never on what the caller may not see.
+/// It depends only on the name, unless two names collide, and never on objects that the caller may not see.
 pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
-    // FNV-1a, which is the same in every version and process.
+    // FNV-1a is the same in every version and process.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
         for byte in part.bytes().chain([0]) {
@@ -64,7 +65,8 @@ pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
     i64::try_from(FIRST_USER_OID + place).unwrap_or_default()
 }
 
-/// The parts of a name as PostgreSQL reads it: `Public."Two Words"` is `public` and `Two Words`. None where it is no name.
+/// Parses the parts of a name as PostgreSQL does: `Public."Two Words"` is `public` and `Two Words`. Returns `None` if
+/// it is not a name.
 pub(super) fn parse_identifiers(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -88,7 +90,7 @@ pub(super) fn parse_identifiers(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A part in double quotes, of which the first is gone, and what follows it.
+/// Parses a quoted part after its first quote. Returns the part and the remaining text.
 fn quoted_part(text: &str) -> Option<(String, &str)> {
     let mut part = String::new();
     let mut characters = text.char_indices().peekable();
@@ -102,7 +104,7 @@ fn quoted_part(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `name` as `quote_ident` writes it; words with a meaning of their own are left as they are.
+/// Quotes `name` as `quote_ident` does, but leaves keywords unquoted.
 pub(super) fn quote_identifier(name: &str) -> String {
     let starts_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_';

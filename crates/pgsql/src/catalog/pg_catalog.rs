@@ -13,10 +13,10 @@ use super::types::{PgType, TYPES, column_type, dimensions};
 const HEAP_OID: i64 = 2;
 const DEFAULT_TABLESPACE: i64 = 1_663;
 const UTF8_ENCODING: i64 = 6;
-/// The role of the caller.
+/// The oid of the caller's role.
 pub(super) const USER_OID: i64 = 16_383;
 
-/// The rows of `relation` of `pg_catalog`; of those that tell of what there is none of here, none.
+/// Returns the rows of `relation` of `pg_catalog`; none for objects that do not exist here.
 pub(super) fn rows(relation: &str, objects: &VisibleObjects) -> Result<RecordBatch> {
     let tables = &objects.tables;
     match relation {
@@ -101,7 +101,7 @@ fn start_rows(relation: &str, rows: usize) -> Result<CatalogRows> {
 
 fn classes(objects: &VisibleObjects) -> Result<RecordBatch> {
     let tables = &objects.tables;
-    // A number that is not known is -1, as of a table that was never analyzed.
+    // -1 means unknown, as for a table that was never analyzed.
     let rows = |table: &VisibleTable| table.rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1);
     start_rows("pg_class", tables.len())?
         .numbers("oid", tables.iter().map(|table| table.oid))

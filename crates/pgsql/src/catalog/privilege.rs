@@ -1,4 +1,4 @@
-//! What the caller may do: read what the catalogs tell it of, and nothing else.
+//! The caller's privileges: to read the objects in the catalogs, and nothing else.
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
@@ -64,8 +64,8 @@ fn find_table<'a>(objects: &'a VisibleObjects, args: &[ScalarValue]) -> Result<O
     }
 }
 
-/// The arguments without the user, which may stand before them, and whether one of the privileges that come last is one
-/// that the caller has. With the user there are more arguments than `without_user`.
+/// Strips the optional leading user from the arguments, and returns whether the caller has one of the privileges in the
+/// last argument. With the user there are more arguments than `without_user`.
 fn split_user<'a>(
     objects: &VisibleObjects,
     args: &'a [ScalarValue],

@@ -1,4 +1,4 @@
-//! Names and oids: what PostgreSQL's types `regclass`, `regtype`, `regnamespace` and `regrole` read and write.
+//! Conversion between names and oids for PostgreSQL's types `regclass`, `regtype`, `regnamespace` and `regrole`.
 
 use datafusion::common::{Result, ScalarValue, exec_err};
 
@@ -7,7 +7,7 @@ use super::objects::{OWNER_NAME, VisibleObjects};
 use super::relation::{INFORMATION_SCHEMA, PG_CATALOG, relation_name};
 use super::{oid, pg_catalog, types};
 
-/// The oid of the relation that `name` means, and its name as a `regclass` is written.
+/// Returns the oid of the relation that `name` refers to, and its name as a `regclass` prints it.
 pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64, String)> {
     if let Some(table) = objects.by_name(name) {
         return Some((table.oid, table.qualified_name()));
@@ -23,7 +23,7 @@ pub(super) fn resolve_class(objects: &VisibleObjects, name: &str) -> Option<(i64
     Some((oid_of_catalog(full), visible.to_owned()))
 }
 
-/// Those that nothing points into have a number of their name's.
+/// Catalogs that no other catalog refers to get an oid assigned from their name.
 fn oid_of_catalog(full: &str) -> i64 {
     let name = full.strip_prefix("pg_catalog.").unwrap_or(full);
     match oid::builtin_catalog_oid(name) {
@@ -98,7 +98,7 @@ pub(super) fn schema_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Res
     }
 }
 
-/// The schema that `name` means, and its oid.
+/// Returns the name and the oid of the schema that `name` refers to.
 pub(super) fn resolve_schema(objects: &VisibleObjects, name: &str) -> Result<(String, i64)> {
     let folded =
         oid::parse_identifiers(name).filter(|parts| parts.len() == 1).and_then(|parts| parts.into_iter().next());
@@ -130,7 +130,7 @@ pub(super) fn role_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Resul
     })
 }
 
-/// The oid of the role called `name`.
+/// Returns the oid of the role `name`.
 pub(super) fn resolve_role(objects: &VisibleObjects, name: &str) -> Result<i64> {
     match name {
         OWNER_NAME => Ok(oid::OWNER_OID),
@@ -139,7 +139,7 @@ pub(super) fn resolve_role(objects: &VisibleObjects, name: &str) -> Result<i64> 
     }
 }
 
-/// The oid that is given in place of a name, as a number or as its digits.
+/// Returns an oid that is passed instead of a name, as a number or as its digits.
 pub(super) fn given_oid(args: &[ScalarValue]) -> Option<i64> {
     as_number(args.first()).or_else(|| as_text(args.first()).parse().ok())
 }

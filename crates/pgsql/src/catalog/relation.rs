@@ -14,7 +14,7 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 pub(super) const PG_CATALOG: &str = "pg_catalog";
 pub(super) const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// The columns of each relation, by its schema and name.
+/// The columns of each relation, by its full name.
 static RELATIONS: LazyLock<BTreeMap<String, SchemaRef>> =
     LazyLock::new(|| parse_relations(include_str!("relations.txt")));
 
@@ -59,21 +59,21 @@ fn data_type(of: &str) -> DataType {
     }
 }
 
-/// The full name of the relation that a statement names so, whatever the case of its letters; without a schema it is
-/// one of `pg_catalog`.
+/// Returns the full name of a catalog that a statement names, ignoring case. Without a schema, it is one of
+/// `pg_catalog`.
 pub fn relation_name(schema: Option<&str>, name: &str) -> Option<&'static str> {
     let schema = schema.map_or_else(|| PG_CATALOG.to_owned(), str::to_lowercase);
     let full = format!("{schema}.{}", name.to_lowercase());
     RELATIONS.get_key_value(&full).map(|(name, _)| name.as_str())
 }
 
-/// The names of all relations.
+/// Returns the full names of all catalogs.
 #[cfg(test)]
 pub(super) fn relation_names() -> impl Iterator<Item = &'static str> {
     RELATIONS.keys().map(String::as_str)
 }
 
-/// Rows of a relation, column by column. What is not said of a column is NULL, or empty where it is never NULL.
+/// Builds the rows of a catalog column by column. Columns without values are NULL, or empty if they are never NULL.
 pub(super) struct CatalogRows {
     schema: SchemaRef,
     rows: usize,
@@ -81,7 +81,7 @@ pub(super) struct CatalogRows {
 }
 
 impl CatalogRows {
-    /// So many `rows` of the relation with that full name.
+    /// Starts `rows` rows of the catalog with the full name `relation`.
     pub(super) fn new(relation: &str, rows: usize) -> Result<Self> {
         match RELATIONS.get(relation) {
             Some(schema) => Ok(Self { schema: schema.clone(), rows, columns: HashMap::new() }),
@@ -109,7 +109,7 @@ impl CatalogRows {
         self.with(column, Arc::new(values.into_iter().map(Some).collect::<BooleanArray>()))
     }
 
-    /// The same text in all rows of some columns.
+    /// Sets the same text in all rows of some columns.
     pub(super) fn text(self, columns: &[&'static str], value: &str) -> Self {
         let rows = self.rows;
         columns.iter().fold(self, |all, column| all.texts(column, std::iter::repeat_n(value, rows)))

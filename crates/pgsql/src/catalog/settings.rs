@@ -1,4 +1,4 @@
-//! The settings that `current_setting` and `pg_settings` tell: those of PostgreSQL that clients read.
+//! The settings that `current_setting` and `pg_settings` return: those of PostgreSQL that clients read.
 
 /// A setting.
 pub(super) struct Setting {
@@ -11,7 +11,7 @@ const fn setting(name: &'static str, value: &'static str, description: &'static 
     Setting { name, value, description }
 }
 
-/// The version of PostgreSQL whose SQL this is.
+/// The version of PostgreSQL whose SQL dialect is used.
 pub(super) const VERSION: &str = "15.0";
 
 /// All settings, sorted as PostgreSQL sorts them.
@@ -40,7 +40,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting("transaction_read_only", "on", "Whether this transaction only reads."),
 ];
 
-/// The value of the setting with that name, whatever the case of its letters.
+/// Returns the value of the setting `name`, ignoring case.
 pub(super) fn find_value(name: &str) -> Option<&'static str> {
     SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name)).map(|setting| setting.value)
 }

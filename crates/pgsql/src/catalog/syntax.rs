@@ -1,8 +1,8 @@
-//! Forms of a statement that clients write about catalogs, turned into forms that the planner has.
+//! Rewrites forms of catalog queries that the planner does not support.
 //!
-//! An oid is a number here, and PostgreSQL's `regclass` and its siblings are oids that are written as names. So a cast
-//! to one of them is a call that gives the number, or the name where the value is shown: as a column of a SELECT, and
-//! where it is cast to text.
+//! An oid is a number here. PostgreSQL's `regclass` and similar types are oids that print as names. So a cast to one of
+//! them becomes a call that returns the oid, or the name where the value is printed: as a column of a SELECT, and in a
+//! cast to text.
 
 use std::ops::ControlFlow;
 
@@ -18,11 +18,12 @@ use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::statement::column_name;
 use crate::syntax::{call, is_named};
 
-/// The types that are oids with a name. The function of each is called so with `*`, the one of its names with `_name*`.
+/// The types that are oids with a name. The suffix `*` names the function that returns the oid, `_name*` the one that
+/// returns the name.
 const REFERENCE_TYPES: &[&str] = &["regclass", "regtype", "regnamespace", "regrole"];
-/// Functions that give an oid of such a type.
+/// Functions that return an oid of such a type.
 const REFERENCE_FUNCTIONS: &[&str] = &["to_regclass", "to_regtype"];
-/// Words that are calls without brackets.
+/// Keywords that are function calls without parentheses.
 const KEYWORD_FUNCTIONS: &[&str] = &["current_schema", "current_role"];
 
 /// Rewrites the parts of `statement` that refer to the catalogs.
@@ -40,7 +41,7 @@ impl VisitorMut for CatalogRewriter {
         for item in &mut select.projection {
             match item {
                 SelectItem::ExprWithAlias { expr, .. } => replace_oid_with_name(expr),
-                // Its name comes of its types, which are others soon.
+                // The column name depends on types that are rewritten below, so it is fixed first.
                 SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut TypeNameFinder).is_break() => {
                     let alias = Ident::with_quote('"', column_name(expr));
                     let mut expr = take_expression(expr);
@@ -60,7 +61,7 @@ impl VisitorMut for CatalogRewriter {
         if let TableFactor::Table { name, args: Some(args), alias, with_ordinality, .. } = factor
             && is_named(name, "unnest")
         {
-            // As the parser reads it without a schema.
+            // Without a schema, the parser produces this node.
             let (args, alias, with_ordinality) = (args.args.clone(), alias.clone(), *with_ordinality);
             *factor = TableFactor::Function { lateral: false, name: name.clone(), args, with_ordinality, alias };
         }
@@ -79,7 +80,7 @@ impl VisitorMut for CatalogRewriter {
                     *expression = call(&word, Vec::new());
                 }
             }
-            // Behind a name stand a table's columns, whose names are those of identifiers.
+            // After a name, the field is a column of a table, which is an identifier.
             Expr::CompoundFieldAccess { root, access_chain }
                 if !matches!(root.as_ref(), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) =>
             {
@@ -105,7 +106,7 @@ impl VisitorMut for CatalogRewriter {
     }
 }
 
-/// Whether something is named whose name is lost when it is rewritten: a type, or a field of a row.
+/// Finds a type or a field of a row, whose column name would be lost when it is rewritten.
 struct TypeNameFinder;
 
 impl Visitor for TypeNameFinder {
@@ -125,7 +126,7 @@ fn take_expression(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::Value(Value::Null.into()))
 }
 
-/// `(row).field` as the planner reads it.
+/// Writes `(row).field` in the form that the planner supports.
 fn name_field(access: &mut AccessExpr) {
     if let AccessExpr::Dot(field) = access
         && let Expr::Identifier(name) = field
@@ -138,7 +139,7 @@ fn name_field(access: &mut AccessExpr) {
     }
 }
 
-/// The last part of a name of PostgreSQL's own, in lower case.
+/// Returns the last part of a name in `pg_catalog`, in lower case.
 fn own_name(name: &ObjectName) -> Option<String> {
     let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
     match parts.as_slice() {
@@ -158,7 +159,7 @@ fn strip_schema(name: &mut ObjectName) {
     }
 }
 
-/// The type of references that `data_type` is.
+/// Returns the reference type that `data_type` is.
 fn reference_type(data_type: &DataType) -> Option<&'static str> {
     let name = match data_type {
         DataType::Regclass => "regclass".to_owned(),
@@ -168,7 +169,7 @@ fn reference_type(data_type: &DataType) -> Option<&'static str> {
     REFERENCE_TYPES.iter().find(|known| **known == name).copied()
 }
 
-/// The function that gives the name of what `expression` refers to, if it is of such a type.
+/// Returns the function that prints the name of `expression`, if it is of a reference type.
 fn name_function_for(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Nested(inner) => name_function_for(inner),
@@ -183,7 +184,7 @@ fn name_function_for(expression: &Expr) -> Option<String> {
     }
 }
 
-/// Puts the name in place of the oid, if `expression` is of such a type.
+/// Replaces an oid of a reference type with the name.
 fn replace_oid_with_name(expression: &mut Expr) {
     let Some(of_name) = name_function_for(expression) else { return };
     match expression {
@@ -194,7 +195,7 @@ fn replace_oid_with_name(expression: &mut Expr) {
     }
 }
 
-/// The function that gives the name in place of the oid that the call `expression` gives.
+/// Returns the function that prints a name in place of the oid that the call `expression` returns.
 fn name_function(expression: &Expr) -> Option<(&Function, String)> {
     let Expr::Function(function) = expression else { return None };
     let name = own_name(&function.name)?;
@@ -204,7 +205,7 @@ fn name_function(expression: &Expr) -> Option<(&Function, String)> {
     is_reference.then(|| (function, format!("{plain}_name*")))
 }
 
-/// What the cast of `operand` to `data_type` means, if the planner has no such type.
+/// Returns the replacement for the cast of `operand` to a type that the planner does not support.
 fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
     if let Some(of) = reference_type(data_type) {
         return Some(call(&format!("{of}*"), vec![take_expression(operand)]));
@@ -236,7 +237,7 @@ fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
     None
 }
 
-/// A `"char"`: the first byte of a text, or the character with that number.
+/// Builds a `"char"`: the first byte of a text, or the character with a number.
 fn first_byte(operand: Expr) -> Expr {
     if matches!(&operand, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
         return call("chr", vec![operand]);
@@ -246,7 +247,7 @@ fn first_byte(operand: Expr) -> Expr {
     call("left", vec![text, Expr::Value(Value::Number("1".to_owned(), false).into())])
 }
 
-/// `data_type` without the schema that PostgreSQL's own types are in.
+/// Strips the schema `pg_catalog` from `data_type`.
 fn plain_type(data_type: &mut DataType) {
     match data_type {
         DataType::Array(
@@ -278,7 +279,7 @@ fn plain_type(data_type: &mut DataType) {
     }
 }
 
-/// `OPERATOR(pg_catalog.~)` is `~`.
+/// Replaces `OPERATOR(pg_catalog.~)` with `~`.
 fn plain_operator(op: &mut BinaryOperator) {
     let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return };
     let symbol = match parts.as_slice() {
@@ -286,7 +287,7 @@ fn plain_operator(op: &mut BinaryOperator) {
         [schema, symbol] if schema.eq_ignore_ascii_case(PG_CATALOG) => symbol,
         _ => return,
     };
-    // As the parser reads it between two operands.
+    // Parses the symbol as an operator between two operands.
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&format!("a {symbol} b"));
     if let Ok(Expr::BinaryOp { op: plain, .. }) = parsed.and_then(|mut parser| parser.parse_expr()) {
         *op = plain;
@@ -297,7 +298,7 @@ fn is_default(collation: &ObjectName) -> bool {
     own_name(collation).is_some_and(|name| name == "default")
 }
 
-/// What is compared with the name of a type is a name, too.
+/// Compares by name if the other side is the name of a type.
 fn compare_by_name(name: &Expr, other: &mut Expr) {
     let is_name = |expression: &Expr| {
         matches!(expression, Expr::Function(function)
@@ -317,7 +318,7 @@ fn compare_by_name(name: &Expr, other: &mut Expr) {
     }
 }
 
-/// Adds to `pg_typeof(x::type)` the name of the type, where it is lost once the expression is planned.
+/// Adds the name of the type to `pg_typeof(x::type)` if planning would lose it.
 fn name_declared_type(function: &mut Function) {
     if !is_named(&function.name, "pg_typeof") {
         return;

@@ -1,6 +1,6 @@
-//! `pg_typeof`: the type that PostgreSQL gives an expression.
+//! `pg_typeof`: the type that an expression has in PostgreSQL.
 //!
-//! It is found out from the plan and not from the values, since integers are wider here than they are in PostgreSQL.
+//! It is derived from the plan and not from the values, because integers are wider here than in PostgreSQL.
 
 use std::cell::Cell;
 
@@ -19,14 +19,14 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use super::types;
 
 const NAME: &str = "pg_typeof";
-/// Expressions that are looked through; one that is used twice counts twice.
+/// The maximum number of expressions to visit; an expression that is used twice counts twice.
 const STEPS_MAX: u32 = 10_000;
 
-/// Integers, numerics and floating-point numbers: of two, the result of an operator has the later one.
+/// The types of numbers. The result of an operator on two of them has the later one.
 const NUMBERS: &[&str] = &["smallint", "integer", "bigint", "numeric", "real", "double precision"];
 const UNKNOWN: &str = "unknown";
 
-/// Functions that give an `integer` whatever they are given.
+/// Functions that return an `integer` for any argument.
 const INTEGER_FUNCTIONS: &[&str] = &[
     "array_length",
     "array_lower",
@@ -53,10 +53,10 @@ const INTEGER_FUNCTIONS: &[&str] = &[
     "strpos",
     "width_bucket",
 ];
-/// Functions that give one of their arguments.
+/// Functions that return one of their arguments.
 const CHOICE_FUNCTIONS: &[&str] = &["coalesce", "greatest", "least"];
 
-/// Puts the names of types in place of the calls of `pg_typeof`. It must come before rules that change types.
+/// Replaces calls of `pg_typeof` with the names of types. It must run before rules that change types.
 #[derive(Debug)]
 pub(crate) struct TypeNames;
 
@@ -104,7 +104,7 @@ fn pg_typeof_args(expression: &Expr) -> Option<&[Expr]> {
     }
 }
 
-/// Where the columns of an expression come from.
+/// Resolves the columns of an expression.
 struct TypeScope<'a, 's> {
     inputs: Vec<&'a LogicalPlan>,
     steps: &'s Cell<u32>,
@@ -163,7 +163,7 @@ impl<'s> TypeScope<'_, 's> {
     }
 
     fn function_result(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
-        // What gives a cast a name of its own gives its first argument.
+        // The function that makes a cast's name unique returns its first argument.
         if name == "cast_named*"
             && let Some(cast) = args.first()
         {
@@ -184,7 +184,7 @@ impl<'s> TypeScope<'_, 's> {
         if CHOICE_FUNCTIONS.contains(&name) {
             return self.union(args.iter(), expression);
         }
-        // What computes an integer of integers gives the widest.
+        // A function of integers returns the widest of their types.
         let arrow = self.arrow_name(expression)?;
         if arrow == "bigint" && !args.is_empty() {
             let types = args.iter().map(|arg| self.type_name(arg)).collect::<Result<Vec<_>>>()?;
@@ -212,7 +212,7 @@ impl<'s> TypeScope<'_, 's> {
         Ok(result.to_owned())
     }
 
-    /// The type that values of several expressions have in one column.
+    /// Returns the common type of several expressions in one column.
     fn union<'e>(&self, expressions: impl Iterator<Item = &'e Expr>, whole: &Expr) -> Result<String> {
         let types = expressions.map(|one| self.type_name(one)).collect::<Result<Vec<_>>>()?;
         common_type_name(&types).map_or_else(|| self.arrow_name(whole), Ok)
@@ -223,7 +223,7 @@ impl<'s> TypeScope<'_, 's> {
         Ok(types::format_type(types::column_type(&field).0.oid, None))
     }
 
-    /// The type of a column of the rows of `plan`.
+    /// Returns the type of a column of `plan`.
     fn output_column(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
         self.steps.set(self.steps.get() + 1);
         let of_schema = || Ok(types::format_type(types::column_type(plan.schema().field(index)).0.oid, None));
@@ -273,12 +273,12 @@ impl<'s> TypeScope<'_, 's> {
     }
 }
 
-/// The type of a column whose values have no type of their own.
+/// Replaces the unknown type with text.
 fn unknown_as_text(name: String) -> Result<String> {
     Ok(if name == UNKNOWN { "text".to_owned() } else { name })
 }
 
-/// A value of VALUES without the cast that gives all rows one type.
+/// Strips the cast that gives all rows of VALUES one type.
 fn without_cast(cell: &Expr) -> &Expr {
     match cell {
         Expr::Cast(cast) if matches!(*cast.expr, Expr::Literal(ScalarValue::Int64(_) | ScalarValue::Null, _)) => {
@@ -299,7 +299,7 @@ fn is_integer(name: &str) -> bool {
     matches!(name, "smallint" | "integer" | "bigint")
 }
 
-/// The type of the result of an operator on numbers of two types.
+/// Returns the type of an operator on numbers of two types.
 fn operator_result(left: &str, right: &str) -> Option<String> {
     match (left, right) {
         (UNKNOWN, number) | (number, UNKNOWN) if rank(number).is_some() => return Some(number.to_owned()),
@@ -312,7 +312,7 @@ fn operator_result(left: &str, right: &str) -> Option<String> {
     Some(NUMBERS[widest].to_owned())
 }
 
-/// The type that values of all of `types` have in one column, if they are numbers, or all of one type.
+/// Returns the common type of a column, if all `types` are numbers or are equal.
 fn common_type_name(types: &[String]) -> Option<String> {
     let mut known = types.iter().filter(|of| *of != UNKNOWN);
     let Some(first) = known.next() else { return Some("text".to_owned()) };
@@ -327,7 +327,7 @@ pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(PgTypeof { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
-/// The function as it is until [`TypeNames`] replaces it.
+/// A placeholder, which [`TypeNames`] replaces.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PgTypeof {
     signature: Signature,

@@ -1,4 +1,4 @@
-//! PostgreSQL's types: those of the catalog, that of a column, and how each is written.
+//! PostgreSQL's types: those of the catalog, the type of a column, and the text form of each.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,9 +8,9 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use crate::json::kind::{is_json_extension, json_kind};
 use crate::number::has_free_scale;
 
-/// What is said of a type that takes no modifier, or has none.
+/// The modifier of a type that takes none or has none.
 pub(super) const NO_MODIFIER: i64 = -1;
-/// What numeric's modifier is counted from.
+/// The offset of numeric's modifier.
 const HEADER_BYTES: i64 = 4;
 const CHARACTER: i64 = 1_042;
 const VARCHAR: i64 = 1_043;
@@ -26,18 +26,18 @@ pub(super) struct PgType {
     pub(super) kind: String,
     pub(super) category: String,
     pub(super) is_preferred: bool,
-    /// The type of arrays of it; 0 where there is none.
+    /// The oid of the array type; 0 if there is none.
     pub(super) array: i64,
     pub(super) element: i64,
     pub(super) is_by_value: bool,
     pub(super) alignment: String,
     pub(super) storage: String,
     pub(super) collation: i64,
-    /// What it is called in SQL.
+    /// The name in SQL.
     pub(super) sql_name: String,
 }
 
-/// All types, those of arrays after the others.
+/// All types; array types come last.
 pub(super) static TYPES: LazyLock<Vec<PgType>> = LazyLock::new(|| {
     let types: Vec<PgType> = include_str!("types.txt").lines().filter_map(parse).collect();
     let arrays: Vec<PgType> = types.iter().filter(|element| element.array != 0).map(array_of).collect();
@@ -91,7 +91,7 @@ pub(super) fn find_by_oid(oid: i64) -> Option<&'static PgType> {
     BY_OID.get(&oid).copied()
 }
 
-/// The type that a statement names so: by either of its names, with or without a length.
+/// Finds a type by either of its names, with or without a length.
 pub(super) fn find_by_name(text: &str) -> Option<&'static PgType> {
     let name = text.trim().to_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
@@ -116,7 +116,7 @@ pub(super) fn find_by_name(text: &str) -> Option<&'static PgType> {
     if is_array { find_by_oid(found.array) } else { Some(found) }
 }
 
-/// What `format_type` gives: the name in SQL of the type with that number and modifier.
+/// Implements `format_type`: the SQL name of the type with an oid and a modifier.
 pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     let Some(known) = find_by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
     if known.category == "A" && known.name.starts_with('_') {
@@ -124,7 +124,7 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     }
     let Some(modifier) = modifier else { return known.sql_name.clone() };
     if modifier < 0 {
-        // A character without a length is one character long.
+        // A `character` without a length has length 1, so this one is `bpchar`.
         return if oid == CHARACTER { "bpchar".to_owned() } else { known.sql_name.clone() };
     }
     match (oid, modifier - HEADER_BYTES) {
@@ -138,13 +138,13 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     }
 }
 
-/// The type of a column, and its modifier.
+/// Returns the type of a column, and its modifier.
 pub(super) fn column_type(field: &Field) -> (&'static PgType, i64) {
     let (oid, modifier) = if is_json_extension(field) { (114, NO_MODIFIER) } else { type_oid(field.data_type()) };
     (find_by_oid(oid).unwrap_or(&TYPES[0]), modifier)
 }
 
-/// What a type of Arrow is called in SQL.
+/// Returns the SQL name of an Arrow type.
 pub(super) fn sql_type_name(data_type: &DataType) -> String {
     format_type(type_oid(data_type).0, None)
 }
@@ -182,7 +182,7 @@ fn type_oid(data_type: &DataType) -> (i64, i64) {
         | DataType::FixedSizeList(item, _) => {
             let (element, modifier) = type_oid(item.data_type());
             return match find_by_oid(element) {
-                // An array of arrays has the type of an array of their elements.
+                // An array of arrays has the same type as an array of their elements.
                 Some(known) if known.category == "A" => (element, modifier),
                 Some(known) => (known.array, modifier),
                 None => (TEXT, NO_MODIFIER),
@@ -197,13 +197,13 @@ fn modifier_of(precision: u8, scale: i8) -> i64 {
     ((i64::from(precision) << 16) | (i64::from(scale) & 0x7ff)) + HEADER_BYTES
 }
 
-/// The digits and the scale of a numeric with that modifier.
+/// Returns the precision and the scale of a numeric modifier.
 pub(super) fn digits(modifier: i64) -> Option<(i64, i64)> {
     let packed = modifier - HEADER_BYTES;
     (modifier >= HEADER_BYTES).then_some(((packed >> 16) & 0xffff, packed & 0x7ff))
 }
 
-/// How many dimensions a column of that type has.
+/// Returns the number of dimensions of a column of this type.
 pub(super) fn dimensions(data_type: &DataType) -> i64 {
     match data_type {
         DataType::List(item)

@@ -17,18 +17,18 @@ use datafusion::logical_expr::{
 /// The outer columns that a plan uses, and the table that has them.
 pub(super) struct Domain {
     pub(super) table: LogicalPlan,
-    /// Each outer column, and what it is called in `find_table`.
+    /// Each outer column, and its name in `table`.
     pub(super) columns: Vec<(Column, Column)>,
-    /// The columns of `find_table` that go along.
+    /// The columns of `table`, which every operator carries along.
     pub(super) carried: Vec<Column>,
-    /// Makes names unique.
+    /// Makes generated names unique.
     pub(super) number: usize,
-    /// Whether rows without rows of `unnest` stay.
+    /// Whether a row stays if `unnest` returns no rows for it.
     pub(super) keeps_rows: bool,
 }
 
 impl Domain {
-    /// The rows of `plan` for each row of the domain; none for what cannot be evaluated so.
+    /// Evaluates `plan` for each row of the domain; `None` if that is not supported.
     pub(super) fn push(&self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !self.is_used_by(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row) {
@@ -52,7 +52,7 @@ impl Domain {
                 let output: Vec<Expr> = self.carried_columns().chain(named).collect();
                 LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
             }
-            // An order without a limit does not matter.
+            // An order without a limit has no effect.
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.push(&sort.input),
             LogicalPlan::Limit(limit) => self.push_limit(limit),
             LogicalPlan::Aggregate(aggregate) => self.push_aggregate(aggregate),
@@ -104,8 +104,8 @@ impl Domain {
         LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
     }
 
-    /// The domain beside the number of each row, by which the values are chosen. Not a union of the rows: of that with
-    /// constants in them, DataFusion would take the rows for ordered.
+    /// Joins the domain with row numbers, and selects the values by number. A union of the rows would not work:
+    /// DataFusion would treat rows with constants as sorted.
     fn push_values(&self, values: &Values) -> Result<Option<LogicalPlan>> {
         let number = format!("row\u{1}{}", self.number);
         let rows = (0_i64..).zip(&values.values).map(|(row, _)| vec![lit(row)]).collect();
@@ -138,7 +138,7 @@ impl Domain {
         LogicalPlanBuilder::from(self.table.clone()).cross_join(rows)?.project(output)?.build().map(Some)
     }
 
-    /// The first rows of each outer value, by their number.
+    /// Limits the rows of each outer value by their row number.
     fn push_limit(&self, limit: &Limit) -> Result<Option<LogicalPlan>> {
         let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
@@ -149,7 +149,7 @@ impl Domain {
             LogicalPlan::Limit(limit).into()
         };
         let (source, order) = match limit.input.as_ref() {
-            // They change no rows, and the order is below them.
+            // These nodes keep all rows; the order comes from below them.
             LogicalPlan::Projection(projection) => {
                 let input = limited(&projection.input);
                 return self.push_projection(&Projection::try_new(projection.expr.clone(), input)?);
@@ -214,7 +214,7 @@ impl Domain {
         if count > 0 { Ok(Some(grouped)) } else { self.with_empty_groups(aggregate, grouped).map(Some) }
     }
 
-    /// `group_by_document_keys` with a row for each outer value that has no rows: an aggregate without GROUP BY always has one.
+    /// Adds a row to `grouped` for each outer value without rows, because an aggregate without GROUP BY always has one.
     fn with_empty_groups(&self, aggregate: &Aggregate, grouped: LogicalPlan) -> Result<LogicalPlan> {
         let marker = format!("is there\u{1}{}", self.number);
         let inner_name = |column: &Column| format!("{}\u{1}inner {}", column.name, self.number);
@@ -240,7 +240,7 @@ impl Domain {
         LogicalPlanBuilder::from(joined).project(output)?.build()
     }
 
-    /// `left` joined with `right` on equal `keys`, of which NULL equals NULL.
+    /// Joins `left` with `right` on equal `keys`; NULL equals NULL.
     pub(super) fn join_on_keys(
         &self,
         left: LogicalPlan,
@@ -255,7 +255,8 @@ impl Domain {
         left.join_detailed(right, join_type, keys, None, NullEquality::NullEqualsNull)?.build()
     }
 
-    /// A join whose left side alone uses the domain; what its right side and its condition use comes from there.
+    /// Evaluates a join of which only one side uses the domain. The other side and the condition take its columns from
+    /// there.
     fn push_join(&self, join: &Join) -> Result<Option<LogicalPlan>> {
         let is_lateral = matches!(join.right.as_ref(), LogicalPlan::Subquery(_));
         if !matches!(join.join_type, JoinType::Inner | JoinType::Left)
@@ -289,7 +290,7 @@ impl Domain {
         LogicalPlanBuilder::from(pushed).join_on(second.as_ref().clone(), join.join_type, conditions)?.build().map(Some)
     }
 
-    /// A window over the rows of one outer value.
+    /// Partitions a window by the domain's columns.
     fn partition_window(&self, expression: Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         Ok(match self.replace_outer_columns(expression, schema)?.unalias() {
             Expr::WindowFunction(function) => {
@@ -321,7 +322,7 @@ impl Domain {
         self.columns.iter().find(|(outer, _)| outer == column).map(|(_, name)| name)
     }
 
-    /// `expression`, over rows of `schema`, with the domain's columns in place of those of the outer query.
+    /// Replaces the outer query's columns in `expression`, over rows of `schema`, with the domain's columns.
     fn replace_outer_columns(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
         expression
             .transform_down(|expression| {
@@ -351,7 +352,7 @@ impl Domain {
             .data()
     }
 
-    /// A subquery of an inner query, which now finds the outer columns one query nearer.
+    /// Rewrites a subquery of an inner query, whose outer columns now belong to the next outer query.
     fn rewrite_subquery(&self, subquery: Subquery, schema: &DFSchema) -> Result<Subquery> {
         let plan = subquery.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
             node.map_expressions(|expression| {

@@ -1,7 +1,7 @@
-//! Subqueries that use columns of outer queries in ways that DataFusion does not plan, as joins.
+//! Turns correlated subqueries that DataFusion does not plan into joins.
 //!
-//! DataFusion plans those whose outer columns stand in a filter, below nothing that makes a difference. All others are
-//! evaluated for all outer values at once ([`Domain`]) and joined.
+//! DataFusion plans subqueries whose outer columns occur in a filter without a limit, window or similar above it. All
+//! other subqueries are evaluated for all outer values at once ([`Domain`]) and joined.
 
 mod domain;
 mod nullable;
@@ -20,7 +20,7 @@ use domain::Domain;
 
 use crate::json::WHOLE_ROW;
 
-/// The rule, which runs before types are coerced.
+/// The rule. It runs before type coercion.
 #[derive(Debug)]
 pub(crate) struct CorrelatedSubqueries;
 
@@ -36,11 +36,10 @@ impl AnalyzerRule for CorrelatedSubqueries {
     }
 }
 
-/// The columns by which outer rows and rows of a subquery are joined: those of the outer query, and those that carry
-/// their values in the subquery.
+/// The join keys: columns of the outer query, and the columns of the subquery that carry their values.
 type JoinKeys = (Vec<Column>, Vec<Column>);
 
-/// Numbers what it makes.
+/// Rewrites nodes, and numbers the generated names.
 struct SubqueryRewriter {
     count: Cell<usize>,
 }
@@ -62,7 +61,7 @@ impl SubqueryRewriter {
         Ok(rewritten.map_or(Transformed::no(node), Transformed::yes))
     }
 
-    /// A join whose right side uses columns of its left side.
+    /// Rewrites a join whose right side uses columns of its left side.
     fn rewrite_lateral(&self, join: &Join) -> Result<Option<LogicalPlan>> {
         let is_subquery = match join.right.as_ref() {
             LogicalPlan::Subquery(_) => true,
@@ -101,7 +100,7 @@ impl SubqueryRewriter {
         left.join_on(rows, join.join_type, conditions)?.project(output)?.build().map(Some)
     }
 
-    /// The rows of `plan` for each value of the columns of `outer` that it uses, and by which columns they are joined.
+    /// Evaluates `plan` for each value of the columns of `outer` that it uses. Returns the join keys with it.
     fn push_domain(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<Option<(LogicalPlan, JoinKeys)>> {
         if is_volatile(outer)? {
             return Ok(None);
@@ -126,13 +125,13 @@ impl SubqueryRewriter {
         Ok(domain.push(plan)?.map(|rows| (rows, (used, carried))))
     }
 
-    /// A node with subqueries in its expressions.
+    /// Rewrites a node with subqueries in its expressions.
     fn rewrite_subquery_values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let [input] = node.inputs()[..] else { return Ok(None) };
         let in_filter = matches!(node, LogicalPlan::Filter(_));
-        // The columns of its input are those of its answer.
+        // These nodes return the columns of their input.
         let keeps_columns = in_filter || matches!(node, LogicalPlan::Sort(_));
-        // Where DataFusion plans none.
+        // The number of leading expressions in which DataFusion supports no subqueries.
         let refused = match node {
             LogicalPlan::Sort(_) => usize::MAX,
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
@@ -195,7 +194,7 @@ fn equal_or_both_null(left: Expr, right: Expr) -> Expr {
     datafusion::logical_expr::binary_expr(left, Operator::IsNotDistinctFrom, right)
 }
 
-/// Whether `plan` makes rows of the values of one outer row alone, and where `is_left`, nothing else.
+/// Whether `plan` unnests values of a single outer row and, if `is_left`, does nothing else.
 fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     let mut unnests = false;
     let mut only = true;
@@ -217,7 +216,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     Ok(only && unnests)
 }
 
-/// Whether `expression` is NULL where the columns that it uses are.
+/// Whether `expression` is NULL if the columns that it uses are NULL.
 fn is_null_of_null(expression: &Expr) -> bool {
     match expression {
         Expr::Column(_) => true,
@@ -244,7 +243,7 @@ fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Whether `plan` can give other rows each time.
+/// Whether `plan` can return other rows at each evaluation.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
@@ -254,8 +253,8 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(volatile)
 }
 
-/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `schema`, stand in filters, below
-/// projections and at most one aggregate, and there in equalities.
+/// Whether DataFusion plans the subquery `plan`: its outer columns are all in `schema` and occur only in filters, below
+/// projections and at most one aggregate. Below an aggregate they must be in equalities.
 fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     let mut simple = true;
     let mut kinds_above = NodesAbove::default();
@@ -309,7 +308,7 @@ fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
             _ => break,
         }
     }
-    // Of several inputs none may use outer columns.
+    // If a node has several inputs, none of them may use outer columns.
     let rest_uses = node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty());
     let outside = plan
         .all_out_ref_exprs()

@@ -1,4 +1,4 @@
-//! Scalar subqueries that may have no row, and are NULL then, whatever their column says.
+//! Scalar subqueries that may return no row are nullable, even if their column is not.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 
 use super::subquery_value::is_aggregate;
 
-/// Makes the columns of such subqueries of `plan` nullable.
+/// Makes such subqueries of `plan` nullable.
 pub(super) fn make_subqueries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -54,7 +54,7 @@ fn rewrite_expression(expression: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
 }
 
-/// Gives its argument, which may be NULL.
+/// Returns its argument, declared as nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NullableFunction {
     signature: Signature,

@@ -1,11 +1,11 @@
-//! The value of a scalar subquery, which has one row at most.
+//! Checks that a scalar subquery returns at most one row.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-/// Gives its first argument, and fails where the second, the number of rows, is more than one.
+/// Returns its first argument, and fails if the second, the number of rows, is more than one.
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::from(SingleRow { signature: Signature::any(2, Volatility::Immutable) })
 }

@@ -11,13 +11,13 @@ use datafusion::logical_expr::{
 
 use super::{is_simple, outer_columns, single_row};
 
-/// A plan of one row, and what a subquery means by its columns.
+/// A plan of one row, and the expression over its columns that replaces the subquery.
 pub(super) struct SubqueryValue {
     pub(super) plan: LogicalPlan,
     pub(super) expression: Expr,
 }
 
-/// Whether `expression`, over rows of `schema`, is a subquery that DataFusion does not plan, or not rightly.
+/// Whether `expression`, over rows of `schema`, is a subquery that DataFusion does not plan or plans incorrectly.
 pub(super) fn needs_rewrite(expression: &Expr, in_filter: bool, schema: &DFSchema) -> Result<bool> {
     Ok(match expression {
         Expr::ScalarSubquery(subquery) => {
@@ -26,7 +26,7 @@ pub(super) fn needs_rewrite(expression: &Expr, in_filter: bool, schema: &DFSchem
             is_correlated && !(is_simple(plan, schema)? && is_aggregate(plan))
         }
         Expr::Exists(exists) => !in_filter || !is_simple(&exists.subquery.subquery, schema)?,
-        // A join by arrays would lose rows.
+        // A join on arrays would lose rows.
         Expr::InSubquery(contained) => {
             !in_filter
                 || contained.expr.get_type(schema).is_ok_and(|kind| kind.is_nested())
@@ -56,7 +56,7 @@ pub(super) fn is_aggregate(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The subquery `expression`, over rows of `outer`, as a plan; `number` makes names unique.
+/// Plans the subquery `expression`, over rows of `outer`. `number` makes names unique.
 pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) -> Result<Option<SubqueryValue>> {
     match expression {
         Expr::ScalarSubquery(subquery) => plan_scalar(subquery, number).map(Some),
@@ -105,7 +105,7 @@ fn plan_scalar(subquery: &Subquery, number: usize) -> Result<SubqueryValue> {
     Ok(SubqueryValue { plan, expression })
 }
 
-/// `value op ANY (subquery)` or ALL: true, false, or NULL where comparisons with NULL could decide.
+/// Plans `value op ANY (subquery)` or ALL: true, false, or NULL if a comparison with NULL decides.
 fn plan_quantified(
     value: &Expr,
     op: Operator,
@@ -140,7 +140,7 @@ fn plan_quantified(
     Ok(SubqueryValue { plan, expression })
 }
 
-/// `value`, which stands in the outer query, as its subquery refers to it.
+/// Turns the columns of `value` into outer references, for use in the subquery.
 fn to_outer_references(value: &Expr, outer: &DFSchema) -> Result<Expr> {
     let inside = value.clone().transform_up(|expression| {
         Ok(match expression {

@@ -1,4 +1,4 @@
-//! Parts of a condition, evaluated one after the other for the rows that are left.
+//! Evaluates the parts of a condition one after the other, each only for the remaining rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::can_fail;
 use super::short_circuit::{add_all_short_circuits, add_short_circuits};
 
-/// Evaluates parts of conditions that can fail after the others, and only for the rows that those let through.
+/// Evaluates fallible parts of conditions last, and only for rows that pass the other parts.
 #[derive(Debug)]
 pub(super) struct ConditionOrder;
 
@@ -50,7 +50,7 @@ impl PhysicalOptimizerRule for ConditionOrder {
     }
 }
 
-/// `node`, a projection, whose expressions stop where one side of AND or OR decides.
+/// Makes the expressions of `node`, a projection, stop where one side of AND or OR decides.
 pub(super) fn short_circuit_projection(
     projection: &ProjectionExec,
     node: &Arc<dyn ExecutionPlan>,
@@ -65,7 +65,7 @@ pub(super) fn short_circuit_projection(
     Ok(Transformed::yes(Arc::new(projection)))
 }
 
-/// `predicate` with its parts in order; none if the order means nothing.
+/// Orders the parts of `predicate`; `None` if their order does not matter.
 fn order_conjuncts(predicate: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     let (mut safe, mut fallible) = (Vec::new(), Vec::new());
     for part in split_conjunction(predicate) {
@@ -88,7 +88,7 @@ fn order_conjuncts(predicate: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn P
     Ok(Some(Arc::new(OrderedConjunction { parts })))
 }
 
-/// Whether all parts are true, of which a later one is evaluated only where the earlier ones are.
+/// A conjunction whose later parts are evaluated only where the earlier ones are true.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OrderedConjunction {
     parts: Vec<Arc<dyn PhysicalExpr>>,
@@ -120,7 +120,7 @@ impl PhysicalExpr for OrderedConjunction {
             }
             let values = part.evaluate_selection(batch, &selected)?.into_array(batch.num_rows())?;
             let values = values.as_boolean();
-            // NULL lets nothing pass, and neither does what was not evaluated.
+            // Neither a NULL nor a value that was not evaluated passes the filter.
             let is_true = if values.null_count() > 0 { prep_null_mask_filter(values) } else { values.clone() };
             selected = and(&selected, &is_true)?;
         }

@@ -1,10 +1,10 @@
-//! Rows that a condition excludes are not computed: an expression that fails for one of them does not fail the
-//! statement, as in PostgreSQL.
+//! Expressions are not computed for rows that a condition excludes, so they cannot fail the statement for these rows.
+//! PostgreSQL behaves the same way.
 //!
-//! DataFusion computes the columns of an answer before a filter where that makes rows narrower, and evaluates all parts
-//! of a condition for all rows. [`ProjectionAboveFilter`] keeps what is computed above the filter. [`ConditionOrder`]
-//! evaluates parts that can fail only for rows that the other parts let through, and the right side of AND and OR only
-//! for rows that the left one leaves open.
+//! DataFusion computes output columns before a filter where that makes rows narrower, and evaluates all parts of a
+//! condition for all rows. [`ProjectionAboveFilter`] keeps computed columns above the filter. [`ConditionOrder`]
+//! evaluates fallible parts only for rows that pass the other parts, and the right side of AND and OR only for rows
+//! that the left side does not decide.
 
 mod condition;
 mod projection;
@@ -24,7 +24,7 @@ use self::condition::ConditionOrder;
 use self::projection::ProjectionAboveFilter;
 use crate::outer_join::OuterJoins;
 
-/// Functions that never fail, of which a condition may be made as it is.
+/// Functions that never fail, so that their order in a condition does not matter.
 const INFALLIBLE: &[&str] = &[
     "btrim",
     "coalesce",
@@ -41,11 +41,12 @@ const INFALLIBLE: &[&str] = &[
     "upper",
 ];
 
-/// DataFusion's rules, less the computing of rows that a condition excludes, and with what outer joins fill in mind.
+/// Returns DataFusion's physical rules, changed so that excluded rows are not computed and columns filled by outer
+/// joins are not treated as constant.
 pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
-        // Before it is known which sorts are needed.
+        // These rules must run before required sorts are determined.
         if rule.name() == "EnsureRequirements" {
             rules.push(Arc::new(OuterJoins));
         }
@@ -58,7 +59,7 @@ pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + 
     rules
 }
 
-/// Whether a part of `expression` is as `is` says.
+/// Whether a part of `expression` satisfies `is`.
 fn any_part(expression: &Arc<dyn PhysicalExpr>, is: impl Fn(&Arc<dyn PhysicalExpr>) -> bool) -> Result<bool> {
     let mut found = false;
     expression.apply(|part| {
@@ -68,7 +69,7 @@ fn any_part(expression: &Arc<dyn PhysicalExpr>, is: impl Fn(&Arc<dyn PhysicalExp
     Ok(found)
 }
 
-/// Whether `expression` computes something, rather than being a column or a constant.
+/// Whether `expression` is more than a column or a constant.
 fn is_computed(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     any_part(expression, |part| !part.is::<Column>() && !part.is::<Literal>())
 }

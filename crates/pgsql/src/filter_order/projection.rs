@@ -1,4 +1,4 @@
-//! Projections that compute stay above filters.
+//! Keeps projections that compute values above filters.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::condition::short_circuit_projection;
 use super::projection_boundary::ProjectionBoundary;
 
-/// The rule that moves projections towards the tables, of which those that compute do not pass a filter.
+/// Pushes projections towards the tables, but keeps those that compute values above filters.
 #[derive(Debug)]
 pub(super) struct ProjectionAboveFilter {
     pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
@@ -28,7 +28,7 @@ impl ProjectionAboveFilter {
 impl PhysicalOptimizerRule for ProjectionAboveFilter {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let with_barriers = plan.transform_up(|node| {
-            // Before it may become a part of a scan.
+            // Runs before the projection can become part of a scan.
             if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
                 return short_circuit_projection(projection, &node);
             }

@@ -1,4 +1,4 @@
-//! What stands above a filter while projections are moved.
+//! A temporary node that stops projections at a filter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::physical_plan::{
 
 use super::is_computed;
 
-/// A filter that projections which compute do not pass. It is never executed.
+/// A filter that computing projections cannot pass. It is never executed.
 #[derive(Debug)]
 pub(super) struct ProjectionBoundary {
     filter: Arc<dyn ExecutionPlan>,

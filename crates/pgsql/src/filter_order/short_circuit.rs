@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::BinaryExpr;
 
 use super::can_fail;
 
-/// `expression` whose parts that can fail are not evaluated where another part decides.
+/// Makes fallible parts of `expression` be evaluated only where no other part decides.
 pub(super) fn add_short_circuits(expression: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     expression.transform_up(|part| {
         let Some(binary) = part.downcast_ref::<BinaryExpr>() else { return Ok(Transformed::no(part)) };
@@ -35,7 +35,7 @@ pub(super) fn add_short_circuits(expression: Arc<dyn PhysicalExpr>) -> Result<Tr
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ShortCircuit {
     is_and: bool,
-    /// The left side and the right one.
+    /// The left side and the right side.
     sides: [Arc<dyn PhysicalExpr>; 2],
 }
 
@@ -73,7 +73,7 @@ impl PhysicalExpr for ShortCircuit {
         }
         let right = right.evaluate_selection(batch, &open)?.into_array(batch.num_rows())?;
         let right = right.as_boolean();
-        // Where the right side was not evaluated, it decides nothing.
+        // The right side has no effect where it was not evaluated.
         let combined = if self.is_and { and_kleene(left, right)? } else { or_kleene(left, right)? };
         Ok(ColumnarValue::Array(Arc::new(combined)))
     }
@@ -96,7 +96,7 @@ impl PhysicalExpr for ShortCircuit {
     }
 }
 
-/// The projection's expressions, if one of them is changed.
+/// Returns the projection's expressions with short circuits, if any of them changes.
 pub(super) fn add_all_short_circuits(
     expressions: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
 ) -> Result<Option<Vec<Arc<dyn PhysicalExpr>>>> {
