@@ -1,8 +1,8 @@
 //! The two types `json` and `jsonb` as Arrow types.
 //!
-//! Within a plan a JSON value is a struct of one text: a type of its own, so that it survives `CASE`, `coalesce`,
-//! arrays, aggregates and subqueries, and is never taken for text. `jsonb` texts are canonical. An answer shows the
-//! text, in a field that is marked as JSON.
+//! In a plan, a JSON value is a struct of one text. This distinct type survives `CASE`, `coalesce`, arrays, aggregates
+//! and subqueries, and is never confused with text. `jsonb` texts are canonical. The output contains the text, in a
+//! field that is marked as JSON.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -75,7 +75,7 @@ pub(crate) fn json_kind(data_type: &DataType) -> Option<JsonKind> {
     }
 }
 
-/// Whether a field is text that is marked as JSON, as columns of Parquet files are. It is of type `json`: the text
+/// Whether a text field is marked as JSON, as columns of Parquet files are. It has the type `json`, because the text
 /// need not be canonical.
 pub(crate) fn is_json_extension(field: &Field) -> bool {
     field.metadata().get(EXTENSION.0).is_some_and(|name| name == EXTENSION.1)
@@ -111,7 +111,7 @@ pub(crate) fn holds_json(data_type: &DataType) -> bool {
     }
 }
 
-/// `field` as an answer has it: text in place of JSON values, marked.
+/// Returns the output field of `field`: marked text instead of JSON values.
 pub(crate) fn output_field(field: &Field) -> Field {
     if let Some(kind) = json_kind(field.data_type()) {
         let marks = [(EXTENSION.0.to_owned(), EXTENSION.1.to_owned()), (TYPE_KEY.to_owned(), kind.name().to_owned())];

@@ -13,7 +13,7 @@ const NARROW_DIGITS: i16 = 38;
 /// The digits of a `Decimal256`.
 const WIDE_DIGITS: i16 = 76;
 
-/// The type in which values of `types` are compared exactly; none where `Decimal128` or an integer holds them all.
+/// Returns the type that compares values of `types` exactly; `None` if a `Decimal128` or an integer holds them all.
 fn wide_type(types: &[DataType]) -> Option<DataType> {
     if !types.iter().any(DataType::is_decimal) {
         return None;
@@ -33,7 +33,7 @@ fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
     Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
 }
 
-/// `expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
+/// Converts the operands of a comparison of numerics to one exact type, if no `Decimal128` holds both.
 pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: Vec<&Expr> = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -63,8 +63,8 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
     }))
 }
 
-/// `expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
-/// and averages had before they got PostgreSQL's.
+/// Converts the operands of a comparison of numerics to one type. Coercion used the types that quotients and averages
+/// had before they got PostgreSQL's types.
 pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: [&Expr; 2] = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => [left, right],
@@ -92,7 +92,7 @@ pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Trans
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
 }
 
-/// The same for the keys of a join.
+/// Does the same for the keys of a join.
 pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Join(mut join) = node else { return Ok(node) };
     for (left, right) in &mut join.on {

@@ -1,9 +1,9 @@
-//! Gives each column of each query the name that PostgreSQL gives it.
+//! Gives each column of each query the name that it has in PostgreSQL.
 //!
-//! DataFusion names columns after its own expressions, refuses two columns of one name, and looks up names in ORDER BY
-//! in another order. So every expression is given an alias. Where the right name would be there twice, or would hide a
-//! column that an expression of ORDER BY means, the alias is **hidden**: it has a mark that no caller can write, and a
-//! number. [`visible_name`] is the name that the answer shows.
+//! DataFusion names columns after its own expressions, refuses two columns of one name, and resolves names in ORDER BY
+//! in another order. So every expression gets an alias. Where the right name would occur twice, or would hide a column
+//! that an expression of ORDER BY refers to, the alias is **hidden**: it contains a number and a mark that callers
+//! cannot write. [`visible_name`] returns the name in the output.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -16,15 +16,15 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::column_names::column_name;
 
-/// Stands between the name and the number of a hidden alias.
+/// Separates the name and the number of a hidden alias.
 const HIDDEN_MARK: char = '\u{1}';
 
-/// The name that an answer shows for the column `name`.
+/// Returns the output name of the column `name`.
 pub(super) fn visible_name(name: &str) -> &str {
     name.split_once(HIDDEN_MARK).map_or(name, |(visible, _)| visible)
 }
 
-/// `schema` with the names that an answer shows, of which several may be equal.
+/// Returns `schema` with the output names, several of which may be equal.
 pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| field.name().contains(HIDDEN_MARK)) {
         return schema.clone();
@@ -33,7 +33,7 @@ pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()).into()
 }
 
-/// A name that is unique by its number, and shown as `name`.
+/// Returns a name that is unique by its number, with the output name `name`.
 pub(super) fn hidden_name(name: &str, number: usize) -> String {
     format!("{name}{HIDDEN_MARK}{number}")
 }
@@ -46,7 +46,7 @@ fn visible_alias(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 
-/// Names the columns of `query` and of all queries inside of it.
+/// Names the columns of `query` and of all queries in it.
 pub(super) fn name_columns(query: &mut Query) {
     // The visitor never breaks.
     let _ = VisitMut::visit(query, &mut ColumnNamer { depth: 0 });
@@ -71,7 +71,7 @@ impl VisitorMut for ColumnNamer {
     }
 }
 
-/// Names the columns of `query`, whose answer is that of the statement if it is the `outermost`.
+/// Names the columns of `query`. The `outermost` query returns the result of the statement.
 fn name_query(query: &mut Query, outermost: bool) {
     let order_by = query.order_by.as_mut().map(|order_by| &mut order_by.kind);
     let order_by: &mut [OrderByExpr] = match order_by {
@@ -85,13 +85,13 @@ fn name_query(query: &mut Query, outermost: bool) {
 }
 
 fn name_set_operation(body: &mut SetExpr) {
-    // As deep as the chain is long, so it is walked without recursion.
+    // A chain can be as deep as it is long, so this loop replaces recursion.
     let mut left_to_see = vec![body];
     while let Some(body) = left_to_see.pop() {
         match body {
             SetExpr::SetOperation { left, right, .. } => left_to_see.extend([right.as_mut(), left.as_mut()]),
             SetExpr::Select(select) => name_select(select, &mut [], false),
-            // A query in brackets is met by itself.
+            // A query in parentheses is visited separately.
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: boo
             _ => continue,
         };
         let is_column = column_of(expression).is_some_and(|column| *column == name);
-        // A column of an outer query has another name here.
+        // The column names of an outer query differ.
         let is_own = is_column && may_belong_to(&tables, expression);
         let is_new = taken.insert(name.clone());
         let must_hide = !is_new || (outermost && (has_wildcard || (meant_by_order.contains(&name) && !is_column)));
@@ -129,7 +129,7 @@ fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: boo
     }
 }
 
-/// An expression of ORDER BY that stands in SELECT too is named, as DISTINCT keeps nothing but columns of the answer.
+/// Names expressions that occur in both ORDER BY and SELECT, because DISTINCT keeps only output columns.
 fn name_repeated_expressions(projection: &[SelectItem], order_by: &mut [OrderByExpr]) {
     for order in order_by {
         let repeated = projection.iter().find_map(|item| match item {
@@ -146,7 +146,7 @@ fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
-/// The name of the column that `expression` is, without anything around it.
+/// Returns the name of the column if `expression` is only a column.
 fn column_of(expression: &Expr) -> Option<&String> {
     match expression {
         Expr::Identifier(name) => Some(&name.value),
@@ -155,7 +155,7 @@ fn column_of(expression: &Expr) -> Option<&String> {
     }
 }
 
-/// The names of the tables of `from`; none where they are not all known.
+/// Returns the names of the tables in `from`; `None` if some are unknown.
 fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
     let factors = from
         .iter()
@@ -163,7 +163,7 @@ fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
     factors.map(|factor| super::columns::qualifier_of(factor).map(|name| name.value)).collect()
 }
 
-/// Whether the column that `expression` is may be one of `tables`.
+/// Whether `expression` is a column that may belong to `tables`.
 fn may_belong_to(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
     let Some(tables) = tables else { return true };
     match expression {
@@ -175,7 +175,7 @@ fn may_belong_to(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
     }
 }
 
-/// A name that stands by itself in ORDER BY or DISTINCT ON is that of a column of the answer, if there is one.
+/// Updates names in ORDER BY and DISTINCT ON that stand alone: they refer to an output column, if there is one.
 fn respell_output_names(select: &mut Select, order_by: &mut [OrderByExpr], respelt: &[(String, Ident)]) {
     let respell = |expression: &mut Expr| {
         if let Expr::Identifier(name) = expression
@@ -190,8 +190,8 @@ fn respell_output_names(select: &mut Select, order_by: &mut [OrderByExpr], respe
     }
 }
 
-/// The names inside of ORDER BY's expressions, which mean columns of FROM, never of the answer. Inside of a subquery
-/// they are qualified where there is one table that they can belong to.
+/// Returns the names within expressions of ORDER BY, which refer to columns of FROM and never to output columns. In a
+/// subquery they are qualified if they can belong to only one table.
 fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool) -> HashSet<String> {
     let mut names = NameCollector(HashSet::new());
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_))) {
@@ -208,7 +208,7 @@ fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool)
     names.0
 }
 
-/// The alias of something else than the column of that name.
+/// Returns the alias, if it is not the name of the column that it stands for.
 fn computed_alias(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { expr, alias } if column_of(expr) != Some(&alias.value) => Some(alias.value.clone()),
@@ -217,7 +217,7 @@ fn computed_alias(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// The name of the only table of FROM.
+/// Returns the name of the only table in FROM.
 fn only_table(select: &Select) -> Option<Vec<Ident>> {
     let [from] = select.from.as_slice() else { return None };
     if !from.joins.is_empty() {

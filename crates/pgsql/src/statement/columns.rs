@@ -1,4 +1,4 @@
-//! The columns of what stands in FROM, as far as the statement and the catalog tell their names.
+//! The columns of relations in FROM, as far as the statement and the catalog define their names.
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
@@ -8,26 +8,26 @@ use datafusion::sql::sqlparser::ast::{
 use super::column_names::column_name;
 use super::set_returning::find_set_returning;
 
-/// The names of the columns of a table of the catalog.
+/// Returns the column names of a table of the catalog.
 pub type TableColumns<'a> = &'a dyn Fn(&ObjectName) -> Option<Vec<String>>;
 
-/// An expression of WITH.
+/// An expression of a WITH clause.
 struct CteColumns {
     name: String,
     columns: Option<Vec<String>>,
-    /// Where its query is, whose own name and those after it do not mean expressions of this WITH.
+    /// The query of the WITH clause. In it, its own name and later names do not refer to expressions of this WITH.
     query: *const Query,
 }
 
-/// The names of one WITH.
+/// The names of one WITH clause.
 struct WithFrame {
     named: Vec<CteColumns>,
-    /// How many of them can be used at this place.
+    /// The number of names that are visible at this point.
     visible: usize,
     is_recursive: bool,
 }
 
-/// What the names of tables mean at a place of a statement.
+/// Resolves table names at one point of a statement.
 pub(super) struct NameScope<'a> {
     tables: TableColumns<'a>,
     frames: Vec<WithFrame>,
@@ -38,7 +38,7 @@ impl<'a> NameScope<'a> {
         Self { tables, frames: Vec::new() }
     }
 
-    /// Goes into `query`, whose WITH counts from here on.
+    /// Enters `query`, so that the names of its WITH clause are visible.
     pub(super) fn enter(&mut self, query: &Query) {
         let place = std::ptr::from_ref(query);
         if let Some(frame) = self.frames.last_mut()
@@ -59,7 +59,7 @@ impl<'a> NameScope<'a> {
         }
     }
 
-    /// Goes out of the query that was entered last.
+    /// Leaves the query that was entered last.
     pub(super) fn leave(&mut self) {
         self.frames.pop();
         if let Some(frame) = self.frames.last_mut() {
@@ -72,7 +72,7 @@ impl<'a> NameScope<'a> {
         rename_columns(columns, &cte.alias)
     }
 
-    /// The columns of the answer to `query`.
+    /// Returns the output columns of `query`.
     pub(super) fn query_columns(&mut self, query: &Query) -> Option<Vec<String>> {
         self.enter(query);
         let columns = self.body_columns(&query.body);
@@ -129,7 +129,7 @@ impl<'a> NameScope<'a> {
         self.factor_columns(factor)
     }
 
-    /// The columns that `*` means of `from`.
+    /// Returns the columns that `*` expands to for `from`.
     pub(super) fn join_columns(&mut self, from: &TableWithJoins) -> Option<Vec<String>> {
         let mut columns = self.factor_columns(&from.relation)?;
         for join in &from.joins {
@@ -150,7 +150,7 @@ impl<'a> NameScope<'a> {
         Some(columns)
     }
 
-    /// The columns of `factor`.
+    /// Returns the columns of `factor`.
     pub(super) fn factor_columns(&mut self, factor: &TableFactor) -> Option<Vec<String>> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
@@ -202,7 +202,7 @@ fn function_columns(name: &str, with_ordinality: bool, alias: Option<&TableAlias
     alias.map_or(Some(columns.clone()), |alias| rename_columns(Some(columns), alias))
 }
 
-/// `columns` with the names that `table_alias` gives to the first of them.
+/// Renames the first of `columns` as `alias` says.
 fn rename_columns(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Vec<String>> {
     let mut columns = columns?;
     for (column, given) in columns.iter_mut().zip(&alias.columns) {
@@ -211,7 +211,7 @@ fn rename_columns(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Ve
     Some(columns)
 }
 
-/// How `join` joins; none for joins that PostgreSQL does not have.
+/// Returns the join constraint; `None` for joins that PostgreSQL does not have.
 pub(super) fn join_constraint(join: &Join) -> Option<&JoinConstraint> {
     match &join.join_operator {
         JoinOperator::Join(constraint)
@@ -234,7 +234,7 @@ pub(super) fn single_identifier(name: &ObjectName) -> Option<Ident> {
     }
 }
 
-/// The name by which the columns of `factor` are qualified.
+/// Returns the name that qualifies the columns of `factor`.
 pub(super) fn qualifier_of(factor: &TableFactor) -> Option<Ident> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. }

@@ -1,4 +1,4 @@
-//! Forms of a statement that DataFusion's planner lacks, turned into forms that it has.
+//! Rewrites forms of a statement that DataFusion's planner does not support into forms that it supports.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,11 +37,13 @@ pub use query_forms::ROWS_FROM;
 
 use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped_literals};
 
-/// Rewrites `statement` in place; `tables` tells the columns of the tables that it names. It must have passed the policy
-/// for statements: the rewritten statement calls functions that the policy has no entry for.
+/// Rewrites `statement` in place. `tables` returns the columns of the tables that it names.
+///
+/// The statement must have passed the statement policy before: the rewritten statement calls functions that the policy
+/// does not list.
 ///
 /// # Errors
-/// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
+/// `Plan` or `NotImplemented`, with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
     if let Statement::Query(query) = statement
         && let SetExpr::Select(select) = query.body.as_mut()
@@ -60,7 +62,7 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
     from_control_flow(VisitMut::visit(statement, &mut SyntaxRewriter))
 }
 
-/// Rewrites an expression that stands by itself.
+/// Rewrites a single expression.
 fn rewrite_expression(expression: &mut Expr) -> Result<()> {
     from_control_flow(VisitMut::visit(expression, &mut SyntaxRewriter))
 }
@@ -76,21 +78,21 @@ fn to_control_flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
     result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
 }
 
-/// The scalar functions that only statements of ours call.
+/// The scalar functions that only rewritten statements call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![series::series_function(), limit::with_ties()]
 }
 
-/// The planners of what may stand in FROM.
+/// The planners of relations in FROM.
 pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     vec![Arc::new(relation::FromPlanner)]
 }
 
-/// Each rewrites expressions by what stands around them.
+/// Rewrites that depend on the enclosing expression.
 const OUTER_FIRST: [RewriteSyntax; 4] =
     [query_forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
 
-/// Rewrites queries and what stands in FROM, outer ones first.
+/// Rewrites queries and FROM, outer ones first.
 struct FormRewriter;
 
 impl VisitorMut for FormRewriter {
@@ -118,7 +120,7 @@ impl VisitorMut for FormRewriter {
 
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
-/// Each rewrites what is its own.
+/// Rewrites that depend only on the expression itself.
 const INNER_FIRST: [RewriteSyntax; 10] = [
     row_comparison::rewrite_comparison,
     query_forms::rewrite_rows,

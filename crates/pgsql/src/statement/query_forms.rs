@@ -1,4 +1,4 @@
-//! Forms of queries and of FROM, each turned into one that DataFusion has, or refused with what to write instead.
+//! Rewrites forms of queries and of FROM that DataFusion does not support, or refuses them with what to write instead.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +15,10 @@ use super::{counted_sets, limit, parse, row_subquery, unsupported, whole_row};
 use crate::json;
 use crate::syntax::call;
 
-/// The function in FROM whose arguments are functions, which the parser reads for ROWS FROM.
+/// The function name under which the parser stores ROWS FROM. Its arguments are functions.
 pub const ROWS_FROM: &str = "rows_from";
 
-/// Rewrites `query` itself, not those inside of it.
+/// Rewrites `query` itself, but not the queries in it.
 pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
@@ -71,13 +71,13 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {
-        // One group of all rows, which is what aggregates alone mean.
+        // Aggregates without GROUP BY have one group of all rows.
         expressions.clear();
     }
     Ok(())
 }
 
-/// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
+/// Resolves `x` in `jsonb_array_elements(…) AS x`, which refers to the only column, `value`.
 fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
     let factors = select
         .from
@@ -97,7 +97,7 @@ fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
     }
 }
 
-/// Whether `name`, which stands by itself in ORDER BY, is that of a column of the answer.
+/// Whether `name`, alone in ORDER BY, refers to an output column.
 fn names_output(projection: &[SelectItem], name: &Ident) -> bool {
     projection.iter().any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name.value))
 }
@@ -142,7 +142,7 @@ impl VisitorMut for RowValueRewriter {
     }
 }
 
-/// Gives functions in FROM one form, and lets them refer to tables before them, as PostgreSQL does without LATERAL.
+/// Normalises functions in FROM, and lets them refer to earlier tables, as PostgreSQL does without LATERAL.
 pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
     if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
         return plan_err!("TABLESAMPLE takes a table, not a function; write WHERE random() < 0.1");
@@ -181,7 +181,7 @@ fn returns_rows(function: &str) -> bool {
     function == ROWS_FROM || find_set_returning(function).is_some()
 }
 
-/// A function of one value, as a table of one row.
+/// Turns a function of one value into a table of one row.
 fn scalar_function_as_table(
     lateral: bool,
     name: ObjectName,
@@ -223,7 +223,7 @@ impl Visitor for ColumnFinder {
     }
 }
 
-/// Functions that return rows in an expression: their lists become rows.
+/// Turns set-returning functions in an expression into unnested lists.
 pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
     if let Expr::Function(function) = &*expression
         && let Some(rewritten) = rows_in_expression(function)?
@@ -233,7 +233,7 @@ pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Subqueries and calls in forms that are not planned.
+/// Rewrites subqueries and calls in forms that the planner does not support.
 pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {

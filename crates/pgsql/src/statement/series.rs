@@ -83,7 +83,7 @@ fn zero_step_error<T>() -> Result<T> {
     plan_err!("generate_series of times takes a step: generate_series(a, b, interval '1 day')")
 }
 
-/// Fails before the rows of all calls are more than may be made.
+/// Fails before the rows of all calls exceed the limit.
 struct RowLimit(usize);
 
 impl RowLimit {
@@ -169,7 +169,7 @@ fn times(columns: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(Arc::new(lists.finish()))
 }
 
-/// Whether `step` goes forward, a month being 30 days as PostgreSQL compares intervals.
+/// Whether `step` is positive. A month counts 30 days, as in PostgreSQL's comparison of intervals.
 fn is_forward(step: IntervalMonthDayNano) -> Result<bool> {
     const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
     let days = i128::from(step.months) * 30 + i128::from(step.days);
@@ -178,7 +178,7 @@ fn is_forward(step: IntervalMonthDayNano) -> Result<bool> {
     Ok(length > 0)
 }
 
-/// `bounds_in_microseconds` and `step`: months first, then days, then the time.
+/// Adds `step` to `microseconds`: months first, then days, then the time.
 fn add_step(microseconds: i64, step: IntervalMonthDayNano) -> Option<i64> {
     let time = DateTime::from_timestamp_micros(microseconds)?;
     let months = Months::new(step.months.unsigned_abs());

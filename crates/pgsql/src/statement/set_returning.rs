@@ -1,18 +1,18 @@
 //! Set-returning functions in FROM and in SELECT.
 //!
-//! Each has a **list function**: a scalar function of its family that takes the same arguments and returns all rows of
-//! one call as a list. Its name is the function's name with `*` at the end ([`list_function`]), which no caller can
-//! write. `regexp_split_to_table(text, text)` thus has the list function `regexp_split_to_table*`, which returns
-//! `List(Utf8)`; `jsonb_each*` returns `List(Struct(key, value))`, as a function of several columns does. A list that
-//! is NULL or empty has no rows. Here the list becomes rows: `unnest(f*(…))`.
+//! Each has a **list function**: a scalar function that takes the same arguments and returns all rows of one call as a
+//! list. Its name is the function's name with the suffix `*` ([`list_function`]), which callers cannot write. For
+//! example, `regexp_split_to_table*` returns `List(Utf8)`, and `jsonb_each*`, which has several columns, returns
+//! `List(Struct(key, value))`. A list that is NULL or empty has no rows. The statement expands the list into rows:
+//! `unnest(f*(…))`.
 //!
-//! A family adds its functions to [`SET_RETURNING`] and registers the list functions with its scalar functions.
+//! To add a function, extend [`SET_RETURNING`] and register the list function with the scalar functions of its module.
 
-/// What is known of a set-returning function.
+/// A set-returning function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SetReturningFunction {
     pub(crate) name: &'static str,
-    /// The names of its columns; none where the one column is named like the function or its alias.
+    /// The names of its columns; empty if its only column has the name of the function or of its alias.
     pub(crate) columns: &'static [&'static str],
 }
 
@@ -20,7 +20,7 @@ const fn single_column_function(name: &'static str) -> SetReturningFunction {
     SetReturningFunction { name, columns: &[] }
 }
 
-/// The functions that return rows.
+/// All set-returning functions.
 pub(crate) const SET_RETURNING: &[SetReturningFunction] = &[
     single_column_function("generate_series"),
     single_column_function("generate_subscripts"),
@@ -45,12 +45,12 @@ pub(crate) const SET_RETURNING: &[SetReturningFunction] = &[
     SetReturningFunction { name: "jsonb_each_text", columns: &["key", "value"] },
 ];
 
-/// The function of that name, in lower case, if it returns rows.
+/// Finds a set-returning function by its name in lower case.
 pub(crate) fn find_set_returning(name: &str) -> Option<&'static SetReturningFunction> {
     SET_RETURNING.iter().find(|function| function.name == name)
 }
 
-/// The name of the scalar function that returns the rows of `name` as one list.
+/// Returns the name of the list function of `name`.
 pub(crate) fn list_function(name: &str) -> String {
     format!("{name}*")
 }

@@ -1,8 +1,8 @@
 //! Tables as values: `to_json(t)` where `t` is a table means its row.
 //!
-//! A table whose row is used gets two more columns, before anything joins it: one with a name that no caller can
-//! write, for `t.*`, and one that is named like the table, for `t`. So the row has the columns that `t.*` has, is NULL
-//! where an outer join fills the table with NULL, and a column with the name of the table comes first.
+//! A table whose row is used gets two more columns before it is joined: one for `t.*`, with a name that callers cannot
+//! write, and one for `t`, with the name of the table. So the row has the columns of `t.*`, is NULL where an outer join
+//! fills the table with NULL, and a column with the name of the table takes precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -36,9 +36,9 @@ const ROW_FUNCTIONS: [&str; 13] = [
     "to_jsonb",
 ];
 
-/// What marks the alias of a table whose row is used.
+/// Prefixes the alias of a table whose row is used.
 const ROW_MARK: &str = "row\u{1}";
-/// What marks one whose columns `*` shows: both of its columns have names that no caller can write.
+/// Prefixes the alias if `*` also returns the table's columns: then callers can write neither of the two names.
 const ROW_BESIDE_WILDCARD_MARK: &str = "value\u{1}";
 
 /// The column with the row of the table `name`.
@@ -116,7 +116,7 @@ fn wildcards_of(projection: &[SelectItem], name: &str) -> WildcardUse {
     })
 }
 
-/// Leaves out of `*` what is added to `find_table`.
+/// Excludes the columns added to `table` from `*`.
 fn exclude_row_columns(item: &mut SelectItem, table: &str) {
     if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
         let column = |name| ObjectName::from(vec![Ident::with_quote('"', name)]);

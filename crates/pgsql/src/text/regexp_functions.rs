@@ -42,11 +42,11 @@ fn matches_with(row: &RowArguments<'_>, output: &mut TextOutput, options: RegexO
     output.boolean(row.regex(row.text(1)?, options)?.is_match(row.text(0)?)?)
 }
 
-/// DataFusion's own operator for a short pattern that means the same there, so that files can be left out by it.
+/// Uses DataFusion's own operator for a short pattern with the same meaning, so that files can be pruned.
 fn plain_operator(args: &[Expr], info: &SimplifyContext, options: RegexOptions) -> Result<Option<Expr>> {
     let [text, Expr::Literal(value, _)] = args else { return Ok(None) };
     let Some(pattern) = value.try_as_str().flatten() else { return Ok(None) };
-    // A wrong one is refused where it is used.
+    // An invalid pattern fails at execution.
     let Ok(regex) = PgRegex::new(pattern, options) else { return Ok(None) };
     let Some(equivalent) = regex.equivalent().filter(|equivalent| equivalent.len() <= PLAIN_PATTERN_BYTES_MAX) else {
         return Ok(None);
@@ -175,7 +175,7 @@ fn replaced(
     output.text(&result)
 }
 
-/// Adds `rewrite_cast` with what `\1` and `\&` stand for.
+/// Appends `replacement`, with `\1` and `\&` expanded.
 fn expand(result: &mut String, replacement: &str, text: &str, captures: &Captures) {
     let mut rest = replacement;
     while let Some((before, after)) = rest.split_once('\\') {

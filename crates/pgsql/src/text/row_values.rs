@@ -17,9 +17,9 @@ use datafusion::logical_expr::ColumnarValue;
 use super::function::TextType;
 use super::regex::{PgRegex, RegexOptions};
 
-/// Bytes that one evaluation of a function may make.
+/// The maximum size of the output of one evaluation, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 20;
-/// Compiled patterns that one evaluation keeps.
+/// The number of compiled patterns that one evaluation caches.
 const PATTERNS_MAX: usize = 16;
 
 enum ArgumentValues {

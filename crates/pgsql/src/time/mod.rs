@@ -1,8 +1,8 @@
 //! Dates, times, intervals and time zones.
 //!
-//! A `timestamp` is microseconds since 1970 without a zone, a `timestamptz` the same in UTC, a `date` days, a `time`
-//! microseconds of the day, an `interval` months, days and nanoseconds, of which microseconds count. The session's zone
-//! is UTC. Functions take columns of any unit; what they give has PostgreSQL's.
+//! A `timestamp` is microseconds since 1970 without a zone, and a `timestamptz` the same in UTC. A `date` is days, a
+//! `time` microseconds of the day, and an `interval` months, days and nanoseconds, used as whole microseconds. The
+//! session's zone is UTC. Functions accept columns of any unit and return PostgreSQL's unit.
 
 mod abbreviations;
 mod arguments;

@@ -1,7 +1,7 @@
-//! Literals in VALUES, and in the first branch of a CASE.
+//! Untyped literals in VALUES, and in the first branch of a CASE.
 //!
-//! The types of a row's values are only known once it is planned, when DataFusion demands that all rows agree. So a
-//! literal becomes a call with the values beside it, of which only the types count. The planner takes the type of a
+//! The types of the values in a row are known only after planning, when DataFusion requires all rows to agree. So a
+//! literal becomes a call with the values beside it, of which only the types are used. The planner takes the type of a
 //! CASE from its first branch.
 
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ use crate::syntax::call;
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
-/// Values beside a literal whose types are looked at.
+/// The maximum number of values beside a literal whose types are examined.
 const SIBLINGS_MAX: usize = 16;
 
 /// Gives the literals in VALUES of `query` itself the type of the values in other rows.
@@ -91,7 +91,7 @@ fn type_rows(values: &mut Values) {
     }
 }
 
-/// Values of all types that those in `column` have; none where there may be others.
+/// Returns a value of each type in `column`; `None` if there may be other types.
 fn sibling_values<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr>> {
     let (mut seen, mut fellows) = (HashSet::new(), Vec::new());
     for value in column.filter(|value| !is_string(value) && !is_null(value)) {
@@ -105,7 +105,7 @@ fn sibling_values<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr
     Some(fellows)
 }
 
-/// Equal for values that are known to have one type.
+/// Returns a key that is equal for values of the same type.
 fn type_key(value: &Expr) -> String {
     match value {
         Expr::Nested(inner) => type_key(inner),
@@ -163,7 +163,8 @@ impl Visitor for SizeCheck {
     }
 }
 
-/// The type of the literal `text` beside values of the types `sibling_values`. A numeric has room for its own digits, too.
+/// Returns the type of the literal `text` beside values of the types `fellows`. A numeric type also has room for the
+/// literal's digits.
 fn literal_type(text: &str, fellows: &[DataType]) -> Result<DataType> {
     let common = common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8);
     if !common.is_decimal() {
@@ -177,7 +178,7 @@ pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(UntypedLiteral { signature: Signature::variadic_any(Volatility::Immutable) })
 }
 
-/// The value that its first argument, a text, names, of the type of the others.
+/// Parses its first argument, a text, as a value of the type of the other arguments.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UntypedLiteral {
     signature: Signature,

@@ -1,4 +1,4 @@
-//! The `id` of `keyvalue()`: where an object stands in PostgreSQL's binary form of its document.
+//! The `id` of `keyvalue()`: the position of an object in PostgreSQL's binary form of its document.
 
 use datafusion::common::exec_datafusion_err;
 
@@ -11,10 +11,10 @@ const ENTRY_BYTES: u64 = 4;
 /// What the identifiers of the variables begin with.
 const VARIABLES: u64 = 10_000_000_000;
 
-/// The identifier of the object `item`, which is of the document `root` or of `variables`.
+/// Returns the identifier of the object `item`, which belongs to the document `root` or to `variables`.
 ///
 /// # Errors
-/// For objects that `keyvalue()` made.
+/// If `keyvalue()` created the object.
 pub(super) fn object_id(
     item: &Item<'_>,
     root: &JsonValue,
@@ -35,7 +35,7 @@ fn keyvalue_error() -> datafusion::common::DataFusionError {
     )
 }
 
-/// Where `replaces_when`, which is a part of `document`, stands there.
+/// Returns the position of `json_value`, a part of `document`, in the binary form.
 fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
     let mut search = ObjectSearch { wanted: json_value, place: None, end: 0, steps: 0 };
     search.advance_past(document);
