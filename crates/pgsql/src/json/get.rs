@@ -84,7 +84,7 @@ fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) ->
     Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
 }
 
-/// The kind of the result, none if it is text.
+/// The JSON type of the result; `None` if it is text.
 fn result_kind(call: &FunctionCall<'_>, is_text: bool) -> Option<JsonKind> {
     if is_text { None } else { super::kind::json_kind(call.returns) }
 }

@@ -45,10 +45,10 @@ fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// The documents that `texts` are.
+/// Parses `texts` as documents.
 ///
 /// # Errors
-/// PostgreSQL's words for the first text that is none.
+/// PostgreSQL's error for the first text that is not a document.
 pub(crate) fn parse_json_texts(texts: &StringArray, kind: JsonKind) -> Result<ArrayRef> {
     kind.values(parse_documents(texts, kind)?)
 }
@@ -130,7 +130,7 @@ pub(super) fn to_boolean() -> ScalarUDF {
     )
 }
 
-/// What an answer shows of values that hold JSON: marked text.
+/// Converts values that hold JSON to marked text, for the output.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct JsonOutput {
     signature: datafusion::logical_expr::Signature,

@@ -131,7 +131,7 @@ fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>
     plan_err!("operator does not exist: {left} {} {right}; {remedy}", operands.op)
 }
 
-/// `document['key']` and `document[0]`; none if it is no document.
+/// Plans `document['key']` and `document[0]`; `None` if the operand is not a document.
 pub(crate) fn plan_field_access(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, field) = access.expr.to_field(schema)?;
     if field_kind(&field) != Some(JsonKind::Jsonb) {

@@ -96,7 +96,7 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Puts the key of order in place of documents that are told apart. Whether any was.
+/// Replaces documents whose equality matters by their sort keys. Returns whether it replaced any.
 fn compare_by_keys(values: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
     for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(JsonKind::Jsonb)) {

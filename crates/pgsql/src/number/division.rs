@@ -251,7 +251,8 @@ impl ScalarUDFImpl for Div {
     }
 }
 
-/// `left * right` of numerics whose digits after the point no type holds, rounded; none where the operator is exact.
+/// Plans `left * right` of numerics if no type holds all digits of the product; `None` if DataFusion's operator is
+/// exact.
 pub(super) fn plan_wide_product(
     left: &Expr,
     left_type: &DataType,

@@ -4,8 +4,8 @@ use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::scalar::ScalarValue;
 
-/// The numeric that `text` names, with the scale that it is written with; none if it is no number, or one with more
-/// than 38 digits.
+/// Parses `text` as a numeric with the scale that it is written with; `None` if it is not a number or has more than 38
+/// digits.
 pub(crate) fn numeric_literal(text: &str) -> Option<ScalarValue> {
     let (value, scale) = parse_decimal(text)?;
     let digits = value.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;

@@ -191,7 +191,7 @@ fn integer_literal(operand: &Expr) -> Option<i32> {
     }
 }
 
-/// A string literal beside a number is a number; any other text is none.
+/// Converts a string literal beside a number to a number; refuses any other text.
 fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
     match text {
         Expr::Literal(ScalarValue::Utf8(None) | ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::Null, None)),

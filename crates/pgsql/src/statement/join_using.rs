@@ -1,5 +1,5 @@
-//! Joins with USING and NATURAL, as joins with ON: a merged column is the left one, the right one of a RIGHT JOIN, or
-//! the one of both that there is of a FULL JOIN.
+//! Rewrites joins with USING and NATURAL into joins with ON. A merged column is the left one; in a RIGHT JOIN it is the
+//! right one, and in a FULL JOIN the one that is not NULL.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use super::merged_columns::{MergedColumn, put_values};
 use super::{having, parse};
 use crate::syntax::call;
 
-/// Rewrites the joins of `statement`; `tables` tells the columns of the catalog's tables.
+/// Rewrites the joins of `statement`; `tables` returns the columns of the catalog's tables.
 /// Fails with `Plan` or `NotImplemented` for columns that cannot be merged, and for tables with unknown columns.
 pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
     let visited = VisitMut::visit(statement, &mut JoinRewriter { scope: NameScope::new(tables) });
@@ -94,7 +94,7 @@ impl JoinRewriter<'_> {
         self.replace_merged_columns(select, order_by, &merged)
     }
 
-    /// Rewrites the joins of `from`, and gives what `*` means of it; none where that is not known.
+    /// Rewrites the joins of `from`, and returns what `*` expands to; `None` if that is unknown.
     fn rewrite_from(&mut self, from: &mut TableWithJoins) -> Result<Option<Vec<WildcardPart>>> {
         let Some(mut parts) = self.wildcard_parts(&mut from.relation)? else { return Ok(None) };
         for join in &mut from.joins {
@@ -266,7 +266,7 @@ fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ide
     Some(common.map(|name| Ident::with_quote('"', name)).collect())
 }
 
-/// The value of the column `name` of a side of a join, which is no longer among `parts`; none where it is not known.
+/// Removes the column `name` of one side of a join from `parts` and returns its value; `None` if it is unknown.
 fn take_column(parts: &mut Vec<WildcardPart>, name: &Ident, side: &str) -> Result<Option<Expr>> {
     let is_merged =
         |part: &WildcardPart| matches!(part, WildcardPart::Merged(merged, _) if is_same(&merged.value, name));

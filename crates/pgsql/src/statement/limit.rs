@@ -60,7 +60,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     choice.select_rows(input).map(Transformed::yes)
 }
 
-/// The limit as an integer, if it is none or a constant.
+/// Rounds the limit to an integer, if it is absent or constant.
 fn round_limit(limit: &Option<Box<Expr>>) -> Option<Option<Box<Expr>>> {
     let Some(limit) = limit.as_deref() else { return Some(None) };
     let rows = match limit {

@@ -30,7 +30,7 @@ pub(super) fn put_values(part: &mut impl VisitMut, merged: &[MergedColumn], scop
 struct MergedColumnRewriter<'a, 'b> {
     merged: &'a [MergedColumn],
     scope: &'a mut NameScope<'b>,
-    /// What names mean in the queries around: those of their columns and tables; none where that is not known.
+    /// The names of columns and tables in the enclosing queries; `None` where they are unknown.
     inner: Vec<Option<HashSet<String>>>,
 }
 

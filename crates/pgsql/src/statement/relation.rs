@@ -85,7 +85,7 @@ fn take_sample(relation: &mut TableFactor) -> Option<TableSample> {
     }
 }
 
-/// The alias of a table that names columns; PostgreSQL lets the last ones keep their names.
+/// Takes an alias that names only the first columns of a table; the other columns keep their names.
 fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
     let alias = match relation {
         TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, lateral: false, .. } => alias,

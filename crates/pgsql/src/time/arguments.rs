@@ -146,7 +146,7 @@ impl TimeArguments {
         }
     }
 
-    /// A result of the type `data_type`, null where `value` is none.
+    /// Builds a result of the type `data_type`, NULL where `value` returns `None`.
     pub(super) fn collect<P: ArrowPrimitiveType>(
         &self,
         data_type: &DataType,
@@ -159,7 +159,7 @@ impl TimeArguments {
         Ok(Arc::new(builder.finish().with_data_type(data_type.clone())))
     }
 
-    /// A result of a type of microseconds, null where `value` is none.
+    /// Builds a result in microseconds, NULL where `value` returns `None`.
     pub(super) fn collect_micros(
         &self,
         data_type: &DataType,
@@ -168,7 +168,7 @@ impl TimeArguments {
         Ok(cast(&self.collect::<Int64Type>(&DataType::Int64, value)?, data_type)?)
     }
 
-    /// A result of intervals, null where `value` is none.
+    /// Builds a result of intervals, NULL where `value` returns `None`.
     pub(super) fn collect_intervals(
         &self,
         value: impl Fn(usize) -> Result<Option<IntervalMonthDayNano>>,

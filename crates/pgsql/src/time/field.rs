@@ -152,7 +152,7 @@ fn timestamp_field(unit: TimeUnitField, name: &str, value: i64, kind: TimeKind, 
     Ok(i128::from(whole) * MILLION)
 }
 
-/// The century or millennium of a year, of which there is none with the number 0.
+/// Returns the century or millennium of a year. There is no period with the number 0.
 fn numbered_period(year: i64, length: i64) -> i64 {
     if year > 0 { (year + length - 1) / length } else { -((length - year) / length) }
 }

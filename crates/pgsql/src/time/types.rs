@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 
 use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 
-/// The type that `data_type` means; none if it is not of this family.
+/// Maps the SQL type `data_type`; `None` if it is not a date or time type.
 ///
 /// # Errors
-/// `Plan` for a time with a zone, with what to write instead.
+/// `Plan` for a time with a time zone, with what to write instead.
 pub(crate) fn plan_type(data_type: &ast::DataType) -> Result<Option<DataType>> {
     let is_zoned = |zone: &TimezoneInfo| matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
     Ok(Some(match data_type {

@@ -65,10 +65,10 @@ fn parse_value(text: &str, data_type: &DataType) -> Result<ScalarValue> {
     ScalarValue::try_from_array(&values, 0)
 }
 
-/// The type that values of `types` have in common, as the branches of `construct`; none if nothing has a type.
+/// Returns the common type of `types`, the branches of `construct`; `None` if all are untyped.
 ///
 /// # Errors
-/// If texts stand beside values of other types.
+/// If text is combined with values of other types.
 fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> {
     let known: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
     let Some(first) = known.first() else { return Ok(None) };

@@ -92,7 +92,7 @@ fn copy_steps(value: &JsonValue) -> usize {
     }
 }
 
-/// What a path leads to; none where only its existence is of interest, so that the first item ends the search.
+/// The items that a path selects; `None` if only their existence matters, so that the first item ends the search.
 #[derive(Debug)]
 pub(super) struct FoundItems<'v>(pub(super) Option<Vec<Item<'v>>>);
 

@@ -36,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     }
 }
 
-/// The error of a path that is none, at the place `at`.
+/// The error for an invalid path, at the byte `at`.
 pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     match text.get(at..).filter(|rest| !rest.is_empty()) {
         Some(rest) => {

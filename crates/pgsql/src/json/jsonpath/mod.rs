@@ -111,7 +111,7 @@ impl PathArguments {
         Ok(Self { documents, paths, path, variables, silent })
     }
 
-    /// What the arguments of `row` are; none if one is NULL.
+    /// Returns the arguments of `row`; `None` if one of them is NULL.
     fn row_arguments(&self, row: usize) -> Option<(&str, &str, Option<&str>, bool)> {
         let silent = match &self.silent {
             Some(silent) if silent.values.is_null(silent.place(row)) => return None,

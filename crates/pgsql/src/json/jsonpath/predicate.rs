@@ -1,4 +1,4 @@
-//! Predicates of a SQL/JSON path. What cannot be said is unknown, which is none here.
+//! Predicates of a SQL/JSON path. The result unknown is `None`.
 
 use std::cmp::Ordering;
 
@@ -64,7 +64,7 @@ impl<'v> PathRunner<'v, '_> {
         }
     }
 
-    /// What `run` gives; none where it fails with what predicates suppress.
+    /// Returns the result of `run`; `None` if it fails with an error that predicates suppress.
     fn suppress_errors<T>(&mut self, run: impl FnOnce(&mut Self) -> PathResult<T>) -> PathResult<Option<T>> {
         let outer = std::mem::replace(&mut self.raises_errors, false);
         let result = run(self);

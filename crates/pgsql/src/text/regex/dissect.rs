@@ -121,7 +121,7 @@ impl Dissection<'_> {
         }
     }
 
-    /// Whether each of the iterations behind `verified` is one; else which is none.
+    /// Checks the iterations after `verified`, and returns the first one that does not match.
     fn verify(&mut self, part: &RegexPart, borders: &[usize], verified: &mut usize) -> Result<Option<usize>> {
         while *verified + 1 < borders.len() {
             let iteration = *verified + 1;

@@ -47,7 +47,7 @@ impl RegexFlags {
     }
 }
 
-/// The error of a pattern that is none.
+/// The error for an invalid pattern.
 pub(super) fn invalid_regex_error(reason: &str) -> DataFusionError {
     exec_datafusion_err!("invalid regular expression: {reason}")
 }

@@ -84,7 +84,7 @@ impl RegexOptions {
 
 impl PgRegex {
     /// # Errors
-    /// For a pattern that is none, or too large.
+    /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, options: RegexOptions) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid_regex_error("regular expression is too complex"));

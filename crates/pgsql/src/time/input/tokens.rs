@@ -15,7 +15,7 @@ pub(super) enum TimeToken {
     Word(String),
 }
 
-/// The tokens of `text`; none where it has a character that no time has.
+/// Splits `text` into tokens; `None` if it has a character that no date or time contains.
 pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
