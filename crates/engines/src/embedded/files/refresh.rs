@@ -41,7 +41,7 @@ pub(crate) struct FileSnapshots {
 pub(crate) enum FilesPath {
     /// A folder or a file.
     Plain(PathBuf),
-    /// Those of a folder that fit.
+    /// The files of a folder that match.
     Glob(Glob),
 }
 

@@ -1,7 +1,7 @@
-//! Rows in batches whose borders are theirs: where a batch ends depends on the rows that are seen and on nothing else.
+//! Forms batches whose boundaries depend only on visible rows.
 //!
-//! What is below cuts its batches by all rows that it reads. What is above may tell where a batch ends: by the row whose
-//! error comes first, or by which rows it groups before others.
+//! The plan below forms its batches from all rows that it reads. The plan above can reveal the end of a batch: by the
+//! row whose error is reported first, or by the order of groups.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use futures::StreamExt;
 
 use super::row_bytes::measure_rows;
 
-/// Bytes of a batch, about, from which on it is whole though it has fewer rows than a batch may have.
+/// Approximate number of bytes at which a batch is complete, even with fewer rows than the maximum.
 const BATCH_BYTES: u64 = 2 << 20;
 
-/// Cuts what its input gives, each part by itself.
+/// Forms new batches from its input, separately in each partition.
 #[derive(Debug)]
 pub(super) struct RebatchExec {
     input: Arc<dyn ExecutionPlan>,
@@ -118,10 +118,10 @@ impl ExecutionPlan for RebatchExec {
     }
 }
 
-/// Makes batches of batches.
+/// Forms batches from batches.
 struct Rebatcher {
     rows: BatchCoalescer,
-    /// Of the rows that are in no batch yet, about.
+    /// Approximate number of bytes of the rows that are not in a batch yet.
     bytes: u64,
     rows_max: usize,
 }
@@ -154,7 +154,7 @@ impl Rebatcher {
         self.rows.next_completed_batch()
     }
 
-    /// After the last row: whether there is one more batch.
+    /// Ends the last batch. Returns whether there is one.
     fn finish(&mut self) -> Result<bool> {
         self.rows.finish_buffered_batch()?;
         Ok(self.rows.has_completed_batch())
