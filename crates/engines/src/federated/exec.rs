@@ -1,7 +1,7 @@
-//! The leaf of a plan that asks a member.
+//! The leaf of a plan that runs a member query.
 //!
-//! The member is asked on the runtime that calls come from, one task for each leaf, and its batches are handed over
-//! through a short channel: a plan that waits makes the member wait, and one that ends ends it.
+//! A member query runs on the caller's runtime, in one task per leaf, and its batches pass through a short channel. If
+//! the plan pauses, the member pauses; if the plan ends, the member query ends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tidegate_query::{BatchSender, batch_channel};
 use super::column_conversion;
 use super::push::{MemberQuery, MemberQueryContext};
 
-/// Asks a member and gives its rows.
+/// Runs a member query and emits its rows.
 #[derive(Debug)]
 pub(super) struct MemberExec {
     query: MemberQuery,
@@ -47,7 +47,7 @@ impl MemberExec {
         Self { query, schema, context, properties: Arc::new(properties) }
     }
 
-    /// Some of its columns, in that order.
+    /// Selects some of the columns, in the given order.
     pub(super) fn projected(self, positions: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(positions) = positions else { return Ok(Arc::new(self)) };
         if positions.iter().copied().eq(0..self.schema.fields().len()) {
@@ -62,7 +62,7 @@ impl MemberExec {
         Ok(Arc::new(ProjectionExec::try_new(columns, Arc::new(self))?))
     }
 
-    /// What is asked, for people: the database and its SQL.
+    /// The database and the SQL of the query, for `explain`.
     pub(super) fn describe_query(&self) -> String {
         format!("{}: {}", self.query.member.name(), self.query.statement.text())
     }
@@ -136,7 +136,7 @@ impl ExecutionPlan for MemberExec {
     }
 }
 
-/// Hands over the rows of `question` until they end or nobody reads.
+/// Sends the rows of `query` until they end or the receiver is gone.
 async fn send_rows(
     question: &MemberQuery,
     asking: &MemberQueryContext,

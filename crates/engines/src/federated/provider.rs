@@ -1,4 +1,4 @@
-//! A table of a member as DataFusion sees it.
+//! The table provider for a table of a member.
 
 use std::sync::Arc;
 
