@@ -35,9 +35,9 @@ pub(super) async fn load_objects(
     principal: &Principal,
     with_columns: bool,
 ) -> Result<VisibleObjects, Error> {
-    let requested = members.values().map(|member| async move { (member, member.catalog(principal).await) });
+    let catalogs = members.values().map(|member| async move { (member, member.catalog(principal).await) });
     let mut entries = Vec::new();
-    for (member, catalog) in join_all(requested).await {
+    for (member, catalog) in join_all(catalogs).await {
         // Only the tables of a member that is unavailable are missing.
         let Ok(catalog) = catalog else { continue };
         entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));

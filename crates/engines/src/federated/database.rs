@@ -88,7 +88,7 @@ impl FederatedDatabase {
         &self,
         statement: &Statement,
         principal: &Principal,
-        asking: MemberQueryContext,
+        context: MemberQueryContext,
     ) -> Result<MemberTables, Error> {
         let mut references = find_tables(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
         let catalogs = match SystemCatalogs::find_needs(statement) {
@@ -110,7 +110,7 @@ impl FederatedDatabase {
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
         self.add_row_estimates(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context: asking, catalogs })
+        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context, catalogs })
     }
 
     /// Adds the members' row estimates, which determine the join order.
@@ -198,21 +198,21 @@ impl Database for FederatedDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let asking = self.query_context(principal);
-        let tables = self.load_tables(statement, principal, asking.clone()).await?;
+        let context = self.query_context(principal);
+        let tables = self.load_tables(statement, principal, context.clone()).await?;
         let session = self.create_session(&tables, principal);
-        let session = with_cancellation(session, &asking.cancellation);
+        let session = with_cancellation(session, &context.cancellation);
         // Dropping this future before the plan is complete cancels the functions that run during planning.
-        let ends_the_planning = asking.cancellation.token().clone().drop_guard();
+        let cancel_on_drop = context.cancellation.token().clone().drop_guard();
         let worker_pool = self.engine.worker_pool(principal)?;
         let (statement, of_plan) = (statement.clone(), worker_pool.clone());
         let planning = async move {
             let logical = optimize_statement(&statement, &session, &tables).await?;
-            let logical = push_down(logical, &asking).map_err(|error| to_core_error(&error, tables.database()))?;
-            build_plan(logical, session, &tables, of_plan, asking.cancellation).await
+            let logical = push_down(logical, &context).map_err(|error| to_core_error(&error, tables.database()))?;
+            build_plan(logical, session, &tables, of_plan, context.cancellation).await
         };
         let plan = worker_pool.run(planning).await?;
-        ends_the_planning.disarm();
+        cancel_on_drop.disarm();
         Ok(Box::new(plan))
     }
 

@@ -118,19 +118,19 @@ impl ExecutionPlan for MemberExec {
             return Err(DataFusionError::Internal("a member query was executed without a running job".to_owned()));
         };
         let (sender, batches) = batch_channel(job.cancellation(), ());
-        let (question, asking, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
-        let requested = async move {
+        let (query, member_context, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
+        let sending = async move {
             let answered = tokio::select! {
                 biased;
                 () = sender.closed() => return,
-                answered = send_rows(&question, &asking, &schema, &job, &sender) => answered,
+                answered = send_rows(&query, &member_context, &schema, &job, &sender) => answered,
             };
             match answered {
                 Ok(()) => sender.complete(),
                 Err(error) => sender.fail(error).await,
             }
         };
-        self.context.tasks.spawn_on(requested, &self.context.runtime);
+        self.context.tasks.spawn_on(sending, &self.context.runtime);
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
     }
@@ -138,13 +138,13 @@ impl ExecutionPlan for MemberExec {
 
 /// Sends the rows of `query` until they end or the receiver is gone.
 async fn send_rows(
-    question: &MemberQuery,
-    asking: &MemberQueryContext,
+    query: &MemberQuery,
+    member_context: &MemberQueryContext,
     schema: &SchemaRef,
     job: &Arc<Job>,
     sender: &BatchSender,
 ) -> Result<(), Error> {
-    let plan = question.member.plan(&question.statement, &asking.principal).await?;
+    let plan = query.member.plan(&query.statement, &member_context.principal).await?;
     let mut rows = plan.run(job).await?.batches;
     while let Some(batch) = rows.next().await {
         let batch = column_conversion::convert_batch(&batch?, schema)?;

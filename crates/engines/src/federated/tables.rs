@@ -83,13 +83,13 @@ impl StatementScope for MemberTables {
     }
 
     fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
-        let mut requested = Vec::new();
+        let mut queries = Vec::new();
         // The visitor never fails.
         let _ = plan.apply(|node| {
-            requested.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
+            queries.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
             Ok(TreeNodeRecursion::Continue)
         });
-        requested
+        queries
     }
 }
 

@@ -204,7 +204,7 @@ impl<'a> Walker<'a> {
     }
 
     fn read_fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
-        let look = || -> Result<Fingerprint, OpenRefusal> {
+        let inspect = || -> Result<Fingerprint, OpenRefusal> {
             let plain = fs::symlink_metadata(path)?;
             let metadata = if plain.is_symlink() {
                 if !self.sandbox.contains(&fs::canonicalize(path)?) {
@@ -216,6 +216,6 @@ impl<'a> Walker<'a> {
             };
             if metadata.is_file() { Ok(Fingerprint::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
         };
-        look().map_err(|refusal| refusal.reason())
+        inspect().map_err(|refusal| refusal.reason())
     }
 }

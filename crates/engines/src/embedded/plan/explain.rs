@@ -12,13 +12,13 @@ const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 
 /// The queries sent to other databases, then the logical and the physical plan, indented. Files appear with their
 /// location in the database.
-pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, requested: &[String]) -> String {
-    let requested = match requested {
+pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, member_queries: &[String]) -> String {
+    let member_queries = match member_queries {
         [] => String::new(),
-        asked => format!("Queries sent to the databases:\n  {}\n\n", asked.join("\n  ")),
+        queries => format!("Queries sent to the databases:\n  {}\n\n", queries.join("\n  ")),
     };
     let text = format!(
-        "{requested}Logical plan:\n{}\n\nPhysical plan:\n{}",
+        "{member_queries}Logical plan:\n{}\n\nPhysical plan:\n{}",
         logical.display_indent(),
         displayable(physical).indent(false)
     );

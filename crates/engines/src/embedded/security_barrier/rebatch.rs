@@ -100,19 +100,19 @@ impl ExecutionPlan for RebatchExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context.clone())?;
-        let cutter = Rebatcher::new(self.schema(), context.session_config().batch_size());
-        let batches = futures::stream::try_unfold((input, cutter), |(mut input, mut cutter)| async move {
+        let rebatcher = Rebatcher::new(self.schema(), context.session_config().batch_size());
+        let batches = futures::stream::try_unfold((input, rebatcher), |(mut input, mut rebatcher)| async move {
             let batch = loop {
-                if let Some(batch) = cutter.next() {
+                if let Some(batch) = rebatcher.next() {
                     break Some(batch);
                 }
                 match input.next().await.transpose()? {
-                    Some(batch) => cutter.push(&batch)?,
-                    None if cutter.finish()? => {}
+                    Some(batch) => rebatcher.push(&batch)?,
+                    None if rebatcher.finish()? => {}
                     None => break None,
                 }
             };
-            Ok(batch.map(|batch| (batch, (input, cutter))))
+            Ok(batch.map(|batch| (batch, (input, rebatcher))))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
@@ -179,14 +179,14 @@ mod tests {
     }
 
     fn rebatch_all(pieces: &[RecordBatch], rows_max: usize) -> Vec<RecordBatch> {
-        let mut cutter = Rebatcher::new(pieces[0].schema(), rows_max);
+        let mut rebatcher = Rebatcher::new(pieces[0].schema(), rows_max);
         let mut batches = Vec::new();
         for piece in pieces {
-            cutter.push(piece).unwrap();
-            batches.extend(std::iter::from_fn(|| cutter.next()));
+            rebatcher.push(piece).unwrap();
+            batches.extend(std::iter::from_fn(|| rebatcher.next()));
         }
-        cutter.finish().unwrap();
-        batches.extend(std::iter::from_fn(|| cutter.next()));
+        rebatcher.finish().unwrap();
+        batches.extend(std::iter::from_fn(|| rebatcher.next()));
         batches
     }
 

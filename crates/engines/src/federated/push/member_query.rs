@@ -59,7 +59,7 @@ impl MemberQuery {
         self,
         schema: &DFSchema,
         part: &MemberQueryBuilder,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<LogicalPlan> {
         let name = TableReference::bare(self.member.name());
         let columns = schema.fields().iter().enumerate();
@@ -67,7 +67,7 @@ impl MemberQuery {
             .map(|(position, field)| field.as_ref().clone().with_name(MemberQueryBuilder::column_name(position)))
             .collect();
         debug_assert_eq!(fields.len(), part.columns.len());
-        let table = MemberQueryTable { query: self, schema: Arc::new(Schema::new(fields)), context: asking.clone() };
+        let table = MemberQueryTable { query: self, schema: Arc::new(Schema::new(fields)), context: context.clone() };
         let scan = TableScanBuilder::new(name.clone(), provider_as_source(Arc::new(table))).build()?;
         let named = schema.iter().enumerate().map(|(position, (qualifier, field))| {
             let column = Expr::Column(Column::new(Some(name.clone()), MemberQueryBuilder::column_name(position)));

@@ -19,11 +19,11 @@ pub(super) use member_query::{MemberQuery, MemberQueryContext};
 pub(super) use translator::Translator;
 
 /// Replaces each part of `plan` that one member can compute by a member query.
-pub(super) fn push_down(plan: LogicalPlan, asking: &MemberQueryContext) -> Result<LogicalPlan> {
+pub(super) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
-        let replaced = match push_limit(&node, asking)? {
+        let replaced = match push_limit(&node, context)? {
             Some(limited) => Some(limited),
-            None => Translator::push_node(&node, asking)?,
+            None => Translator::push_node(&node, context)?,
         };
         Ok(match replaced {
             // Its inputs are part of the member query already.
@@ -36,7 +36,7 @@ pub(super) fn push_down(plan: LogicalPlan, asking: &MemberQueryContext) -> Resul
 
 /// Pushes down a limit, or a sort with a limit. The member returns no more rows than needed, and the node remains in
 /// the plan.
-fn push_limit(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
+fn push_limit(node: &LogicalPlan, context: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
     let (input, order, rows) = match node {
         LogicalPlan::Limit(limit) => {
             let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
@@ -52,6 +52,6 @@ fn push_limit(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<
         },
         _ => return Ok(None),
     };
-    let Some(input) = Translator::push_limited(input, order, rows, asking)? else { return Ok(None) };
+    let Some(input) = Translator::push_limited(input, order, rows, context)? else { return Ok(None) };
     node.with_new_exprs(node.expressions(), vec![input]).map(Some)
 }

@@ -31,10 +31,10 @@ impl Translator {
     }
 
     /// Replaces `node` by one member query. `None` if that is impossible, or if it would only be a scan.
-    pub(super) fn push_node(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
+    pub(super) fn push_node(node: &LogicalPlan, context: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::for_plan(node) else { return Ok(None) };
         match translator.translate_node(node).filter(|part| part.is_worth_pushing) {
-            Some(part) => translator.build_plan(node, &part, asking),
+            Some(part) => translator.build_plan(node, &part, context),
             None => Ok(None),
         }
     }
@@ -44,7 +44,7 @@ impl Translator {
         node: &LogicalPlan,
         order: &[SortExpr],
         rows_max: usize,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::for_plan(node) else { return Ok(None) };
         let Some(mut part) = translator.translate_node(node) else { return Ok(None) };
@@ -59,7 +59,7 @@ impl Translator {
             part.order.push(written);
         }
         part.rows_max = Some(rows_max);
-        translator.build_plan(node, &part, asking)
+        translator.build_plan(node, &part, context)
     }
 
     /// The plan that runs `part` in place of `node`. `None` if the member would refuse the statement for its length or
@@ -68,10 +68,10 @@ impl Translator {
         self,
         node: &LogicalPlan,
         part: &MemberQueryBuilder,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
         match self.build_query(part) {
-            Ok(question) => question.into_plan(node.schema(), part, asking).map(Some),
+            Ok(query) => query.into_plan(node.schema(), part, context).map(Some),
             Err(_) => Ok(None),
         }
     }
@@ -88,8 +88,8 @@ impl Translator {
             return internal_err!("a filter was accepted for pushdown but cannot be translated");
         };
         let columns: Vec<Field> = part.columns.iter().map(|term| term.field.as_ref().clone()).collect();
-        let question = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok((question.with_rows(table.rows), Arc::new(Schema::new(columns))))
+        let query = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok((query.with_rows(table.rows), Arc::new(Schema::new(columns))))
     }
 
     /// Whether the member can apply `filter` to `table`. `Some(true)`: exactly; `None`: not at all.

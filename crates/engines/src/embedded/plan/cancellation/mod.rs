@@ -105,13 +105,15 @@ pub(crate) fn add_cancellation(
         // The first input of a scalar subquery operator is the plan that contains it; its rows are not repeated.
         let first = usize::from(node.is::<ScalarSubqueryExec>());
         let children = node.children().into_iter().enumerate().map(|(place, child)| match &below {
-            Some(look) if place >= first => wrap_operator(child.clone(), look.clone(), query_cancellation),
+            Some(batch_check) if place >= first => {
+                wrap_operator(child.clone(), batch_check.clone(), query_cancellation)
+            }
             _ => child.clone(),
         });
         let children = children.collect();
         let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
         Ok(Transformed::yes(match above {
-            Some(look) => wrap_operator(node, look, query_cancellation),
+            Some(batch_check) => wrap_operator(node, batch_check, query_cancellation),
             None => node,
         }))
     })
@@ -120,21 +122,19 @@ pub(crate) fn add_cancellation(
 
 fn wrap_operator(
     input: Arc<dyn ExecutionPlan>,
-    look: BatchCheck,
+    batch_check: BatchCheck,
     query_cancellation: &QueryCancellation,
 ) -> Arc<dyn ExecutionPlan> {
     let query_cancellation = query_cancellation.clone();
     // An existing wrapper that only checks for cancellation is replaced.
     match input
         .downcast_ref::<CancellationExec>()
-        .filter(|guard| matches!(guard.batch_check, BatchCheck::CancellationOnly))
+        .filter(|existing| matches!(existing.batch_check, BatchCheck::CancellationOnly))
     {
-        Some(guard) => Arc::new(CancellationExec {
-            input: guard.input.clone(),
-            cancellation: query_cancellation,
-            batch_check: look,
-        }),
-        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check: look }),
+        Some(existing) => {
+            Arc::new(CancellationExec { input: existing.input.clone(), cancellation: query_cancellation, batch_check })
+        }
+        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check }),
     }
 }
 

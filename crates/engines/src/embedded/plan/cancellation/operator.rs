@@ -97,11 +97,11 @@ impl ExecutionPlan for CancellationExec {
             _ => None,
         };
         let input = make_cooperative(self.input.execute(partition, context)?);
-        let (query_cancellation, look) = (self.cancellation.clone(), self.batch_check.clone());
+        let (query_cancellation, check) = (self.cancellation.clone(), self.batch_check.clone());
         Ok(Box::pin(CancellableStream {
             input,
             cancellation: query_cancellation,
-            batch_check: look,
+            batch_check: check,
             account,
             reservation: held,
             remaining: None,
