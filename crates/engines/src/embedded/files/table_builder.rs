@@ -131,15 +131,15 @@ fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fi
 }
 
 fn apply_corrections(fields: &Fields, file_corrections: &BTreeMap<String, ColumnCorrection>) -> Fields {
-    let lesson_of = |name: &str| file_corrections.get(name)?.wider.as_ref();
-    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lesson_of(field.name()) {
+    let correction_of = |name: &str| file_corrections.get(name)?.wider.as_ref();
+    let apply = |field: &Arc<datafusion::arrow::datatypes::Field>| match correction_of(field.name()) {
         Some(correction) => {
             let data_type = wider(field.data_type(), correction, CoercionMode::ToText).unwrap_or(DataType::Utf8);
             Arc::new(field.as_ref().clone().with_data_type(data_type))
         }
         None => field.clone(),
     };
-    fields.iter().map(learn).collect()
+    fields.iter().map(apply).collect()
 }
 
 type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;

@@ -73,7 +73,7 @@ impl DisplayAs for SecurityBarrierExec {
 
 impl ExecutionPlan for SecurityBarrierExec {
     fn name(&self) -> &str {
-        "BarrierExec"
+        "SecurityBarrierExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -60,7 +60,7 @@ impl DisplayAs for RebatchExec {
 
 impl ExecutionPlan for RebatchExec {
     fn name(&self) -> &str {
-        "CutExec"
+        "RebatchExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -52,7 +52,7 @@ impl DisplayAs for CancellationExec {
 
 impl ExecutionPlan for CancellationExec {
     fn name(&self) -> &str {
-        "GuardExec"
+        "CancellationExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
