@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 /// Threads of all pools together, unless a single pool needs more.
 const POOL_THREADS_TOTAL_MAX: usize = 1_024;
-/// Minimum and maximum of the maximum number of pools, whatever the number of threads in each.
+/// The allowed range for the maximum number of pools, whatever the number of threads in each.
 const POOL_COUNT: RangeInclusive<usize> = 4..=64;
 /// Threads of a pool for file system calls, in addition to those that compute.
 const BLOCKING_THREADS_MAX: usize = 32;

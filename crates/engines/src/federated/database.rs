@@ -177,7 +177,7 @@ impl Database for FederatedDatabase {
         member.columns(&name, principal).await
     }
 
-    /// Combines all members. Zero if no member has row policies.
+    /// Combines all members. Zero if no member distinguishes principals.
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let all = self.members.iter();
         StableHasher::combine_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))

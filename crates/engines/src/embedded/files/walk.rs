@@ -198,7 +198,7 @@ impl<'a> Walker<'a> {
             && self.open_folders.len() <= self.limits.depth_max
             && !self.open_folders.contains(&real);
         if !enterable {
-            tracing::debug!(folder = %path.display(), "folder skipped: a link out of the database, a loop, or too deep");
+            tracing::debug!(folder = %path.display(), "folder skipped: link out of the database, loop, or too deep");
         }
         enterable.then_some(real)
     }
