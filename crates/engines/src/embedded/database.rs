@@ -65,7 +65,7 @@ impl FileDatabase {
         paths: Vec<PathBuf>,
         engine: &Engine,
         limits: FileLimits,
-        rendered: BTreeMap<String, TextTableOptions>,
+        table_options: BTreeMap<String, TextTableOptions>,
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         if paths.is_empty() {
@@ -75,7 +75,7 @@ impl FileDatabase {
         let paths = paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>, Error>>()?;
         let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self {
-            files: Arc::new(FileSnapshots::new(paths, limits, TableDeclarations::new(rendered), engine.clone())),
+            files: Arc::new(FileSnapshots::new(paths, limits, TableDeclarations::new(table_options), engine.clone())),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
@@ -106,8 +106,8 @@ impl FileDatabase {
 
     async fn load_tables(&self, principal: &Principal) -> Result<SnapshotTables, Error> {
         let (snapshot, files) = (self.files.current_snapshot().await?, self.files.clone());
-        let (viewer, catalogs) = (self.principal_policies(principal), SystemCatalogs::default());
-        Ok(SnapshotTables { database: self.name.clone(), snapshot, files, principal_policies: viewer, catalogs })
+        let (restrictions, catalogs) = (self.principal_policies(principal), SystemCatalogs::default());
+        Ok(SnapshotTables { database: self.name.clone(), snapshot, files, principal_policies: restrictions, catalogs })
     }
 
     /// The functions that statements may call, sorted by name.
@@ -163,9 +163,9 @@ impl Database for FileDatabase {
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let (snapshot, viewer) = (self.files.current_snapshot().await?, self.principal_policies(principal));
-        let table = viewer.table(&snapshot, table, &self.name)?;
-        let (fields, positions) = match viewer.view(&snapshot, &table)? {
+        let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
+        let table = restrictions.table(&snapshot, table, &self.name)?;
+        let (fields, positions) = match restrictions.view(&snapshot, &table)? {
             Some(view) => (view.schema.fields().clone(), view.positions),
             None => (table.columns().fields().clone(), (0..table.columns().fields().len()).collect()),
         };
@@ -182,13 +182,13 @@ impl Database for FileDatabase {
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let query_cancellation = QueryCancellation::new(self.engine.shutdown_token());
         // Dropping this future before the plan is complete cancels the functions that run during planning.
-        let ends_the_planning = query_cancellation.token().clone().drop_guard();
+        let cancel_on_drop = query_cancellation.token().clone().drop_guard();
         let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
         let worker_pool = self.engine.worker_pool(principal)?;
         let plan = worker_pool
             .run(plan_statement(statement.clone(), tables, sessions, worker_pool.clone(), query_cancellation))
             .await?;
-        ends_the_planning.disarm();
+        cancel_on_drop.disarm();
         Ok(Box::new(plan))
     }
 

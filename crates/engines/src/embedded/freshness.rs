@@ -59,8 +59,12 @@ pub(super) fn compute_freshness(
 }
 
 /// Computes the stamp of the table called `table`, or of all tables: of the current files and column corrections. For
-/// tables that `viewer` cannot read in full, only of the columns. `None` if the table does not exist.
-pub(super) fn compute_stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &PrincipalPolicies) -> Option<String> {
+/// tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
+pub(super) fn compute_stamp(
+    snapshot: &Snapshot,
+    table: Option<&str>,
+    restrictions: &PrincipalPolicies,
+) -> Option<String> {
     let names: Vec<&str> = match table {
         Some(table) => vec![table],
         None => snapshot.catalog().tables.iter().map(|entry| entry.name.as_str()).collect(),
@@ -68,12 +72,12 @@ pub(super) fn compute_stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &P
     let mut version = DefaultHasher::new();
     for name in names {
         match snapshot.find(name)? {
-            (_, Ok(table)) => match viewer.view(snapshot, table) {
+            (_, Ok(table)) => match restrictions.view(snapshot, table) {
                 Ok(None) => hash_table(table, &mut version),
                 Ok(Some(view)) => (&table.name, format!("{:?}", view.schema)).hash(&mut version),
                 Err(error) => (&table.name, error.message()).hash(&mut version),
             },
-            (name, Err(_)) if viewer.is_restricted(snapshot, name) => name.hash(&mut version),
+            (name, Err(_)) if restrictions.is_restricted(snapshot, name) => name.hash(&mut version),
             (name, Err(reason)) => (name, reason).hash(&mut version),
         }
     }

@@ -65,8 +65,8 @@ impl EngineMemory {
 }
 
 impl SharedMemoryPool {
-    fn new(of: &'static str, limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { owner: of, limit_bytes, used_bytes: AtomicUsize::new(0) })
+    fn new(owner: &'static str, limit_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { owner, limit_bytes, used_bytes: AtomicUsize::new(0) })
     }
 
     fn try_charge(&self, bytes: usize) -> Result<()> {
@@ -188,6 +188,6 @@ mod tests {
         drop((first, second));
         assert_eq!(memory.used_bytes(), 80);
         reservation(&memory.create_query_pool(Some("acme")), "third").try_grow(80).unwrap();
-        assert_eq!(memory.used_bytes(), 80, "what was refused is charged to nobody");
+        assert_eq!(memory.used_bytes(), 80, "refused memory is not counted");
     }
 }

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 /// Threads of all pools together, unless a single pool needs more.
 const POOL_THREADS_TOTAL_MAX: usize = 1_024;
-/// Minimum and maximum of the maximum number of pools, whatever the number of threads in each.
+/// The allowed range for the maximum number of pools, whatever the number of threads in each.
 const POOL_COUNT: RangeInclusive<usize> = 4..=64;
 /// Threads of a pool for file system calls, in addition to those that compute.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -230,10 +230,10 @@ mod tests {
         let left = ann.threads.clone();
         drop(ann);
         drop(bob);
-        assert!(Arc::ptr_eq(&left, &of("ann").threads), "it is held still, and hers");
+        assert!(Arc::ptr_eq(&left, &of("ann").threads), "the pool is still in use, so it stays assigned");
         drop(left);
         let carl = of("carl");
-        assert_eq!(worker_pools.pools.lock().len(), 2, "one that is idle is taken again");
+        assert_eq!(worker_pools.pools.lock().len(), 2, "an idle pool is reused");
         drop(carl);
     }
 
@@ -250,6 +250,6 @@ mod tests {
         assert!(!is_same(&third, &other));
         assert_eq!(worker_pools.pools.lock().len(), 4);
         of("una", None);
-        assert_eq!(worker_pools.pools.lock().len(), 4, "the rest share");
+        assert_eq!(worker_pools.pools.lock().len(), 4, "at the maximum, pools are shared");
     }
 }

@@ -1,4 +1,4 @@
-//! What the catalogs tell of a federated database: the tables of its members, each in a schema called like its member.
+//! The system catalogs of a federated database: the tables of its members, in one schema per member.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tidegate_query::{Database, TableEntry};
 
 use super::member::MemberTable;
 
-/// Tables whose columns are asked for, for one statement.
+/// Maximum number of tables whose columns are loaded for one statement.
 const TABLES_MAX: usize = 256;
-/// Tables whose columns are asked for at a time.
+/// Maximum number of tables whose columns are loaded at the same time.
 const PARALLEL_MAX: usize = 4;
 
-/// Whether `parts` name a catalog, and no table of a member.
+/// Whether `parts` name a system catalog and not a table of a member.
 pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Database>>) -> bool {
     match parts {
         [name] => catalog_name(None, name).is_some(),
@@ -25,20 +25,20 @@ pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Da
     }
 }
 
-/// The tables that `principal` may see, with their columns where `with_columns` says so.
+/// The tables that `principal` may see; with their columns if `with_columns`.
 ///
 /// # Errors
-/// `TooLarge` when columns are wanted of more tables than can be asked for.
+/// `TooLarge` when the columns of too many tables are needed.
 pub(super) async fn load_objects(
     database: &str,
     members: &BTreeMap<String, Arc<dyn Database>>,
     principal: &Principal,
     with_columns: bool,
 ) -> Result<VisibleObjects, Error> {
-    let requested = members.values().map(|member| async move { (member, member.catalog(principal).await) });
+    let catalogs = members.values().map(|member| async move { (member, member.catalog(principal).await) });
     let mut entries = Vec::new();
-    for (member, catalog) in join_all(requested).await {
-        // A member that is away takes its own tables along, and no others.
+    for (member, catalog) in join_all(catalogs).await {
+        // Only the tables of a member that is unavailable are missing.
         let Ok(catalog) = catalog else { continue };
         entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));
     }
@@ -64,9 +64,9 @@ async fn load_table(
 ) -> VisibleTable {
     let mut table = VisibleTable::new(member.name(), &entry.name);
     table.rows = entry.rows;
-    // What is said of files is what they are, and no comment of anybody.
+    // The comment of a file table describes its files; it is not a comment that someone wrote.
     table.comment = entry.comment.filter(|_| member.kind() != "files");
-    // One that cannot be read has no columns.
+    // An unreadable table has no columns.
     if with_columns && let Ok(loaded) = MemberTable::load(member, &entry.name, principal).await {
         table.columns = loaded.schema.fields().to_vec();
     }

@@ -1,7 +1,8 @@
-//! Columns as a member gives them, made those that the plan expects.
+//! Converts the columns of a member's result to the types that the plan expects.
 //!
-//! SQLite's values have types of their own; here a column has one, by the [affinity](https://sqlite.org/datatype3.html)
-//! of its declared type. A value that is none of that type is an error and never another value.
+//! In SQLite each value has its own type. Here a column has one type, by the
+//! [affinity](https://sqlite.org/datatype3.html) of its declared type. A value of another type is an error; it is never
+//! converted silently.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Sche
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{declared_type_name, type_name};
 
-/// The type of a column whose values have their own, by what it was declared as.
+/// The type of a column whose values have their own types, from its declared type.
 pub(super) fn type_from_declaration(field: &Field) -> DataType {
     let declared = declared_type_name(field).unwrap_or_default().to_ascii_uppercase();
     let names = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
-    // The order is that of SQLite's rules.
+    // In the order of SQLite's rules.
     match () {
         () if names(&["INT", "BOOL"]) => DataType::Int64,
         () if names(&["CHAR", "CLOB", "TEXT"]) => DataType::Utf8,
@@ -28,10 +29,10 @@ pub(super) fn type_from_declaration(field: &Field) -> DataType {
     }
 }
 
-/// `convert_batch` with the columns of `expected`, which are as many and in the same order.
+/// Converts `batch` to the columns of `expected`, which has the same number and order of columns.
 ///
 /// # Errors
-/// When a value does not fit the column's type.
+/// When a value does not fit the type of its column.
 pub(super) fn convert_batch(batch: &RecordBatch, expected: &SchemaRef) -> Result<RecordBatch, Error> {
     let columns = expected.fields().iter().zip(batch.columns());
     let columns = columns.map(|(field, column)| convert_column(column, field)).collect::<Result<Vec<_>, Error>>()?;
@@ -52,7 +53,7 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     };
     if let Some(union) = column.as_any().downcast_ref::<UnionArray>() {
         let target = field.data_type();
-        // Other types come from what was computed there, and are cast from what they are computed as.
+        // Other types belong to computed columns, and are cast from the type of the computation.
         let stored = match target {
             DataType::Int64 | DataType::Float64 | DataType::Utf8 | DataType::Binary => target.clone(),
             other if other.is_integer() => DataType::Int64,
@@ -65,7 +66,7 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     cast_with_options(column, field.data_type(), &options).map_err(|error| unfit(error.to_string()))
 }
 
-/// A value of SQLite.
+/// A SQLite value.
 enum SqliteValue<'a> {
     Null,
     Integer(i64),

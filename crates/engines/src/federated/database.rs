@@ -1,4 +1,4 @@
-//! A database whose tables are those of other databases.
+//! A federated database: its tables are those of other databases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::embedded::{
     find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
-/// How long closing waits for members that are being asked.
+/// Maximum time to wait for running member queries at shutdown.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// Tables of a statement at most: each may need a connection of its own.
+/// Maximum number of tables in a statement. Each may need its own connection.
 const TABLES_MAX: usize = 32;
 
-/// A database whose tables are those of its members, called `member.table`.
+/// A database whose tables are those of its members, named `member.table`.
 pub struct FederatedDatabase {
     name: Arc<str>,
     members: BTreeMap<String, Arc<dyn Database>>,
@@ -38,11 +38,12 @@ pub struct FederatedDatabase {
 }
 
 impl FederatedDatabase {
-    /// A database called `name` of the tables of `members`. It is to them what a view is to its tables: who may ask it
-    /// asks them through it, as whoever they are, whether or not they may ask them by themselves.
+    /// Creates a database called `name` with the tables of `members`. It relates to its members like a view to its
+    /// tables: callers that may query it can query the members through it with their own identity, even if they may not
+    /// query the members directly.
     ///
     /// # Errors
-    /// `Internal` when the engine's session cannot be made.
+    /// `Internal` when the session cannot be created.
     pub fn new(
         name: impl Into<String>,
         members: impl IntoIterator<Item = Arc<dyn Database>>,
@@ -54,9 +55,9 @@ impl FederatedDatabase {
         Ok(Self { name, members, engine: engine.clone(), sessions: Arc::new(sessions), tasks: TaskTracker::new() })
     }
 
-    /// The member that `parts` begin with, and the table's name in it.
+    /// The member that `parts` begin with, and the name of the table in it.
     fn find_member(&self, parts: &[String]) -> Result<(&Arc<dyn Database>, String), Error> {
-        // In one part stands a name as the catalog lists it.
+        // A single part is a name as the catalog lists it.
         let (member, table) = match parts {
             [whole] => {
                 whole.split_once('.').map_or((whole.as_str(), None), |(member, table)| (member, Some(table.to_owned())))
@@ -82,12 +83,12 @@ impl FederatedDatabase {
         Ok((found, table))
     }
 
-    /// The tables that `statement` mentions.
+    /// Loads the tables that `statement` names.
     async fn load_tables(
         &self,
         statement: &Statement,
         principal: &Principal,
-        asking: MemberQueryContext,
+        context: MemberQueryContext,
     ) -> Result<MemberTables, Error> {
         let mut references = find_tables(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
         let catalogs = match SystemCatalogs::find_needs(statement) {
@@ -109,10 +110,10 @@ impl FederatedDatabase {
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
         self.add_row_estimates(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context: asking, catalogs })
+        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context, catalogs })
     }
 
-    /// Adds what the members expect of their tables, which decides what is joined with what first.
+    /// Adds the members' row estimates, which determine the join order.
     async fn add_row_estimates(&self, mut tables: Vec<&mut MemberTable>, principal: &Principal) {
         if tables.len() < 2 {
             return;
@@ -156,12 +157,12 @@ impl Database for FederatedDatabase {
         SqlDialect::DataFusion
     }
 
-    /// The tables of all members that answer.
+    /// The tables of all available members.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let requested = self.members.values().map(|member| async move { (member, member.catalog(principal).await) });
         let mut tables = Vec::new();
         for (member, catalog) in join_all(requested).await {
-            // A member that is away takes its own tables along, and no others.
+            // Only the tables of a member that is unavailable are missing.
             let Ok(catalog) = catalog else { continue };
             let named =
                 |table: &TableEntry| TableEntry { name: format!("{}.{}", member.name(), table.name), ..table.clone() };
@@ -176,13 +177,13 @@ impl Database for FederatedDatabase {
         member.columns(&name, principal).await
     }
 
-    /// Of all members; zero where none of them tells principals apart.
+    /// Combines all members. Zero if no member distinguishes principals.
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let all = self.members.iter();
         StableHasher::combine_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))
     }
 
-    /// That of the member, or of all members; those that are away have none.
+    /// The stamp of the member, or of all members. Unavailable members have none.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         if let Some(table) = table {
             return match self.find_member(&[table.to_owned()]) {
@@ -197,21 +198,21 @@ impl Database for FederatedDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let asking = self.query_context(principal);
-        let tables = self.load_tables(statement, principal, asking.clone()).await?;
+        let context = self.query_context(principal);
+        let tables = self.load_tables(statement, principal, context.clone()).await?;
         let session = self.create_session(&tables, principal);
-        let session = with_cancellation(session, &asking.cancellation);
-        // Who no longer waits for the plan ends the functions that are computed for it.
-        let ends_the_planning = asking.cancellation.token().clone().drop_guard();
+        let session = with_cancellation(session, &context.cancellation);
+        // Dropping this future before the plan is complete cancels the functions that run during planning.
+        let cancel_on_drop = context.cancellation.token().clone().drop_guard();
         let worker_pool = self.engine.worker_pool(principal)?;
         let (statement, of_plan) = (statement.clone(), worker_pool.clone());
         let planning = async move {
             let logical = optimize_statement(&statement, &session, &tables).await?;
-            let logical = push_down(logical, &asking).map_err(|error| to_core_error(&error, tables.database()))?;
-            build_plan(logical, session, &tables, of_plan, asking.cancellation).await
+            let logical = push_down(logical, &context).map_err(|error| to_core_error(&error, tables.database()))?;
+            build_plan(logical, session, &tables, of_plan, context.cancellation).await
         };
         let plan = worker_pool.run(planning).await?;
-        ends_the_planning.disarm();
+        cancel_on_drop.disarm();
         Ok(Box::new(plan))
     }
 
@@ -227,7 +228,7 @@ impl Database for FederatedDatabase {
 
     async fn close(&self) {
         self.tasks.close();
-        // The members are closed by themselves, which ends what is left.
+        // Each member is shut down separately, which ends the remaining queries.
         let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
     }
 }

@@ -1,7 +1,7 @@
-//! The leaf of a plan that asks a member.
+//! The leaf of a plan that runs a member query.
 //!
-//! The member is asked on the runtime that calls come from, one task for each leaf, and its batches are handed over
-//! through a short channel: a plan that waits makes the member wait, and one that ends ends it.
+//! A member query runs on the caller's runtime, in one task per leaf, and its batches pass through a short channel. If
+//! the plan pauses, the member pauses; if the plan ends, the member query ends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tidegate_query::{BatchSender, batch_channel};
 use super::column_conversion;
 use super::push::{MemberQuery, MemberQueryContext};
 
-/// Asks a member and gives its rows.
+/// Runs a member query and emits its rows.
 #[derive(Debug)]
 pub(super) struct MemberExec {
     query: MemberQuery,
@@ -47,7 +47,7 @@ impl MemberExec {
         Self { query, schema, context, properties: Arc::new(properties) }
     }
 
-    /// Some of its columns, in that order.
+    /// Selects some of the columns, in the given order.
     pub(super) fn projected(self, positions: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(positions) = positions else { return Ok(Arc::new(self)) };
         if positions.iter().copied().eq(0..self.schema.fields().len()) {
@@ -62,7 +62,7 @@ impl MemberExec {
         Ok(Arc::new(ProjectionExec::try_new(columns, Arc::new(self))?))
     }
 
-    /// What is asked, for people: the database and its SQL.
+    /// The database and the SQL of the query, for `explain`.
     pub(super) fn describe_query(&self) -> String {
         format!("{}: {}", self.query.member.name(), self.query.statement.text())
     }
@@ -118,33 +118,33 @@ impl ExecutionPlan for MemberExec {
             return Err(DataFusionError::Internal("a member query was executed without a running job".to_owned()));
         };
         let (sender, batches) = batch_channel(job.cancellation(), ());
-        let (question, asking, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
-        let requested = async move {
+        let (query, member_context, schema) = (self.query.clone(), self.context.clone(), self.schema.clone());
+        let sending = async move {
             let answered = tokio::select! {
                 biased;
                 () = sender.closed() => return,
-                answered = send_rows(&question, &asking, &schema, &job, &sender) => answered,
+                answered = send_rows(&query, &member_context, &schema, &job, &sender) => answered,
             };
             match answered {
                 Ok(()) => sender.complete(),
                 Err(error) => sender.fail(error).await,
             }
         };
-        self.context.tasks.spawn_on(requested, &self.context.runtime);
+        self.context.tasks.spawn_on(sending, &self.context.runtime);
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
     }
 }
 
-/// Hands over the rows of `question` until they end or nobody reads.
+/// Sends the rows of `query` until they end or the receiver is gone.
 async fn send_rows(
-    question: &MemberQuery,
-    asking: &MemberQueryContext,
+    query: &MemberQuery,
+    member_context: &MemberQueryContext,
     schema: &SchemaRef,
     job: &Arc<Job>,
     sender: &BatchSender,
 ) -> Result<(), Error> {
-    let plan = question.member.plan(&question.statement, &asking.principal).await?;
+    let plan = query.member.plan(&query.statement, &member_context.principal).await?;
     let mut rows = plan.run(job).await?.batches;
     while let Some(batch) = rows.next().await {
         let batch = column_conversion::convert_batch(&batch?, schema)?;

@@ -1,4 +1,4 @@
-//! One table of one database, as a caller sees it.
+//! A table of a member database, as the caller sees it.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::column_conversion;
 #[derive(Clone)]
 pub(super) struct MemberTable {
     pub(super) member: Arc<dyn Database>,
-    /// As the member's own catalog lists it.
+    /// The name in the member's own catalog.
     pub(super) name: String,
-    /// The columns as they are asked here.
+    /// The columns with their types in the federated database.
     pub(super) schema: SchemaRef,
-    /// The rows that the member expects it to have.
+    /// The member's estimate of the number of rows.
     pub(super) rows: Option<u64>,
 }
 
@@ -27,14 +27,14 @@ impl std::fmt::Debug for MemberTable {
 }
 
 impl MemberTable {
-    /// The table of `member` with that name.
+    /// Loads the table of `member` with this name.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names; whatever keeps the database from telling.
+    /// `NotFound` with the nearest names; errors of the member.
     pub(super) async fn load(member: Arc<dyn Database>, name: &str, principal: &Principal) -> Result<Self, Error> {
         let columns = member.columns(name, principal).await?;
         let dialect = member.dialect();
-        // Not `*`: the principal may be allowed some columns only.
+        // Not `*`, because the principal may have access to some columns only.
         let listed: Vec<String> = columns.iter().map(|column| dialect.quote_identifier(&column.name)).collect();
         if listed.is_empty() {
             let message = format!("the table {}.{name} has no readable columns", member.name());
@@ -48,7 +48,7 @@ impl MemberTable {
     }
 }
 
-/// A column of a member as it is asked here: of one type, whatever the types of its values.
+/// A column of a member with a single type, even if its values have their own types.
 fn with_single_type(field: &Field) -> Field {
     match field.data_type() {
         DataType::Union(..) => field.clone().with_data_type(column_conversion::type_from_declaration(field)),

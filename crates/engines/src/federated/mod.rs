@@ -1,9 +1,9 @@
-//! Several databases asked as one: joins across files, PostgreSQL and SQLite.
+//! Federated databases: joins across files, PostgreSQL and SQLite.
 //!
-//! Each table is read by a statement to the database it lies in, planned and run by that database for the same
-//! principal: the same walls, the same identity, the same connections. What a database can do by itself with the same
-//! outcome (filters, projections, limits, joins and aggregates of its own tables) is part of that statement; the rest
-//! is done here, by the embedded engine.
+//! Each table is read by a statement that its own database plans and runs for the same principal: the same access
+//! checks, identity and connections apply. Whatever that database can compute with the same result (filters,
+//! projections, limits, joins and aggregates of its own tables) is part of that statement. The embedded engine computes
+//! the rest.
 
 mod catalogs;
 mod column_conversion;

@@ -1,4 +1,4 @@
-//! A table of a member as DataFusion sees it.
+//! The table provider for a table of a member.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl TableProvider for MemberTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (question, schema) = Translator::build_scan(&self.table, projection, filters, limit)?;
-        Ok(Arc::new(MemberExec::new(question, schema, self.context.clone())))
+        let (query, schema) = Translator::build_scan(&self.table, projection, filters, limit)?;
+        Ok(Arc::new(MemberExec::new(query, schema, self.context.clone())))
     }
 }

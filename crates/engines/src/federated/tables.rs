@@ -1,6 +1,6 @@
 //! The names that a statement may use for the tables of the members.
 //!
-//! `member.table`, and `member.schema.table` where the member has schemas or folders.
+//! `member.table`, or `member.schema.table` if the member has schemas or folders.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use super::provider::MemberTableProvider;
 use super::push::MemberQueryContext;
 use crate::embedded::{CATALOG, StatementScope, SystemCatalogs};
 
-/// The tables that a statement mentions, by the names it gives them.
+/// The tables that a statement names, by their names in the statement.
 #[derive(Debug, Clone)]
 pub(super) struct MemberTables {
     pub(super) database: Arc<str>,
-    /// By the parts of their names, the member's first.
+    /// By the parts of their names, the member first.
     pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
     pub(super) context: MemberQueryContext,
-    /// Those that the statement reads.
+    /// The system catalogs that the statement reads.
     pub(super) catalogs: SystemCatalogs,
 }
 
 impl MemberTables {
-    /// The parts of `reference`, the member's name first.
+    /// The parts of `reference`, the member first.
     pub(super) fn parts(reference: &TableReference) -> Vec<String> {
         let catalog = reference.catalog().filter(|catalog| *catalog != CATALOG);
         let parts = [catalog, reference.schema(), Some(reference.table())];
         parts.into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// Whether `reference` names no database.
+    /// Whether `reference` has no database name.
     pub(super) fn is_bare(reference: &TableReference) -> bool {
         reference.schema().is_none() && !reference.table().contains('.')
     }
@@ -51,7 +51,7 @@ impl MemberTables {
         }
     }
 
-    /// The catalog that `parts` name, if the statement reads it.
+    /// The system catalog that `parts` name, if the statement reads it.
     fn catalog_relation(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
         match parts {
             [name] => self.catalogs.relation(None, name),
@@ -83,13 +83,13 @@ impl StatementScope for MemberTables {
     }
 
     fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
-        let mut requested = Vec::new();
-        // Collecting never fails.
+        let mut queries = Vec::new();
+        // The visitor never fails.
         let _ = plan.apply(|node| {
-            requested.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
+            queries.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
             Ok(TreeNodeRecursion::Continue)
         });
-        requested
+        queries
     }
 }
 
@@ -108,7 +108,7 @@ impl CatalogProviderList for MemberTables {
     }
 }
 
-/// What lies below a part of a name.
+/// The names below a prefix.
 #[derive(Debug)]
 struct PrefixedNames {
     tables: MemberTables,
@@ -128,7 +128,7 @@ impl CatalogProvider for PrefixedNames {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        // What has no schema written before it is looked up in that of this very database.
+        // A name without a schema is looked up in the schema of this database.
         let is_unsaid = self.prefix.is_empty() && *name == *self.tables.database;
         let prefix =
             if is_unsaid { Vec::new() } else { self.prefix.iter().cloned().chain([name.to_owned()]).collect() };

@@ -1,4 +1,4 @@
-//! Files that cannot be read hurt no other.
+//! Unreadable files do not affect others.
 
 use insta::assert_snapshot;
 use tidegate_engines::FileLimits;
@@ -84,7 +84,7 @@ async fn mismatched_row_is_reported_and_corrects_the_type() {
     let node = || TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     let test_node = node();
     assert_eq!(test_node.columns("late").await.unwrap(), "id bigint, name text");
-    // Where no row has left, the question begins anew.
+    // If no row was sent, the query restarts.
     assert_eq!(test_node.rows("SELECT count(*), max(id) FROM late").await, "30001|unknown");
     assert_eq!(test_node.columns("late").await.unwrap(), "id text, name text");
     let streamed = node();
@@ -149,7 +149,7 @@ async fn files_of_a_folder_whose_columns_differ_are_refused_when_they_are_read()
         folder.write(&format!("many/{index:02}.csv"), "id,name\n1,a\n");
     }
     folder.write("many/07.csv", "name,id\na,1\n");
-    // Only some files are looked into beforehand.
+    // Only some files are probed.
     let limits = FileLimits { probed_files_max: 2, ..crate::support::no_delay_limits() };
     let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
     assert_eq!(node.tables().await, "many: readable");

@@ -1,4 +1,4 @@
-//! New, changed and vanished files are seen without a restart.
+//! Queries use new, changed and removed files without a restart.
 
 use std::time::Duration;
 

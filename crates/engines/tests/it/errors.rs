@@ -1,4 +1,4 @@
-//! What a caller reads of its mistakes.
+//! The errors that callers receive for invalid statements.
 
 use insta::assert_snapshot;
 use tidegate_query::Parameter;
@@ -114,7 +114,7 @@ async fn unknown_functions_get_a_hint() {
     assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: substring(text) does not exist; write substring(x FROM 1 FOR 3)");
     assert_snapshot!(node.refusal("SELECT date_trunc('fortnight', day) FROM flights").await, @r#"invalid_arguments: unit "fortnight" not recognized for type timestamp with time zone"#);
     assert!(!node.refusal("SELECT unaccent(dest) FROM flights").await.contains('*'));
-    // Of several names that are equally near the engine picks any.
+    // Of several equally near names, the engine chooses any.
     let refusal = node.refusal("SELECT json_get(dest, 'a') FROM flights").await;
     assert!(refusal.starts_with("invalid_arguments: Invalid function 'json_get'."), "{refusal}");
 }

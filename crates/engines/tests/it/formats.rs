@@ -1,4 +1,4 @@
-//! Each format and compression is a table.
+//! Each format and compression becomes a table.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ const CSV: &str = "id,name,price,when,ok\n1,a,1.5,2024-01-31,true\n2,,2,2024-02-
 const ANSWER: &str = "1|a|1.5|2024-01-31|true\n2|null|2.0|2024-02-29|false";
 const TYPES: &str = "id bigint, name text, price double, when date, ok boolean";
 
-/// Compresses with the tool that people use, or `None` where it is not installed.
+/// Compresses with the usual command-line tool. `None` if it is not installed.
 fn compressed(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let started = Command::new(tool).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = started.ok()?;
@@ -115,7 +115,7 @@ async fn quoted_values_hold_anything() {
     assert_eq!(node.rows("SELECT count(*) FROM quoted WHERE b = 'two\nlines'").await, "1");
 }
 
-/// NaN is larger than all numbers, and the bounds that Parquet keeps of its parts leave it out.
+/// NaN is larger than all numbers, but the bounds in Parquet metadata omit it.
 #[tokio::test]
 async fn no_part_of_a_parquet_file_with_nan_is_skipped() {
     let folder = Folder::new();
@@ -132,7 +132,7 @@ async fn no_part_of_a_parquet_file_with_nan_is_skipped() {
         ("SELECT min(d), max(d) FROM t", "1.0|NaN"),
         ("SELECT count(*) FROM t WHERE d < 3", "2"),
     ] {
-        // Twice, because the footer is kept.
+        // Twice, because the footer is cached.
         for _ in 0..2 {
             assert_eq!(lines(&node.batches(sql, Vec::new()).await.unwrap()), answer, "{sql}");
         }

@@ -1,4 +1,4 @@
-//! Functions whose work or whose result is much larger than what they are given.
+//! Limits of functions whose work or result is much larger than their arguments.
 
 use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
@@ -57,11 +57,11 @@ async fn results_larger_than_all_arguments_are_bounded() {
     assert_eq!(node.rows(days).await, "367");
 }
 
-/// Many rows, none of which is long, are computed in parts.
+/// Many short rows are computed in parts.
 #[tokio::test]
 async fn long_batches_are_computed_in_parts() {
     let (_folder, node) = node();
-    // Few steps are taken, since the first letter is not among those that go; many could be.
+    // Only a few steps are needed, since the first letter is not one to trim; many would be possible.
     let sql = "SELECT id FROM (SELECT id, btrim('z' || repeat('a', 2000 + id) || 'z', repeat('b', 2000) || id) AS t \
                FROM n) WHERE t <> 'z' || repeat('a', 2000 + id) || 'z'";
     assert_eq!(with_timeout(sql, node.rows(sql)).await, "");

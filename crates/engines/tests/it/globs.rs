@@ -1,4 +1,4 @@
-//! Globs: the files of a folder that fit, laid out like a folder of which nothing else is seen.
+//! Globs: only the matching files of a folder become tables.
 
 use insta::assert_snapshot;
 use tidegate_engines::{Engine, FileDatabase};

@@ -1,22 +1,22 @@
-//! Tests of the engines, a topic a file.
+//! Tests of the engines, one topic per file.
 //!
 //! - `formats`: each format and compression is a table.
 //! - `layout`: which files make which table; folders, partitions, names.
-//! - `changes`: new, changed and vanished files are seen.
-//! - `broken`: files that cannot be read hurt no other.
-//! - `sandboxing`: nothing outside the paths is read, and nothing but reading is done.
+//! - `changes`: queries use new, changed and removed files.
+//! - `broken`: unreadable files do not affect others.
+//! - `sandboxing`: nothing outside the paths is read, and only reading is possible.
 //! - `differential`: the same statements in PostgreSQL and over files.
-//! - `errors`: what a caller reads of its mistakes.
-//! - `functions`: bounds of functions that make or compute much out of little.
-//! - `plans`: what a plan tells before it runs.
-//! - `principals`: the queries of one principal beside those of another.
-//! - `policies`: row policies: what is seen, and that nothing tells of the rest.
+//! - `errors`: the errors that callers receive for invalid statements.
+//! - `functions`: limits of functions whose result or work is much larger than their arguments.
+//! - `plans`: plans and estimates before execution.
+//! - `principals`: the queries of one principal while another one runs queries.
+//! - `policies`: row policies: what is visible, and that nothing reveals the rest.
 //! - `streams`: order, back-pressure, cancellation.
-//! - `messy`: files as people have them, and files that are replaced while they are read.
-//! - `memory`: bounds of memory and disk.
-//! - `patterns`: bounds of `LIKE`, of regular expressions, and of `||`.
+//! - `messy`: irregular files, and files that are replaced while they are read.
+//! - `memory`: limits of memory and disk.
+//! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
-//! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
+//! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
 //! - `sql_page`: `docs/sql.md` says what the engine does.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 

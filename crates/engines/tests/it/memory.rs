@@ -1,4 +1,4 @@
-//! Bounds of memory and disk.
+//! Limits of memory and disk.
 
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
@@ -13,7 +13,7 @@ fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     (folder, node)
 }
 
-/// Memory that a sort of all rows does not fit into.
+/// Memory that is too small for a sort of all rows.
 fn tight_memory() -> EngineOptions {
     EngineOptions { threads: 2, query_memory_bytes: 14 << 20, ..EngineOptions::with_memory(14 << 20) }
 }

@@ -1,4 +1,4 @@
-//! Files as people have them: the folder `tests/fixtures/messy`, and files that are replaced while they are read.
+//! Irregular files: the folder `tests/fixtures/messy`, and files that are replaced while they are read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -155,7 +155,7 @@ async fn demo_data_is_five_tables() {
     assert_eq!(names, ["demo.airlines", "demo.airports", "demo.flights", "demo.planes", "demo.weather"]);
 }
 
-/// Two files of one size, whose columns are swapped, take each other's place while questions are answered.
+/// Two files of equal size with swapped columns replace each other while queries run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
     let rows = |names: &str, (a, b): (&str, &str)| format!("{names}\n") + &format!("{a},{b}\n").repeat(50);

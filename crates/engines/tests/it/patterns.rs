@@ -1,4 +1,4 @@
-//! Patterns that cost much, however they are given; and that operators with a bound are what they are without.
+//! Limits for expensive patterns, in any syntax; operators with a limit otherwise behave as without one.
 
 use crate::support::{Folder, TestNode, two_thread_options, with_timeout};
 
@@ -60,7 +60,7 @@ async fn column_patterns_and_large_patterns_match_correctly() {
     );
 }
 
-/// What is not named is called as it is written, with a bound and without.
+/// A column without an alias has the same name with and without a limit.
 #[tokio::test]
 async fn columns_keep_their_names() {
     let (_folder, node) = node();

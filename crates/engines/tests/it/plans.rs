@@ -1,4 +1,4 @@
-//! What a plan tells before it runs.
+//! Plans and estimates before execution.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! The queries of one principal beside those of another.
+//! The queries of one principal while another one runs queries.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn principal(subject: &str) -> Principal {
     Principal::new(subject, AuthMethod::Token, Arc::new(Grants::everything()))
 }
 
-/// Each of the statements holds a thread for a second or so, while it is planned.
+/// Each of the statements occupies a thread for about a second while it is planned.
 #[tokio::test]
 async fn uninterruptible_planning_does_not_block_other_principals() {
     let folder = Folder::with(&[("n.csv", &numbers_csv(10))]);

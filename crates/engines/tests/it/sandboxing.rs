@@ -1,4 +1,4 @@
-//! Nothing outside the paths is read, and nothing but reading is done.
+//! Nothing outside the paths is read, and only reading is possible.
 
 use std::fs;
 

@@ -7,7 +7,7 @@ use tidegate_core::ErrorKind;
 
 use crate::support::{Folder, TestJob, TestNode, numbers, numbers_csv, with_timeout, write_parquet};
 
-/// A table of enough rows that no question is answered before it is cancelled.
+/// A table with so many rows that no query ends before it is cancelled.
 fn large_table() -> (Folder, TestNode) {
     let folder = Folder::new();
     write_parquet(&folder.join("n.parquet"), &numbers(200_000), 50_000);
@@ -40,7 +40,7 @@ async fn a_reader_that_stops_stops_the_query() {
     let (_folder, node) = large_table();
     let (_job, mut rows) = node.start("SELECT a.id, b.name FROM n a CROSS JOIN t b").await;
     with_timeout("the first batch", rows.batches.next()).await.unwrap().unwrap();
-    // The build side is there; nothing more is held however long nobody reads.
+    // The build side is complete. No more memory is used, however long the reader pauses.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let held = node.engine.memory_used_bytes();
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -53,7 +53,7 @@ async fn a_reader_that_stops_stops_the_query() {
     node.wait_until_idle().await;
 }
 
-/// Questions that run for hours in very different operators.
+/// Queries that run for hours in very different operators.
 const ENDLESS: &[(&str, &str)] = &[
     ("a scan that sends nothing", "SELECT a.id FROM n a CROSS JOIN n b CROSS JOIN n c WHERE a.id + b.id + c.id < 0"),
     ("a join that matches nothing", "SELECT count(*) FROM n a JOIN n b ON a.id < b.id - 1000000"),
@@ -126,7 +126,7 @@ async fn queries_do_not_block_caller_threads() {
     let plan = node.plan(ENDLESS[1].1).await.unwrap();
     let job = TestJob::start().await;
     let mut running = plan.run(&job.job);
-    // This test has one thread only, and it is free.
+    // This test has only one thread, and it is free.
     let began = std::time::Instant::now();
     for _ in 0..20 {
         let begun = tokio::time::timeout(Duration::from_millis(1), &mut running).await;

@@ -1,4 +1,4 @@
-//! A folder of files, a database on it, and questions to it.
+//! A folder of files, a database on it, and queries.
 
 use std::fs;
 use std::future::Future;
@@ -16,7 +16,7 @@ use tidegate_core::{
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Parameter, Plan, QueryRows, SqlDialect, Statement, TableStatus};
 
-/// Longer than anything that is waited for here may take, on any machine.
+/// Longer than any wait in these tests may take, on any machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits for `future`, and fails when it takes forever.
@@ -77,7 +77,7 @@ pub(crate) fn two_thread_options() -> EngineOptions {
     EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) }
 }
 
-/// Bounds with which each question looks at the folders again.
+/// Limits with which each query scans the folders again.
 pub(crate) fn no_delay_limits() -> FileLimits {
     FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() }
 }
@@ -128,13 +128,13 @@ impl TestNode {
         self.database.plan(&statement, &Principal::anonymous()).await
     }
 
-    /// How long the answer to `sql` stays right.
+    /// How long the result of `sql` stays valid.
     pub(crate) async fn freshness(&self, sql: &str) -> Freshness {
         let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();
         self.database.freshness(&statement, &Principal::anonymous()).await
     }
 
-    /// Starts `sql` as the job of somebody who waits.
+    /// Starts `sql` as a job.
     pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
         let job = TestJob::start().await;
         let rows = self.plan(sql).await.unwrap().run(&job.job).await.unwrap();
@@ -159,12 +159,12 @@ impl TestNode {
         lines(&batches)
     }
 
-    /// As [`TestNode::rows`], where it may fail.
+    /// As [`TestNode::rows`], with the error.
     pub(crate) async fn try_rows(&self, sql: &str) -> Result<String, Error> {
         self.batches(sql, Vec::new()).await.map(|batches| lines(&batches))
     }
 
-    /// What the caller reads when `sql` fails.
+    /// The error that the caller receives for `sql`.
     pub(crate) async fn refusal(&self, sql: &str) -> String {
         match self.batches(sql, Vec::new()).await {
             Ok(batches) => panic!("{sql} answered: {}", lines(&batches)),
@@ -172,7 +172,7 @@ impl TestNode {
         }
     }
 
-    /// Waits until no task of the engine runs any more and nothing is held, in memory or on disk.
+    /// Waits until the engine runs no tasks and holds no memory or disk.
     pub(crate) async fn wait_until_idle(&self) {
         let engine = &self.engine;
         with_timeout("the end of the engine's tasks", async {
@@ -245,7 +245,7 @@ pub(crate) fn numbers_csv(count: i64) -> String {
     text
 }
 
-/// Writes `convert_batch` as a Parquet file with row groups of `group_rows`.
+/// Writes `batch` as a Parquet file with row groups of `group_rows`.
 pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch, group_rows: usize) {
     use parquet::arrow::ArrowWriter;
     use parquet::file::properties::WriterProperties;
@@ -257,7 +257,7 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch, group_rows: usize)
     writer.close().unwrap();
 }
 
-/// Writes `convert_batch` as an Arrow IPC file, or stream.
+/// Writes `batch` as an Arrow IPC file, or stream.
 pub(crate) fn write_arrow(path: &Path, batch: &RecordBatch, as_stream: bool) {
     use arrow::ipc::writer::{FileWriter, StreamWriter};
     let file = fs::File::create(path).unwrap();

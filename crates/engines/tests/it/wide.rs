@@ -1,4 +1,4 @@
-//! Operators that repeat values: what they make of a long one is bounded, and what fits goes through.
+//! Operators that repeat values: the result of a long value is limited, and everything else passes.
 
 use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
@@ -42,7 +42,7 @@ async fn ordinary_windows_are_not_refused() {
     assert_eq!(with_timeout(sql, node.rows(sql)).await, "1333333330000|name 9999|1");
 }
 
-/// A row that is too wide for batches of thousands of rows goes through in shorter ones.
+/// A row that is too wide for batches of thousands of rows passes in shorter ones.
 #[tokio::test]
 async fn wide_rows_are_joined_in_short_batches() {
     let (_folder, node) = node();
@@ -61,7 +61,7 @@ async fn wide_rows_are_joined_in_short_batches() {
     }
 }
 
-/// A row of which it is found out late that it is wide is part of the memory of the query, as long as there is some.
+/// A row that is found to be wide only late counts against the memory of the query, as long as there is some.
 #[tokio::test]
 async fn late_wide_row_counts_against_memory() {
     let (_folder, node) = node();

@@ -41,7 +41,7 @@ pub(crate) struct FileSnapshots {
 pub(crate) enum FilesPath {
     /// A folder or a file.
     Plain(PathBuf),
-    /// Those of a folder that fit.
+    /// The files of a folder that match.
     Glob(Glob),
 }
 
@@ -132,34 +132,34 @@ impl FileSnapshots {
     pub(crate) async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
-        let lessons = self.corrections.revision();
+        let revision = self.corrections.revision();
         if let (Some(snapshot), Some(until)) = (&state.snapshot, state.fresh_until)
             && Instant::now() < until
-            && lessons == state.corrections_revision
+            && revision == state.corrections_revision
         {
             return Ok(snapshot.clone());
         }
         let began = Instant::now();
-        let look = self.scan().await?;
+        let scan = self.scan().await?;
         let pause = self.pause_after_scan(began.elapsed());
         if let Some(snapshot) = &state.snapshot
-            && state.last_scan.as_ref() == Some(&look.found)
-            && lessons == state.corrections_revision
+            && state.last_scan.as_ref() == Some(&scan.found)
+            && revision == state.corrections_revision
         {
             let snapshot = snapshot.clone();
             state.fresh_until = Some(Instant::now() + pause);
             return Ok(snapshot);
         }
-        let snapshot = Arc::new(self.assemble(look, &mut state, lessons).await?);
+        let snapshot = Arc::new(self.assemble(scan, &mut state, revision).await?);
         state.snapshot = Some(snapshot.clone());
         state.fresh_until = Some(Instant::now() + pause);
         Ok(snapshot)
     }
 
-    fn pause_after_scan(&self, look: Duration) -> Duration {
+    fn pause_after_scan(&self, scan: Duration) -> Duration {
         match self.limits.rescan_after {
             Duration::ZERO => Duration::ZERO,
-            least => least.max(look * PAUSE_PER_SCAN),
+            least => least.max(scan * PAUSE_PER_SCAN),
         }
     }
 
@@ -168,11 +168,11 @@ impl FileSnapshots {
         self.engine.run_blocking(move || scan_paths(&paths, limits)).await
     }
 
-    async fn assemble(&self, look: FolderScan, state: &mut RefreshState, lessons: u64) -> Result<Snapshot, Error> {
-        let FolderScan { sandbox: path_sandbox, layout, found } = look;
+    async fn assemble(&self, scan: FolderScan, state: &mut RefreshState, revision: u64) -> Result<Snapshot, Error> {
+        let FolderScan { sandbox: path_sandbox, layout, found } = scan;
         let current: HashMap<&str, &Option<Fingerprint>> =
             found.files.iter().map(|(location, fingerprint)| (location.as_str(), fingerprint)).collect();
-        if lessons > 0 {
+        if revision > 0 {
             let there: HashSet<String> = current.keys().map(|location| to_location(location).to_string()).collect();
             self.corrections.retain(|location| there.contains(location));
         }
@@ -187,7 +187,7 @@ impl FileSnapshots {
             self.probe_all(missing, &path_sandbox, state).await?;
             let probes =
                 state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
-            let (learned, wall_of_store, table_declarations) =
+            let (corrections, store_sandbox, table_declarations) =
                 (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
@@ -199,17 +199,17 @@ impl FileSnapshots {
                 .run_blocking(move || {
                     let assembly = FileSnapshotBuilder {
                         probes: &probes,
-                        corrections: &learned,
+                        corrections: &corrections,
                         declarations: &table_declarations,
                         batch_rows,
                     };
-                    Ok(assembly.assemble(given, |files| SnapshotStore::new(wall_of_store, files)))
+                    Ok(assembly.assemble(given, |files| SnapshotStore::new(store_sandbox, files)))
                 })
                 .await?;
             match assembled {
                 Ok(snapshot) => {
                     state.last_scan = Some(found);
-                    state.corrections_revision = lessons;
+                    state.corrections_revision = revision;
                     return Ok(snapshot);
                 }
                 Err(more) => {

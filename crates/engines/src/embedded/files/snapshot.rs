@@ -124,16 +124,16 @@ impl FileSnapshotBuilder<'_> {
             return Err(missing);
         }
         for LayoutProblem { name, reason } in layout.problems {
-            let expectation = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
-            all.push(NamedTable { name_request: expectation, table: Err(reason), files: Vec::new() });
+            let request = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
+            all.push(NamedTable { name_request: request, table: Err(reason), files: Vec::new() });
         }
-        let (wishes, tables): (Vec<NameRequest>, Vec<_>) =
+        let (requests, tables): (Vec<NameRequest>, Vec<_>) =
             all.into_iter().map(|named| (named.name_request, (named.table, named.files))).unzip();
         let mut files = HashMap::new();
         let mut by_name = HashMap::new();
-        let mut lasting_names = HashMap::new();
-        for ((name, expectation), (table, found)) in assign_names(&wishes).into_iter().zip(&wishes).zip(tables) {
-            lasting_names.insert(name.clone(), expectation.stable_names());
+        let mut stable_names = HashMap::new();
+        for ((name, request), (table, found)) in assign_names(&requests).into_iter().zip(&requests).zip(tables) {
+            stable_names.insert(name.clone(), request.stable_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let exact = !table.format.is_text();
@@ -147,7 +147,7 @@ impl FileSnapshotBuilder<'_> {
         Ok(Snapshot {
             catalog: Arc::new(build_catalog(&by_name, limit_notes(notes, &layout.skipped))),
             tables: by_name,
-            stable_names: lasting_names,
+            stable_names,
             store: Arc::new(store(files)),
         })
     }
@@ -190,8 +190,8 @@ impl FileSnapshotBuilder<'_> {
         if is_folder && table.is_ok() {
             for (file, reason) in unreadable {
                 let name = format!("{}.{}", candidate.name, file.stem);
-                let expectation = NameRequest { name, suffix: extension(&file.location), location: file.location };
-                all.push(NamedTable { name_request: expectation, table: Err(reason), files: Vec::new() });
+                let request = NameRequest { name, suffix: extension(&file.location), location: file.location };
+                all.push(NamedTable { name_request: request, table: Err(reason), files: Vec::new() });
             }
         }
         let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
@@ -205,9 +205,9 @@ impl FileSnapshotBuilder<'_> {
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
-        let expectation = NameRequest { name: candidate.name.clone(), suffix, location };
+        let request = NameRequest { name: candidate.name.clone(), suffix, location };
         all.push(NamedTable {
-            name_request: expectation,
+            name_request: request,
             table,
             files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect(),
         });
@@ -227,7 +227,7 @@ impl FileSnapshotBuilder<'_> {
                 1 => candidate.name.clone(),
                 _ => format!("{}_{sheet}", candidate.name),
             };
-            let expectation =
+            let request =
                 NameRequest { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
             let (table, files) = match probed {
                 Ok(probed) => {
@@ -242,7 +242,7 @@ impl FileSnapshotBuilder<'_> {
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
             };
-            all.push(NamedTable { name_request: expectation, table, files });
+            all.push(NamedTable { name_request: request, table, files });
         }
     }
 

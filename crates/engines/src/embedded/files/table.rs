@@ -111,12 +111,12 @@ pub(crate) struct ColumnCorrections {
 impl ColumnCorrections {
     /// Records that `column` of the file at `location` has a value that requires `data_type`.
     pub(crate) fn record_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
-        self.record(location, file, column, |lesson| lesson.wider = Some(data_type));
+        self.record(location, file, column, |correction| correction.wider = Some(data_type));
     }
 
     /// Records that `column` of the file at `location` contains null markers.
     pub(crate) fn record_null_marker(&self, location: &str, file: Fingerprint, column: &str) {
-        self.record(location, file, column, |lesson| lesson.has_markers = true);
+        self.record(location, file, column, |correction| correction.has_markers = true);
     }
 
     fn record(&self, location: &str, file: Fingerprint, column: &str, add: impl FnOnce(&mut ColumnCorrection)) {

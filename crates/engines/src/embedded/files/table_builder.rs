@@ -29,7 +29,7 @@ pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<FileProfile>>);
 pub(crate) fn build_table(
     candidate: &TableCandidate,
     files: &[ProbedFile],
-    learned: &ColumnCorrections,
+    corrections: &ColumnCorrections,
     batch_rows_max: usize,
 ) -> Result<FileTable, String> {
     let probed: Vec<&Arc<FileProfile>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
@@ -37,7 +37,7 @@ pub(crate) fn build_table(
     if probed.iter().any(|other| other.format != shape) {
         return Err("its files have different formats".to_owned());
     }
-    let (file_schema, marked) = merge_schemas(&shape, files, learned)?;
+    let (file_schema, marked) = merge_schemas(&shape, files, corrections)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
         return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
@@ -81,7 +81,7 @@ fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
 fn merge_schemas(
     shape: &ContentFormat,
     files: &[ProbedFile],
-    learned: &ColumnCorrections,
+    corrections: &ColumnCorrections,
 ) -> Result<(SchemaRef, BTreeSet<String>), String> {
     let mut united: Option<Fields> = None;
     let mut marked = BTreeSet::new();
@@ -89,11 +89,17 @@ fn merge_schemas(
         let Some(probed) = probed else { continue };
         marked.extend(probed.null_marker_columns.iter().cloned());
         let fingerprint = fingerprint_of(file, Some(probed));
-        let lessons = fingerprint.and_then(|it| learned.corrections_for(to_location(&file.location).as_ref(), &it));
-        let fields = match lessons {
-            Some(lessons) => {
-                marked.extend(lessons.iter().filter(|(_, lesson)| lesson.has_markers).map(|(name, _)| name.clone()));
-                apply_corrections(probed.schema.fields(), &lessons)
+        let file_corrections =
+            fingerprint.and_then(|it| corrections.corrections_for(to_location(&file.location).as_ref(), &it));
+        let fields = match file_corrections {
+            Some(file_corrections) => {
+                marked.extend(
+                    file_corrections
+                        .iter()
+                        .filter(|(_, correction)| correction.has_markers)
+                        .map(|(name, _)| name.clone()),
+                );
+                apply_corrections(probed.schema.fields(), &file_corrections)
             }
             None => probed.schema.fields().clone(),
         };
@@ -124,16 +130,16 @@ fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fi
     }
 }
 
-fn apply_corrections(fields: &Fields, lessons: &BTreeMap<String, ColumnCorrection>) -> Fields {
-    let lesson_of = |name: &str| lessons.get(name)?.wider.as_ref();
-    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lesson_of(field.name()) {
-        Some(lesson) => {
-            let data_type = wider(field.data_type(), lesson, CoercionMode::ToText).unwrap_or(DataType::Utf8);
+fn apply_corrections(fields: &Fields, file_corrections: &BTreeMap<String, ColumnCorrection>) -> Fields {
+    let correction_of = |name: &str| file_corrections.get(name)?.wider.as_ref();
+    let apply = |field: &Arc<datafusion::arrow::datatypes::Field>| match correction_of(field.name()) {
+        Some(correction) => {
+            let data_type = wider(field.data_type(), correction, CoercionMode::ToText).unwrap_or(DataType::Utf8);
             Arc::new(field.as_ref().clone().with_data_type(data_type))
         }
         None => field.clone(),
     };
-    fields.iter().map(learn).collect()
+    fields.iter().map(apply).collect()
 }
 
 type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;

@@ -30,8 +30,8 @@ impl NameRequest {
 }
 
 /// Assigns a unique name to each request, in the same order.
-pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
-    let fit: Vec<String> = wishes.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
+pub(crate) fn assign_names(requests: &[NameRequest]) -> Vec<String> {
+    let fit: Vec<String> = requests.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
     let suffixed: Vec<String> = {
         let counts = count_names(&fit);
         let add = |(name_request, name): (&NameRequest, &String)| {
@@ -41,14 +41,14 @@ pub(crate) fn assign_names(wishes: &[NameRequest]) -> Vec<String> {
                 to_sql_name(&format!("{name}_{}", name_request.suffix))
             }
         };
-        wishes.iter().zip(&fit).map(add).collect()
+        requests.iter().zip(&fit).map(add).collect()
     };
-    let mut order: Vec<usize> = (0..wishes.len()).collect();
-    order.sort_by(|&a, &b| wishes[a].location.cmp(&wishes[b].location));
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by(|&a, &b| requests[a].location.cmp(&requests[b].location));
     let wanted_once: HashSet<&str> =
         count_names(&suffixed).into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
     let mut taken: HashSet<String> = wanted_once.iter().map(|name| (*name).to_owned()).collect();
-    let mut names = vec![String::new(); wishes.len()];
+    let mut names = vec![String::new(); requests.len()];
     for index in order {
         let expected = &suffixed[index];
         let mut name = expected.clone();
@@ -95,8 +95,8 @@ fn is_valid_sql_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn assigned(wishes: &[(&str, &str)]) -> Vec<String> {
-        let wishes: Vec<NameRequest> = wishes
+    fn assigned(requests: &[(&str, &str)]) -> Vec<String> {
+        let requests: Vec<NameRequest> = requests
             .iter()
             .enumerate()
             .map(|(index, (name, suffix))| NameRequest {
@@ -105,7 +105,7 @@ mod tests {
                 location: format!("{index}"),
             })
             .collect();
-        assign_names(&wishes)
+        assign_names(&requests)
     }
 
     #[test]

@@ -184,12 +184,13 @@ mod tests {
     #[test]
     fn finds_options_by_file_or_folder_name() {
         let named = |null: &str| TextTableOptions { null: Some(vec![null.to_owned()]), ..TextTableOptions::default() };
-        let told =
+        let declarations =
             TableDeclarations::new([("a", named("1")), ("a.b", named("2"))].map(|(n, t)| (n.to_owned(), t)).into());
-        let about = |location: &str| told.options_for_file(location).null.clone().map(|nulls| nulls.concat());
-        assert_eq!(about("a.csv"), Some("1".to_owned()));
-        assert_eq!(about("a/x.csv.gz"), Some("1".to_owned()));
-        assert_eq!(about("a/b/x.csv"), Some("2".to_owned()));
-        assert_eq!(about("ab.csv"), None);
+        let null_texts =
+            |location: &str| declarations.options_for_file(location).null.clone().map(|nulls| nulls.concat());
+        assert_eq!(null_texts("a.csv"), Some("1".to_owned()));
+        assert_eq!(null_texts("a/x.csv.gz"), Some("1".to_owned()));
+        assert_eq!(null_texts("a/b/x.csv"), Some("2".to_owned()));
+        assert_eq!(null_texts("ab.csv"), None);
     }
 }

@@ -198,13 +198,13 @@ impl<'a> Walker<'a> {
             && self.open_folders.len() <= self.limits.depth_max
             && !self.open_folders.contains(&real);
         if !enterable {
-            tracing::debug!(folder = %path.display(), "folder skipped: a link out of the database, a loop, or too deep");
+            tracing::debug!(folder = %path.display(), "folder skipped: link out of the database, loop, or too deep");
         }
         enterable.then_some(real)
     }
 
     fn read_fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
-        let look = || -> Result<Fingerprint, OpenRefusal> {
+        let inspect = || -> Result<Fingerprint, OpenRefusal> {
             let plain = fs::symlink_metadata(path)?;
             let metadata = if plain.is_symlink() {
                 if !self.sandbox.contains(&fs::canonicalize(path)?) {
@@ -216,6 +216,6 @@ impl<'a> Walker<'a> {
             };
             if metadata.is_file() { Ok(Fingerprint::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
         };
-        look().map_err(|refusal| refusal.reason())
+        inspect().map_err(|refusal| refusal.reason())
     }
 }

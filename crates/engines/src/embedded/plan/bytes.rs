@@ -1,9 +1,9 @@
-//! How many bytes the values of an array take.
+//! Memory size of the values of an array.
 
 use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait};
 use datafusion::arrow::datatypes::DataType;
 
-/// Bytes of the values that an array shows, not of all that it holds on to.
+/// Number of bytes of the values in an array, without unused parts of its buffers.
 pub(super) fn array_bytes(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Utf8View => array.len() * 16 + array.as_string_view().total_buffer_bytes_used(),
@@ -16,7 +16,7 @@ pub(super) fn array_bytes(array: &dyn Array) -> usize {
     }
 }
 
-/// Bytes of those of `elements` that lie between the first and the last of `offsets`, and of the offsets.
+/// Number of bytes of the `elements` between the first and the last of `offsets`, and of the offsets.
 fn list_bytes<O: OffsetSizeTrait>(offsets: &[O], elements: &dyn Array) -> usize {
     let (first, last) = match offsets {
         [first, .., last] => (first.as_usize(), last.as_usize()),

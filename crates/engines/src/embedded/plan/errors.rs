@@ -1,4 +1,4 @@
-//! DataFusion's errors as ours, in one place: the kind, a text without internals, what would mend it.
+//! Converts DataFusion's errors: the error kind, a message without internals, and a hint.
 
 use std::error::Error as StdError;
 
@@ -13,21 +13,21 @@ use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::ReadFailure;
 use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 
-/// Columns that an error shows at most.
+/// Maximum number of column names in an error.
 const COLUMNS_SHOWN_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
 const NULLIF_HINT: &str = "Use x / NULLIF(y, 0) to get NULL instead.";
 const INVALID_INPUT: &str = "invalid input syntax";
 const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
-/// Where the forms and functions of the SQL are listed.
+/// Where the differences from PostgreSQL's SQL are listed.
 const SQL_REFERENCE_HINT: &str =
     "The SQL is PostgreSQL's; the page \"Which SQL is this\" (docs/sql.md) lists the differences.";
 
-/// How the text begins of a plan that lacks what its steps need.
+/// The beginning of the error when a plan lacks a property that one of its operators requires.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
 
-/// What a caller of `database` reads of `error`.
+/// Converts `error` to the error for a caller of `database`.
 pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = find_own_error(error) {
         return error;
@@ -73,11 +73,11 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     }
 }
 
-/// What mends an overflow; dates are compared with timestamps in nanoseconds.
+/// The hint for an overflow. Dates are compared with timestamps in nanoseconds.
 const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
                           between 1677 and 2262; compare dates: x::date.";
 
-/// What mends errors whose texts are DataFusion's, by how they begin.
+/// Hints for DataFusion's errors, by the beginning of the message.
 const ADVICE: &[(&str, &str)] = &[
     ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
     ("Field ", "Write the value itself in place of a field of a row."),
@@ -90,7 +90,7 @@ fn find_advice(text: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, advice)| *advice)
 }
 
-/// What our own readers and other databases say, however deep it lies.
+/// An error of this server's readers or of other databases, at any depth of the chain of causes.
 fn find_own_error(error: &DataFusionError) -> Option<Error> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(current) = cause {
@@ -106,7 +106,7 @@ fn find_own_error(error: &DataFusionError) -> Option<Error> {
         }
         cause = current.source();
     }
-    // Parquet's reader keeps only the text of what our store says.
+    // Parquet's reader keeps only the text of errors of the object store.
     let text = error.to_string();
     let (_, reason) = text.split_once(STORE_ERROR_PREFIX)?;
     Some(Error::new(ErrorKind::Unavailable, reason))
@@ -137,7 +137,7 @@ fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
         let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
         return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
     }
-    // Columns of ours have a mark that no caller can write.
+    // Internal columns contain a character that no statement can contain.
     let names: Vec<&str> =
         of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
     let mut choices = nearest_names(field.name(), names.iter().copied());
@@ -178,7 +178,7 @@ fn unavailable_error(text: &str, database: &str) -> Error {
     Error::new(ErrorKind::Unavailable, clean_message(text, database))
 }
 
-/// What stands in the refusal of disk to spill to.
+/// A part of the error when the limit for spilling to disk is reached.
 const SPILL_LIMIT: &str = "max_temp_directory_size";
 
 fn too_large_error(text: &str) -> Error {
@@ -203,7 +203,7 @@ fn too_large_error(text: &str) -> Error {
         .with_hint("Request less: filter before joining, join on equal columns, aggregate, or select fewer columns.")
 }
 
-/// Words of DataFusion and Arrow, and what SQL calls them.
+/// Type names of DataFusion and Arrow, with their SQL names.
 const SQL_TYPE_NAMES: &[(&str, &str)] = &[
     ("Utf8View", "text"),
     ("LargeUtf8", "text"),
@@ -219,7 +219,7 @@ const SQL_TYPE_NAMES: &[(&str, &str)] = &[
     ("Boolean", "boolean"),
 ];
 
-/// What DataFusion puts before and between what it has to say.
+/// Prefixes that DataFusion adds to messages.
 const ERROR_PREFIXES: &[&str] = &[
     "Error during planning: ",
     "Execution error: ",
@@ -229,7 +229,7 @@ const ERROR_PREFIXES: &[&str] = &[
     "While expanding wildcard, ",
 ];
 
-/// `text` without what is only of use to people who work on DataFusion.
+/// Removes from `text` what is only useful to developers of DataFusion.
 fn clean_message(text: &str, database: &str) -> String {
     let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
     let text = text.split("This issue was likely caused by a bug").next().unwrap_or(text);
@@ -242,7 +242,7 @@ fn clean_message(text: &str, database: &str) -> String {
     use_sql_type_names(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
 }
 
-/// Cuts off the nearest name where it is that of a function which no statement can write.
+/// Removes the suggestion of a function that no statement can call.
 fn without_internal_names(text: &str) -> &str {
     match text.split_once("\nDid you mean '") {
         Some((output, name)) if name.contains("*'") => output,
@@ -250,7 +250,7 @@ fn without_internal_names(text: &str) -> &str {
     }
 }
 
-/// Cuts off a syntax tree as Rust prints it: `Substring { expr: Identifier(Ident { …`.
+/// Removes a syntax tree in Rust's debug format: `Substring { expr: Identifier(Ident { …`.
 fn without_syntax_tree(text: &str) -> &str {
     match text.find(" {") {
         Some(brace) if text.contains("span: Span(") => text[..brace].rsplit_once(' ').map_or("", |(before, _)| before),
@@ -258,8 +258,8 @@ fn without_syntax_tree(text: &str) -> &str {
     }
 }
 
-/// What a function says of its arguments, without `Function 'sum' user-defined coercion failed with:` before it and the
-/// list of signatures behind it.
+/// Extracts a function's message about its arguments from between `Function 'sum' user-defined coercion failed with:`
+/// and the list of signatures.
 fn extract_coercion_error(text: &str) -> &str {
     match text.split_once("user-defined coercion failed with: ") {
         Some((_, output)) => output.split(". No function matches").next().unwrap_or(output),
@@ -267,8 +267,8 @@ fn extract_coercion_error(text: &str) -> &str {
     }
 }
 
-/// Turns `Function 'sum' failed to match any signature, errors: Function 'sum' requires A, but
-/// received B (DataType: C).,…` into what it means.
+/// Converts `Function 'sum' failed to match any signature, errors: Function 'sum' requires A, but received B (DataType:
+/// C).,…` to a readable message.
 fn without_signatures(text: &str) -> Option<String> {
     let (start, errors) = text.split_once(" failed to match any signature, errors: ")?;
     let received = errors.split_once("(DataType: ")?.1.split(')').next()?;
@@ -277,7 +277,7 @@ fn without_signatures(text: &str) -> Option<String> {
     Some(format!("{start} does not take {received}; it takes {}", expected.join(", ")))
 }
 
-/// Puts SQL's names in place of Arrow's types, and bare values in place of literals: `Int64(1)`.
+/// Replaces Arrow's type names by SQL's, and literals such as `Int64(1)` by their values.
 fn use_sql_type_names(text: &str) -> String {
     let mut named = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A plan as text, and what can be told from it before it runs.
+//! Plans as text, and estimates before execution.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
@@ -7,18 +7,18 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
-/// Characters of a plan's text at most; plans over many files are long.
+/// Maximum number of characters of a plan's text. Plans over many files are long.
 const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 
-/// What is asked of other databases, and the logical and the physical plan, indented. Files are named by their place in
-/// the database.
-pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, requested: &[String]) -> String {
-    let requested = match requested {
+/// The queries sent to other databases, then the logical and the physical plan, indented. Files appear with their
+/// location in the database.
+pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, member_queries: &[String]) -> String {
+    let member_queries = match member_queries {
         [] => String::new(),
-        asked => format!("Queries sent to the databases:\n  {}\n\n", asked.join("\n  ")),
+        queries => format!("Queries sent to the databases:\n  {}\n\n", queries.join("\n  ")),
     };
     let text = format!(
-        "{requested}Logical plan:\n{}\n\nPhysical plan:\n{}",
+        "{member_queries}Logical plan:\n{}\n\nPhysical plan:\n{}",
         logical.display_indent(),
         displayable(physical).indent(false)
     );
@@ -28,13 +28,13 @@ pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, r
     }
 }
 
-/// The rows that the planner expects.
+/// The number of rows that the planner expects.
 pub(crate) fn estimated_rows(physical: &dyn ExecutionPlan) -> Option<u64> {
     let statistics = StatisticsContext::new().compute(physical, &StatisticsArgs::new()).ok()?;
     statistics.num_rows.get_value().and_then(|rows| u64::try_from(*rows).ok())
 }
 
-/// The bytes of all files that the plan reads from.
+/// The number of bytes of all files that the plan reads.
 pub(crate) fn estimated_bytes(physical: &std::sync::Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut bytes = None;
     let walked = physical.apply(|node| {

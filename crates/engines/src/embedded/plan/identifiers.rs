@@ -1,7 +1,7 @@
-//! Names in a statement that differ from those that exist in upper and lower case only.
+//! Resolves names in a statement that differ from existing names only in case.
 //!
-//! Names are taken as they are written; but where an unquoted one names nothing and exactly one
-//! name that the statement may use is equal but for case, that one is meant.
+//! Names are case-sensitive. But if an unquoted name does not exist, and exactly one available name differs only in
+//! case, it refers to that one.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -11,11 +11,11 @@ use datafusion::sql::sqlparser::ast::{
     Visitor, VisitorMut,
 };
 
-/// Writes the unquoted names of `statement` as they exist; `columns` are those of its tables.
+/// Replaces the unquoted names of `statement` by the existing names. `columns` are the columns of its tables.
 pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
     let mut known = KnownNames::default();
     columns.for_each(|column| known.add(column));
-    // The visitor never breaks.
+    // The visitor never stops early.
     let _ = Visit::visit(statement, &mut known);
     let mut respelling = CaseCorrector { exact: known.exact, by_folded: known.by_folded };
     let _ = VisitMut::visit(statement, &mut respelling);
@@ -25,7 +25,7 @@ pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator
 #[derive(Default)]
 struct KnownNames {
     exact: HashSet<String>,
-    /// `None` where several names are equal but for case.
+    /// `None` if several names differ only in case.
     by_folded: HashMap<String, Option<String>>,
 }
 

@@ -1,7 +1,7 @@
-//! Sorts of which very many rows are wanted.
+//! Sorts with a large limit.
 //!
-//! A sort with a limit keeps its best rows in memory and cannot spill, which is right for the few
-//! rows that people want. For more of them an ordinary sort, which can, is limited afterwards.
+//! A sort with a limit keeps its best rows in memory and cannot spill, which suits the usual small limits. For larger
+//! limits, a sort that can spill is used, followed by a limit.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Rows that a sort may keep in memory because only so many are wanted.
+/// Maximum number of rows that a sort with a limit may keep in memory.
 const KEPT_ROWS_MAX: usize = 100_000;
 
-/// `plan` with sorts that can spill where many of their rows are wanted.
+/// Replaces sorts with a large limit in `plan` by sorts that can spill.
 pub(crate) fn replace_large_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         let Some((sort, rows)) = node

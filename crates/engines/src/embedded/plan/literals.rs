@@ -1,16 +1,16 @@
-//! How many rows a batch may have, given the values that stand in a statement.
+//! The number of rows in a batch, depending on the literals in a statement.
 //!
-//! `SELECT 'a long text' FROM t` repeats the text for each row of a batch; the memory for that is
-//! not counted, so the batch must be short.
+//! `SELECT 'a long text' FROM t` repeats the text for each row of a batch. This memory is not accounted for, so the
+//! batch must be short.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Bytes that one value, repeated for each row of a batch, may take.
+/// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
 
-/// Rows of a batch, `rows_max` at most.
+/// The number of rows in a batch, at most `rows_max`.
 pub(crate) fn limit_batch_rows(plan: &LogicalPlan, rows_max: usize) -> Result<usize> {
     let mut largest_bytes = 0;
     plan.apply_with_subqueries(|node| {

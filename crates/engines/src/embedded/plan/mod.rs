@@ -1,4 +1,4 @@
-//! From a statement to a plan that is ready to run.
+//! Planning: from a statement to a plan that is ready to run.
 
 mod bytes;
 mod cancellation;
@@ -51,7 +51,7 @@ pub(crate) struct EmbeddedPlan {
     logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
     cancellation: QueryCancellation,
-    /// What it was made of, if it can be planned again over other files.
+    /// The input of planning, if the statement can be planned again over other files.
     source: Option<Box<PlanSource>>,
     schema: SchemaRef,
     estimated_rows: Option<u64>,
@@ -60,34 +60,34 @@ pub(crate) struct EmbeddedPlan {
     explain: String,
 }
 
-/// What a plan over files was made of.
+/// The input of a plan over files.
 struct PlanSource {
     statement: Statement,
     tables: SnapshotTables,
     sessions: Arc<SessionFactory>,
 }
 
-/// Where the names of a statement are looked up, beside being DataFusion's catalog.
+/// Resolves the table names of a statement. It is also DataFusion's catalog.
 pub(crate) trait StatementScope: Send + Sync {
-    /// The database that is asked.
+    /// The name of the database.
     fn database(&self) -> &Arc<str>;
 
     /// Whether there is no table for `reference`, which is a bare name.
     fn has_no_table(&self, reference: &TableReference) -> bool;
 
-    /// The columns of the table that `reference` means.
+    /// The columns of the table that `reference` names.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names; why it cannot be read.
+    /// `NotFound` with the nearest names; the reason why the table is unreadable.
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error>;
 
-    /// What `plan` asks other databases, a line each.
+    /// The queries that `plan` sends to other databases, one per line.
     fn member_queries(&self, _plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Plans `statement` on `tables`, as long as it is `cancellation`. Runs on a lane.
+/// Plans `statement` on `tables`. `cancellation` stops the query. Runs on a worker pool.
 pub(crate) async fn plan_statement(
     statement: Statement,
     tables: SnapshotTables,
@@ -103,7 +103,7 @@ pub(crate) async fn plan_statement(
     Ok(plan)
 }
 
-/// The statement as an optimized plan.
+/// The optimized logical plan of the statement.
 pub(crate) async fn optimize_statement(
     statement: &Statement,
     session: &SessionState,
@@ -113,7 +113,7 @@ pub(crate) async fn optimize_statement(
     session.optimize(&logical).map_err(|error| to_core_error(&error, scope.database()))
 }
 
-/// The plan of `logical`, which is optimized, ready to run as long as it is `cancellation`.
+/// Builds an executable plan from the optimized plan `logical`. `cancellation` stops the query.
 pub(crate) async fn build_plan(
     logical: LogicalPlan,
     mut session: SessionState,
@@ -142,7 +142,7 @@ pub(crate) async fn build_plan(
     })
 }
 
-/// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on a lane.
+/// The columns of the result of `statement`, without a physical plan. Runs on a worker pool.
 pub(crate) async fn describe_statement(
     statement: &Statement,
     session: &SessionState,
@@ -155,7 +155,7 @@ pub(crate) async fn describe_statement(
     Ok(tidegate_pgsql::output_schema(&Arc::new(logical.schema().as_arrow().clone())))
 }
 
-/// The statement as a plan that is checked and whose parameters are bound, but neither analyzed nor optimized.
+/// The logical plan of the statement, checked and with bound parameters, but neither analyzed nor optimized.
 async fn create_logical_plan(
     statement: &Statement,
     session: &SessionState,
@@ -164,10 +164,10 @@ async fn create_logical_plan(
     let failed = |error: DataFusionError| to_core_error(&error, scope.database());
     let ast = resolve_names(statement, session, scope)?;
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
-    // Before anything goes through all of it.
+    // Before any step walks over the whole plan.
     plan_size::check_plan_size(&logical).map_err(failed)?;
     let logical = functions::bound_plan(logical, session).map_err(failed)?;
-    // The statement's own policy is the first wall; this is the second.
+    // The policy of the statement is the first defence layer; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)
@@ -178,7 +178,7 @@ async fn create_logical_plan(
     logical.with_param_values(values).map_err(failed)
 }
 
-/// The statement with its names as they exist; refused when it names a table that does not.
+/// Resolves the names of the statement. Fails if it names a table that does not exist.
 fn resolve_names(
     statement: &Statement,
     session: &SessionState,
@@ -207,11 +207,11 @@ fn resolve_names(
     Ok(DataFusionStatement::Statement(Box::new(ast)))
 }
 
-/// The tables that `statement` mentions. Functions in FROM are among DataFusion's references; of those that there is
-/// no table for, which `has_no_table` says of a bare name, none is among these.
+/// The tables that `statement` names. DataFusion's references also contain the functions in FROM; those without a table
+/// of that name, according to `has_no_table`, are removed.
 ///
 /// # Errors
-/// `Internal` for a statement that was never parsed; names that are too long.
+/// `Internal` for a statement that was not parsed; names that are too long.
 pub(crate) fn find_tables(
     statement: &Statement,
     session: &SessionState,
@@ -225,7 +225,7 @@ pub(crate) fn find_tables(
         name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
     };
     let is_function = |reference: &TableReference| match reference.schema() {
-        // The functions of PostgreSQL are in this schema, too.
+        // This schema also contains the functions of PostgreSQL.
         Some("pg_catalog") => is_known(reference.table()) || reference.table() == "unnest",
         _ => is_known(reference.table()) && lacks(reference),
     };
@@ -236,7 +236,7 @@ fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
     statement.ast().ok_or_else(|| Error::internal("the embedded engine received a statement that is not parsed"))
 }
 
-/// Sets how the plan is split and how long its batches are.
+/// Sets the number of partitions and the batch size.
 fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
     let mut config = session.config().clone();
     config = config.with_batch_size(literals::limit_batch_rows(logical, session.config().batch_size())?);
@@ -244,14 +244,14 @@ fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Resul
         config = config.with_target_partitions(1);
     }
     if row_order::joins_arrays(logical)? {
-        // What it would find out of the values of one side to leave out rows of the other does not fit arrays.
+        // Dynamic filters, which skip rows of one side based on the values of the other, do not support arrays.
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
     }
     *session.config_mut() = config;
     Ok(())
 }
 
-/// `physical` as it is run.
+/// Prepares `physical` for execution.
 fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
     session: &SessionState,
@@ -272,7 +272,7 @@ async fn create_physical_plan(
 }
 
 impl EmbeddedPlan {
-    /// Plans the statement again over the files as they are now. Its columns may be others then.
+    /// Plans the statement again over the current files. The columns may change.
     async fn replan(&mut self) -> Result<(), Error> {
         let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {
             return Err(Error::internal("a plan cannot be rebuilt, because its statement is unknown"));
@@ -283,7 +283,7 @@ impl EmbeddedPlan {
         Ok(())
     }
 
-    /// Plans it again with batches of `rows`.
+    /// Plans the statement again with batches of `rows` rows.
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         let config = self.session.config().clone().with_batch_size(rows);
         *self.session.config_mut() = config;

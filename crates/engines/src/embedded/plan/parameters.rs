@@ -1,10 +1,9 @@
-//! A statement's parameters as DataFusion's values.
+//! Converts the parameters of a statement to DataFusion's values.
 
 use datafusion::common::ScalarValue;
 use tidegate_query::Parameter;
 
-/// The value that is bound in place of a placeholder. DataFusion casts it to the type that its
-/// place wants, as it does with literals.
+/// Converts a parameter. DataFusion casts it to the type that the context requires, as it does with literals.
 pub(crate) fn to_scalar(parameter: &Parameter) -> ScalarValue {
     match parameter {
         Parameter::Null => ScalarValue::Null,

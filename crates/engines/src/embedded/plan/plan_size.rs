@@ -1,9 +1,9 @@
-//! How large a statement becomes once its names are put in.
+//! The size of a statement after its names are expanded.
 //!
-//! A common table expression that is named twice stands in the plan twice, and so on for those that name it; a column that
-//! is computed from another one twice holds its expression twice, once a filter is moved below. A statement of a thousand
-//! characters can so mean a plan of any size, and planning is interrupted by nothing. The plan as it was parsed shares what
-//! is named again, so it is measured there in no more time than it has parts.
+//! A common table expression that is used twice occurs twice in the plan, and so on for the expressions that use it. A
+//! column computed from another column twice contains its expression twice when a filter is moved below it. So a short
+//! statement can expand to a plan of any size, and planning cannot be interrupted. The parsed plan shares repeated
+//! parts, so its expanded size can be computed in linear time.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,25 +13,25 @@ use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use tidegate_core::{Error, ErrorKind};
 
-/// Steps of a plan, tables among them.
+/// Maximum number of steps of a plan, including tables.
 const STEPS_MAX: u64 = 10_000;
-/// Parts of one expression.
+/// Maximum number of parts of one expression.
 const PARTS_MAX: u64 = 100_000;
 
-/// What a part of a plan becomes.
+/// The expanded size of a part of a plan.
 #[derive(Default)]
 struct PlanSize {
     steps: u64,
-    /// Of each column, how many parts its expression has; of what a table holds, one.
+    /// For each column, the number of parts of its expression; one for columns of tables.
     columns: Vec<u64>,
-    /// Of the largest expression.
+    /// The number of parts of the largest expression.
     parts: u64,
 }
 
-/// Measures `plan`, as it was parsed.
+/// Checks the expanded size of `plan`, as it was parsed.
 ///
 /// # Errors
-/// `TooLarge` when it becomes larger than can be planned in a moment.
+/// `TooLarge` when planning would take too long.
 pub(super) fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
     let PlanSize { steps, parts, .. } = &*PlanMeasurer::default().measure_plan(plan)?;
     if *steps > STEPS_MAX {
@@ -53,7 +53,7 @@ fn too_large_error(message: String) -> Result<()> {
     Err(DataFusionError::External(Box::new(error)))
 }
 
-/// What was measured so far, by where it stands: what is named again is shared.
+/// The sizes so far, by address. Repeated parts are shared.
 #[derive(Default)]
 struct PlanMeasurer(HashMap<*const LogicalPlan, Rc<PlanSize>>);
 
@@ -84,7 +84,7 @@ impl PlanMeasurer {
         Ok(size)
     }
 
-    /// The parts of `expr` over what is `below` it; the steps of its subqueries are added to `steps`.
+    /// The number of parts of `expr` over the columns `below`. Adds the steps of its subqueries to `steps`.
     fn measure_expression(&mut self, expr: &Expr, below: &InputColumns<'_>, steps: &mut u64) -> Result<u64> {
         let mut parts: u64 = 0;
         expr.apply(|part| {
@@ -108,7 +108,7 @@ impl PlanMeasurer {
     }
 }
 
-/// The columns that expressions of a step may name.
+/// The columns that expressions of a step may use.
 struct InputColumns<'a>(Vec<(&'a DFSchema, Rc<PlanSize>)>);
 
 impl<'a> InputColumns<'a> {
@@ -116,7 +116,7 @@ impl<'a> InputColumns<'a> {
         Self(plan.inputs().into_iter().map(|input| &**input.schema()).zip(inputs.iter().cloned()).collect())
     }
 
-    /// One for what is not below, such as a column of the statement around a subquery.
+    /// One for columns that are not below, such as a column of the statement around a subquery.
     fn size(&self, column: &Column) -> u64 {
         let of_input = |(schema, size): &(&DFSchema, Rc<PlanSize>)| {
             schema.maybe_index_of_column(column).and_then(|index| size.columns.get(index).copied())
@@ -125,7 +125,7 @@ impl<'a> InputColumns<'a> {
     }
 }
 
-/// The sizes of the columns that `plan` gives.
+/// The sizes of the output columns of `plan`.
 fn column_sizes(plan: &LogicalPlan, inputs: &[Rc<PlanSize>], computed: &[u64]) -> Vec<u64> {
     let count = plan.schema().fields().len();
     let known = match plan {
@@ -140,7 +140,7 @@ fn column_sizes(plan: &LogicalPlan, inputs: &[Rc<PlanSize>], computed: &[u64]) -
     if known.len() == count {
         return known;
     }
-    // Some steps give less, or more, than is below them: then each column counts as the largest.
+    // Some steps have fewer or more columns than their inputs. Then each column counts as the largest one.
     let largest = inputs.iter().flat_map(|input| &input.columns).chain(computed).max().copied().unwrap_or(1);
     vec![largest; count]
 }

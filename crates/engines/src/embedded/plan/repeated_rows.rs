@@ -1,8 +1,8 @@
-//! How wide the rows of a batch are, where an operator repeats them.
+//! The width of rows that an operator repeats.
 //!
-//! A join, an unnesting and a scalar subquery repeat a row for many others, so that one text of a megabyte becomes
-//! a batch of gigabytes, which is counted nowhere. Rows that are too wide for the batches of a plan end it before that, and
-//! it is planned again with shorter ones.
+//! A join, an unnest or a scalar subquery repeats a row for many others. A text of one megabyte then becomes a batch of
+//! gigabytes, and this memory is not accounted for. So rows that are too wide for the batch size stop the plan first,
+//! and the statement is planned again with shorter batches.
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
@@ -11,21 +11,21 @@ use thiserror::Error;
 
 use super::bytes::array_bytes;
 
-/// Bytes of a batch that an operator makes of rows of another one.
+/// Maximum number of bytes of a batch with repeated rows.
 const BATCH_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a row that is alone in its batch.
+/// Maximum number of bytes of a row that is alone in its batch.
 const ROW_BYTES_MAX: usize = 256 << 20;
 
 /// Rows are too wide for the batches of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("rows of {bytes} bytes are too wide")]
 pub(super) struct RowsTooWide {
-    /// Of what the widest row becomes.
+    /// Number of bytes of the widest repeated row.
     pub(super) bytes: usize,
 }
 
 impl RowsTooWide {
-    /// The one that `error` tells of.
+    /// The `RowsTooWide` that caused `error`.
     pub(super) fn find_in(error: &DataFusionError) -> Option<Self> {
         match error.find_root() {
             DataFusionError::External(error) => error.downcast_ref().copied(),
@@ -33,23 +33,23 @@ impl RowsTooWide {
         }
     }
 
-    /// Rows of a batch that fit, instead of `before`: at most half as many.
+    /// A batch size that fits, at most half of `before`.
     pub(super) fn batch_rows(self, before: usize) -> usize {
         (BATCH_BYTES_MAX / self.bytes.max(1)).min(before / 2).max(1)
     }
 }
 
-/// What is handed on to an operator that repeats it.
+/// Checks the rows that are passed to an operator that repeats them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RepeatedRows {
-    /// Rows of a batch of the plan.
+    /// The batch size of the plan.
     pub(super) batch_rows: usize,
-    /// Whether it is the elements of its lists that become rows.
+    /// Whether the elements of lists become rows.
     pub(super) is_unnested: bool,
 }
 
 impl RepeatedRows {
-    /// Bytes of what is made of `convert_batch`, if it is too wide for batches of the plan.
+    /// The number of bytes of the widest row made from `batch`, if it is too wide for the batch size.
     pub(super) fn check_batch(self, batch: &RecordBatch) -> Option<RowsTooWide> {
         let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
         let elements = if self.is_unnested { longest_list(batch) } else { 1 };
@@ -63,7 +63,7 @@ impl RepeatedRows {
     }
 }
 
-/// Bytes of the widest value, or more.
+/// An upper bound for the bytes of the widest value.
 fn widest_value_bytes(column: &dyn Array) -> usize {
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     match column.data_type() {
@@ -86,16 +86,16 @@ fn widest_value_bytes(column: &dyn Array) -> usize {
         DataType::Map(..) => longest_list_in(column).saturating_mul(widest_value_bytes(column.as_map().entries())),
         data_type => data_type.primitive_width().unwrap_or(16),
     }
-    // One is not more than all of them.
+    // A single value is not larger than the whole column.
     .min(array_bytes(column))
 }
 
-/// Elements of the longest list of any column.
+/// The number of elements of the longest list in any column.
 fn longest_list(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| longest_list_in(column)).max().unwrap_or(0).max(1)
 }
 
-/// Elements of the longest list of a column of lists.
+/// The number of elements of the longest list in a column.
 fn longest_list_in(column: &dyn Array) -> usize {
     match column.data_type() {
         DataType::List(_) => column.as_list::<i32>().offsets().lengths().max().unwrap_or(0),

@@ -1,15 +1,14 @@
-//! Whether the order of a file's rows can be seen in an answer.
+//! Whether the row order of a file is visible in a result.
 //!
-//! Rows of one file come in its order as long as the answer is only chosen from them: then the
-//! plan has one part and reads the files one after the other, and the first row comes as soon as
-//! the first batch is read. Where rows are sorted, aggregated or joined, their order says nothing,
-//! and the plan is split over all threads.
+//! If a plan only selects rows, the result has the row order of the file. Then the plan has one partition and reads the
+//! files one after the other, and the first row is available after the first batch. If rows are sorted, aggregated or
+//! joined, their order is irrelevant, and the plan is split over all threads.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
-/// Whether `plan` only chooses rows and computes from each by itself.
+/// Whether `plan` only selects rows and computes from each row alone.
 pub(crate) fn preserves_file_order(plan: &LogicalPlan) -> Result<bool> {
     let mut seen = true;
     plan.apply_with_subqueries(|node| {
@@ -28,7 +27,7 @@ pub(crate) fn preserves_file_order(plan: &LogicalPlan) -> Result<bool> {
     Ok(seen)
 }
 
-/// Whether `plan` numbers rows as they come, which has a meaning only where all of them come one after the other.
+/// Whether `plan` numbers rows in input order, which requires a single partition.
 pub(crate) fn numbers_rows(plan: &LogicalPlan) -> Result<bool> {
     let mut counted = false;
     plan.apply_with_subqueries(|node| {
@@ -40,7 +39,7 @@ pub(crate) fn numbers_rows(plan: &LogicalPlan) -> Result<bool> {
     Ok(counted)
 }
 
-/// Whether rows are joined by the values of arrays.
+/// Whether `plan` joins on arrays.
 pub(crate) fn joins_arrays(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -53,7 +52,7 @@ pub(crate) fn joins_arrays(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a window goes along the rows as they come, like `row_number() OVER ()`.
+/// Whether a window function depends on input order, like `row_number() OVER ()`.
 fn depends_on_row_order(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => depends_on_row_order(&alias.expr),

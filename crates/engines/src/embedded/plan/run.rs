@@ -1,8 +1,8 @@
-//! Running a plan on the lane of who asks, its batches handed over through a short channel.
+//! Runs a plan on the principal's worker pool and sends its batches through a short channel.
 //!
-//! A reader that stops stops the query: the channel is full and the operators wait. A reader that
-//! goes away, a job that is cancelled and an engine that shuts down end it: the stream is dropped,
-//! and with it every task that DataFusion started for it.
+//! If the reader pauses, the query pauses: the channel is full and the operators wait. If the reader is dropped, the
+//! job is cancelled or the engine shuts down, the stream is dropped, and with it every task that DataFusion started for
+//! it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::{EmbeddedPlan, errors};
 use crate::embedded::scan::is_retryable;
 use crate::embedded::snapshot_store::CHANGED_WHILE_READ;
 
-/// Bytes of a batch that is handed over; larger ones are handed over in pieces.
+/// Maximum number of bytes of a batch that is sent. Larger batches are split.
 const PIECE_BYTES_MAX: usize = 4 << 20;
 
-/// Times that a statement begins anew because of what it found in files.
+/// Maximum number of times that a statement restarts because of changed files or column corrections.
 const REPLANS_MAX: usize = 8;
 
-/// Starts `plan`; it ends early when `job` is cancelled or the rows are dropped. Returns with the first rows, since the
-/// columns are certain only then.
+/// Starts `plan`. It ends early when `job` is cancelled or the rows are dropped. Returns with the first rows, because
+/// the columns are final only then.
 pub(super) async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows {
     let cancellation = job.cancellation();
     let planned_schema = plan.schema.clone();
@@ -47,7 +47,7 @@ pub(super) async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows
             () = cancellation.cancelled() => None,
             outcome = work => Some(outcome),
         };
-        // Tells the expressions that are being evaluated on other threads.
+        // Stops expressions that are being evaluated on other threads.
         token.cancel();
         let error = match outcome {
             None => return,
@@ -57,14 +57,13 @@ pub(super) async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows
         };
         sender.fail(error).await;
     });
-    // Without a beginning there is an error to come, or nobody who waits.
+    // Without a first batch, an error follows, or the reader is gone.
     let schema = beginning.await.unwrap_or(planned_schema);
     QueryRows { schema, batches }
 }
 
-/// Runs the plan to its end, or until nobody reads. As long as nothing of it is handed over, rows that are too wide for
-/// its batches make it begin anew with shorter ones, and files that are others than those it was made for, or whose
-/// rows taught something about their columns, make it begin anew with another plan.
+/// Runs the plan until it ends or the reader is gone. Before the first batch is sent, it restarts with shorter batches
+/// if rows are too wide, and with a new plan if files changed or a column was corrected.
 async fn run_with_retries(
     mut plan: EmbeddedPlan,
     batches: BatchSender,
@@ -93,13 +92,13 @@ async fn run_with_retries(
     }
 }
 
-/// Runs the plan to its end, or until nobody reads.
+/// Runs the plan once, until it ends or the reader is gone.
 async fn run_once(
     plan: &EmbeddedPlan,
     batches: &BatchSender,
     begun: &mut Option<oneshot::Sender<SchemaRef>>,
 ) -> Result<(), DataFusionError> {
-    // Whoever waits for it may be gone.
+    // The receiver may be gone.
     let mut begin = || {
         if let Some(begun) = begun.take() {
             let _ = begun.send(plan.schema.clone());
@@ -118,14 +117,14 @@ async fn run_once(
     Ok(())
 }
 
-/// `convert_batch` with the names of columns that an answer shows.
+/// Renames the columns of `batch` to those of the result.
 fn with_output_schema(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns().to_vec();
     Ok(RecordBatch::try_new_with_options(plan.schema.clone(), columns, &options)?)
 }
 
-/// `convert_batch` in slices of a bounded size, but at least one row each.
+/// Splits `batch` into slices of limited size, with at least one row each.
 fn split_batch(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
     let rows = batch.num_rows();
     let bytes: usize = batch.columns().iter().map(|column| array_bytes(column.as_ref())).sum();

@@ -1,5 +1,5 @@
-//! The session that a statement is planned in: DataFusion's functions, our bounds, nothing that
-//! writes, reaches files by name or changes settings.
+//! The session for planning a statement: DataFusion's functions with limits. No writes, no access to files by name, no
+//! change of settings.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ use crate::embedded::engine::{Engine, EngineOptions};
 use crate::embedded::scan::files_url;
 use crate::embedded::snapshot_store::SharedSnapshotStore;
 
-/// Bytes of Parquet footers that a database keeps.
+/// Maximum number of bytes of cached Parquet footers of a database.
 const FOOTER_CACHE_BYTES: usize = 32 << 20;
 
-/// What the sessions of one database have in common.
+/// What the sessions of one database share.
 #[derive(Debug)]
 pub(crate) struct SessionFactory {
     engine: Engine,
     base: SessionState,
-    /// The functions in their order: of two with one name, which may be an alias, the later counts. A session that is
-    /// made of another registers them again, and would do so in any order.
+    /// The functions in order: of two with the same name or alias, the later one is used. A session that is built from
+    /// another one would register them in arbitrary order.
     scalar_functions: Vec<Arc<ScalarUDF>>,
     aggregate_functions: Vec<Arc<AggregateUDF>>,
     window_functions: Vec<Arc<WindowUDF>>,
-    /// Only for its caches, which no other database shares: footers are kept by location, and
-    /// locations are unique in a database only.
+    /// Only for its caches, which no other database shares: footers are cached by location, and locations are unique
+    /// only within a database.
     environment: RuntimeEnv,
 }
 
@@ -66,19 +66,19 @@ impl SessionFactory {
         Ok(Self { engine: engine.clone(), base, scalar_functions, aggregate_functions, window_functions, environment })
     }
 
-    /// What a statement may use beside tables: functions and settings.
+    /// The functions and settings that a statement may use.
     pub(crate) fn base(&self) -> &SessionState {
         &self.base
     }
 
-    /// A session for one statement on `tables`, with memory of its own.
+    /// Creates a session for one statement on `tables`, with its own memory pool.
     pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
         let store = Arc::new(SharedSnapshotStore(tables.snapshot.store().clone()));
         self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), &tables.catalogs, store)
     }
 
-    /// A session for one statement of `principal` on the tables of `catalogs`, which read nothing but `store`, with the
-    /// functions of `system`.
+    /// Creates a session for one statement of `principal` on the tables of `catalogs`, which read only from `store`,
+    /// with the functions of `system`.
     pub(crate) fn create_session_for(
         &self,
         principal: &Principal,
@@ -93,7 +93,7 @@ impl SessionFactory {
             cache_manager: self.environment.cache_manager.clone(),
             object_store_registry: Arc::new(registry),
         };
-        // It knows the local file system from the start; ours takes its place, so that nothing else can be reached.
+        // Replaces the local file system, which DataFusion registers by default, so that nothing else can be read.
         environment.register_object_store(files_url().as_ref(), store);
         SessionStateBuilder::new_from_existing(self.base.clone())
             .with_scalar_functions(self.scalar_functions.iter().cloned().chain(system.functions()).collect())
@@ -101,8 +101,8 @@ impl SessionFactory {
             .with_window_functions(self.window_functions.clone())
             .with_runtime_env(Arc::new(environment))
             .with_catalog_list(catalogs)
-            // A plan numbers the names that it makes up by itself: a common count would tell of other plans.
-            // One moment for the whole statement is what `now()` means.
+            // A counter of generated names for each plan: a shared one would reveal the number of other plans.
+            // `now()` is the same moment in the whole statement.
             .with_execution_props(ExecutionProps::new().with_query_execution_start_time(Utc::now()))
             .build()
     }
@@ -116,14 +116,13 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, database);
     let settings = config.options_mut();
-    // Columns and tables are called what they are called: `tailNum` must work without quotes,
-    // because models write names as they were shown.
+    // Names are case-sensitive: `tailNum` must work without quotes, because models write names as they were displayed.
     settings.sql_parser.enable_ident_normalization = false;
-    // `0.1` is a numeric in PostgreSQL, so that `0.1 + 0.2 = 0.3`.
+    // In PostgreSQL, `0.1` is a numeric, so that `0.1 + 0.2 = 0.3`.
     settings.sql_parser.parse_float_as_decimal = true;
-    // `timestamptz` is UTC inside, and so is the session.
+    // `timestamptz` is stored in UTC, and so is the time zone of the session.
     settings.execution.time_zone = Some("UTC".to_owned());
-    // Set aside for merging what a sort has spilled; small memories would be eaten up by it.
+    // Reserved for merging spilled sorts. The default would exhaust small memory limits.
     let share = options.query_memory_bytes / (8 * options.threads.max(1));
     settings.execution.sort_spill_reservation_bytes = share.min(10 << 20);
     config

@@ -1,4 +1,4 @@
-//! PostgreSQL's catalogs for one statement of one caller.
+//! PostgreSQL's system catalogs for one statement of one caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tidegate_query::Statement;
 
 use super::errors::to_core_error;
 
-/// Columns that the catalogs tell of at most: all of them are in memory while the statement runs.
+/// Maximum number of columns in the catalogs, which are in memory while the statement runs.
 const COLUMNS_MAX: usize = 100_000;
 
-/// The catalogs that a statement reads, and the functions that look into them. Empty for most statements.
+/// The system catalogs that a statement reads, and the functions that use them. Empty for most statements.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SystemCatalogs {
     relations: Arc<HashMap<&'static str, Arc<dyn TableProvider>>>,
@@ -22,12 +22,12 @@ pub(crate) struct SystemCatalogs {
 }
 
 impl SystemCatalogs {
-    /// What `statement` needs of the catalogs; none if nothing.
+    /// The catalogs that `statement` needs. `None` if it needs none.
     pub(crate) fn find_needs(statement: &Statement) -> Option<CatalogNeeds> {
         statement.ast().and_then(find_catalog_needs)
     }
 
-    /// What is needed of the catalogs, over `objects`.
+    /// Builds the catalogs of `needs` from `objects`.
     ///
     /// # Errors
     /// `TooLarge` when there are too many columns.
@@ -54,7 +54,7 @@ impl SystemCatalogs {
         self.relations.get(catalog_name(schema, name)?).cloned()
     }
 
-    /// The functions that look into the catalogs.
+    /// The functions that use the catalogs.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Arc<ScalarUDF>> {
         self.functions.iter().cloned()
     }

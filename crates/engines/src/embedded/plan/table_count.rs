@@ -1,6 +1,6 @@
-//! How many tables a statement means once its common table expressions are put in, wherever they are named.
+//! The number of tables that a statement reads after its common table expressions are expanded.
 //!
-//! Counted before anything is planned: planning itself goes through all that a name means, again for each name.
+//! This is checked before planning, because planning expands each use of a name again.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, Statement, Visit, Visitor};
 use tidegate_core::{Error, ErrorKind};
 
-/// Tables that a statement may mean.
+/// Maximum number of tables that a statement may read.
 const TABLES_MAX: u64 = 1_000;
 
-/// Counts the tables of `statement`.
+/// Checks the number of tables of `statement`.
 ///
 /// # Errors
-/// `TooLarge` when there are more than can be planned in a moment.
+/// `TooLarge` when planning would take too long.
 pub(super) fn check_table_count(statement: &Statement) -> Result<(), Error> {
     let tables = TableCounter::default().count(statement);
     if tables <= TABLES_MAX {
@@ -25,12 +25,12 @@ pub(super) fn check_table_count(statement: &Statement) -> Result<(), Error> {
     Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint))
 }
 
-/// Counts tables of a part of a statement.
+/// Counts the tables of a part of a statement.
 #[derive(Default)]
 struct TableCounter {
-    /// What the names of WITH mean here, the innermost last.
+    /// The number of tables of each WITH name in scope, the innermost scope last.
     scopes: Vec<HashMap<String, u64>>,
-    /// What was counted of expressions of WITH, which are met again inside of what holds them.
+    /// The counts of common table expressions, which the visitor reaches again within their query.
     counted: HashMap<*const Query, u64>,
     tables: u64,
 }
@@ -38,7 +38,7 @@ struct TableCounter {
 impl TableCounter {
     fn count(&mut self, part: &impl Visit) -> u64 {
         let before = std::mem::take(&mut self.tables);
-        // The visitor never breaks.
+        // The visitor never stops early.
         let _ = part.visit(self);
         std::mem::replace(&mut self.tables, before)
     }
@@ -52,7 +52,7 @@ impl TableCounter {
         tables
     }
 
-    /// What `name` means; none of WITH has a name of several parts.
+    /// The number of tables of `name`. WITH names have only one part.
     fn count_of_name(&self, name: &ObjectName) -> u64 {
         let [part] = name.0.as_slice() else { return 1 };
         let Some(name) = part.as_ident().map(cte_key) else { return 1 };
@@ -66,7 +66,7 @@ impl Visitor for TableCounter {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         self.scopes.push(HashMap::new());
         for expression in query.with.iter().flat_map(|with| &with.cte_tables) {
-            // One that names itself is not in the scope yet, and means one table there.
+            // A recursive expression is not in scope yet. It counts as one table there.
             let tables = self.count_cte(&expression.query);
             if let Some(scope) = self.scopes.last_mut() {
                 scope.insert(cte_key(&expression.alias.name), tables);
@@ -86,7 +86,7 @@ impl Visitor for TableCounter {
     }
 }
 
-/// However it is written: a table that differs from an expression by its case alone may count as one.
+/// Lower case, so that a table whose name differs from an expression only in case may count as one.
 fn cte_key(name: &Ident) -> String {
     name.value.to_lowercase()
 }

@@ -1,8 +1,8 @@
 //! The names that a statement may use for the tables of a snapshot.
 //!
-//! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` mean
-//! the same with and without quotes around the whole. There is no other catalog, no schema to make and no table to
-//! register.
+//! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` are
+//! equivalent with and without quotes around the whole name. There is only one catalog, and no schema or table can be
+//! added.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::embedded::files::{FileSnapshots, FileTable, Snapshot};
 use crate::embedded::scan::FileTableProvider;
 use crate::embedded::security_barrier::{PrincipalPolicies, RowPolicyTable};
 
-/// The one catalog that there is.
+/// The name of the only catalog.
 pub(crate) const CATALOG: &str = "tidegate";
-/// Before the names of tables, as PostgreSQL's clients write them.
+/// The schema in which clients of PostgreSQL expect tables.
 const PUBLIC: &str = "public.";
 
 /// The tables of one database at one moment.
@@ -31,12 +31,12 @@ pub(crate) struct SnapshotTables {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) files: Arc<FileSnapshots>,
     pub(crate) principal_policies: PrincipalPolicies,
-    /// Those that the statement reads ([`SnapshotTables::with_catalogs`]).
+    /// The system catalogs that the statement reads ([`SnapshotTables::with_catalogs`]).
     pub(crate) catalogs: SystemCatalogs,
 }
 
 impl SnapshotTables {
-    /// The same, with the catalogs that `statement` reads, of these tables as the viewer sees them.
+    /// Adds the system catalogs that `statement` reads, with the tables that the principal may see.
     ///
     /// # Errors
     /// `TooLarge` when they would be too large.
@@ -48,7 +48,7 @@ impl SnapshotTables {
         Ok(Self { catalogs, ..self })
     }
 
-    /// The tables and columns that the viewer may see, as it learns of them by the tools.
+    /// The tables and columns that the principal may see, as the tools list them.
     fn visible_objects(&self) -> VisibleObjects {
         let seen = self.principal_policies.catalog(&self.snapshot);
         let columns = |entry: &TableEntry| {
@@ -67,7 +67,7 @@ impl SnapshotTables {
         VisibleObjects::new(&*self.database, &self.principal_policies.principal.subject, tables)
     }
 
-    /// The name of the table that `reference` means, as callers write it.
+    /// The name that callers use for the table of `reference`.
     fn table_name(&self, reference: &TableReference) -> String {
         match reference.schema() {
             Some(schema) if *schema != *self.database => {
@@ -77,7 +77,7 @@ impl SnapshotTables {
         }
     }
 
-    /// `name` without the schema in which PostgreSQL has the tables that it is asked of, unless a folder is called so.
+    /// `name` without the schema `public`, unless a folder has that name.
     fn without_public(&self, name: &str) -> String {
         match name.strip_prefix(PUBLIC) {
             Some(bare) if self.snapshot.find(name).is_none() => bare.to_owned(),
@@ -85,7 +85,7 @@ impl SnapshotTables {
         }
     }
 
-    /// The table that `reference` means.
+    /// The table that `reference` names.
     pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && catalog != CATALOG
@@ -97,7 +97,7 @@ impl SnapshotTables {
         self.principal_policies.table(&self.snapshot, &self.table_name(reference), &self.database)
     }
 
-    /// The one place where a table becomes one that can be read. None where there is none, or where it must not be.
+    /// The only place that creates providers for tables. `None` if the table does not exist or may not be read.
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         let bare = self.without_public(name);
         let Some((name, table)) = self.snapshot.find(&bare) else {

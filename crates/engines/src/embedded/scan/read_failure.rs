@@ -87,45 +87,46 @@ pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) 
         ArrowError::CsvError(text) | ArrowError::ParseError(text) | ArrowError::JsonError(text) => text.as_str(),
         other => return ReadFailure::new(format!("the file {location} cannot be read: {other}")),
     };
-    let Some(misfit) = parse_csv_mismatch(text, schema).or_else(|| parse_json_mismatch(text)) else {
+    let Some(mismatch) = parse_csv_mismatch(text, schema).or_else(|| parse_json_mismatch(text)) else {
         let mut failure = ReadFailure::new(format!("the file {location} cannot be read: {text}"));
         failure.hint = option_for_error(text).map(|option| suggest_option(location, option));
         return failure;
     };
-    let known = schema.field_with_name(misfit.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
-    let value = misfit.value.trim_matches(['"', '\'']);
+    let known =
+        schema.field_with_name(mismatch.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
+    let value = mismatch.value.trim_matches(['"', '\'']);
     let is_marker = is_null_marker(value) && context.options.null.is_none();
-    let is_told = context.options.columns.contains_key(misfit.column);
+    let is_declared = context.options.columns.contains_key(mismatch.column);
     if is_marker && !known.is_nested() && is_csv_error(error) {
-        return context.null_marker_failure(&misfit);
+        return context.null_marker_failure(&mismatch);
     }
-    let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
-    let why = if is_told { "the configuration declares as" } else { "was detected as" };
-    let since = if is_told { "" } else { " from the first rows" };
+    let place = mismatch.row.map(|row| format!("row {row} of ")).unwrap_or_default();
+    let why = if is_declared { "the configuration declares as" } else { "was detected as" };
+    let basis = if is_declared { "" } else { " from the first rows" };
     let message = format!(
-        "{place}the file {location} has {} in column {:?}, which {why} {}{since}",
-        misfit.value,
-        misfit.column,
+        "{place}the file {location} has {} in column {:?}, which {why} {}{basis}",
+        mismatch.value,
+        mismatch.column,
         type_name(&known),
     );
     let wide = wider(&known, &infer_type(value, context.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
     let wide = if wide == known { DataType::Utf8 } else { wide };
     match context.file {
-        Some(file) if !is_told && !known.is_nested() && known != wide => {
-            context.corrections.record_type(location, file, misfit.column, wide);
-            context.corrected_failure(message, misfit.column)
+        Some(file) if !is_declared && !known.is_nested() && known != wide => {
+            context.corrections.record_type(location, file, mismatch.column, wide);
+            context.corrected_failure(message, mismatch.column)
         }
         _ => ReadFailure::new(message),
     }
 }
 
 impl ReadContext<'_> {
-    fn null_marker_failure(&self, misfit: &MismatchedValue<'_>) -> ReadFailure {
-        let message = format!("the file {} has {} in column {:?}", self.location, misfit.value, misfit.column);
+    fn null_marker_failure(&self, mismatch: &MismatchedValue<'_>) -> ReadFailure {
+        let message = format!("the file {} has {} in column {:?}", self.location, mismatch.value, mismatch.column);
         if let Some(file) = self.file {
-            self.corrections.record_null_marker(self.location, file, misfit.column);
+            self.corrections.record_null_marker(self.location, file, mismatch.column);
         }
-        ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, misfit.column) }
+        ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, mismatch.column) }
     }
 
     /// The error for callers when a column was corrected after rows had been sent.
@@ -208,50 +209,52 @@ mod tests {
             Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("at", DataType::Date32, true)]);
         let folder = tempfile::tempdir().unwrap();
         let file = Fingerprint::from_metadata(&std::fs::metadata(folder.path()).unwrap());
-        let learned = ColumnCorrections::default();
+        let corrections = ColumnCorrections::default();
         let context = ReadContext {
             location: "a.csv",
             file: Some(file),
             schema: &schema,
             compression: Compression::None,
             numbers: None,
-            corrections: &learned,
+            corrections: &corrections,
             options: &TextTableOptions::default(),
         };
         let failure = explain_read_error(error, &context);
-        (failure, learned.corrections_for("a.csv", &file).and_then(|mut columns| columns.remove("id")))
+        (failure, corrections.corrections_for("a.csv", &file).and_then(|mut columns| columns.remove("id")))
     }
 
     #[test]
     fn mismatched_value_widens_its_column() {
         let parse = |text: &str| explained(&ArrowError::ParseError(text.to_owned()));
-        let (failure, lesson) =
+        let (failure, correction) =
             parse("Error while parsing value 'x' as type 'Int64' for column 0 at line 7. Row data: '[x,1]'");
         assert_eq!(
             failure.to_string(),
             "row 7 of the file a.csv has 'x' in column \"id\", which was detected as bigint from the first rows"
         );
         assert!(failure.is_retryable);
-        assert_eq!(lesson, Some(ColumnCorrection { wider: Some(DataType::Utf8), has_markers: false }));
-        let (_, lesson) = parse("Error while parsing value '1.5' as type 'Int64' for column 0 at line 7. Row data: ''");
-        assert_eq!(lesson.unwrap().wider, Some(DataType::Float64));
-        let (_, lesson) = parse("Error while parsing value 'N/A' as type 'Int64' for column 0 at line 7. Row data: ''");
-        assert_eq!(lesson, Some(ColumnCorrection { wider: None, has_markers: true }));
+        assert_eq!(correction, Some(ColumnCorrection { wider: Some(DataType::Utf8), has_markers: false }));
+        let (_, correction) =
+            parse("Error while parsing value '1.5' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(correction.unwrap().wider, Some(DataType::Float64));
+        let (_, correction) =
+            parse("Error while parsing value 'N/A' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(correction, Some(ColumnCorrection { wider: None, has_markers: true }));
         let json = "whilst decoding field 'id': failed to parse \"abc\" as Int64".to_owned();
-        let (failure, lesson) = explained(&ArrowError::JsonError(json));
+        let (failure, correction) = explained(&ArrowError::JsonError(json));
         assert!(failure.to_string().contains("\"abc\" in column \"id\""), "{failure}");
-        assert_eq!(lesson.unwrap().wider, Some(DataType::Utf8));
+        assert_eq!(correction.unwrap().wider, Some(DataType::Utf8));
     }
 
     #[test]
     fn other_errors_suggest_an_option() {
         let text = "incorrect number of fields for line 3, expected 2 got 3".to_owned();
-        let (failure, lesson) = explained(&ArrowError::CsvError(text));
+        let (failure, correction) = explained(&ArrowError::CsvError(text));
         assert_eq!(
             failure.to_string(),
             "the file a.csv cannot be read: incorrect number of fields for line 3, expected 2 got 3"
         );
         assert_eq!(failure.hint(), Some("write in tidegate.yaml, under its database, tables: {a: {ragged: trim}}"));
-        assert_eq!((failure.is_retryable, lesson), (false, None));
+        assert_eq!((failure.is_retryable, correction), (false, None));
     }
 }

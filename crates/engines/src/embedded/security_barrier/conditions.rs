@@ -1,4 +1,4 @@
-//! Conditions below the barrier: the policy's, and those of a caller that cannot fail.
+//! Conditions below the security barrier: those of the policy, and those of a caller that cannot fail.
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Column, ScalarValue};
@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, binary_expr, cast, lit};
 use tidegate_query::{Comparator, RowFilter, RowValue};
 
-/// `filter` over the columns of `schema`.
+/// `filter` as an expression over the columns of `schema`.
 pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
     let column = |position: &usize| unqualified_column(schema.field(*position).name());
     let joined = |filters: &[RowFilter], operator: Operator, of_none: bool| {
@@ -43,7 +43,7 @@ pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
     }
 }
 
-/// The column called `name`, whatever is in the name.
+/// The column called `name`, without parsing the name.
 pub(super) fn unqualified_column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
@@ -59,7 +59,7 @@ fn comparison_operator(comparator: Comparator) -> Operator {
     }
 }
 
-/// `bind_value`, which is compared with a column of `data_type`.
+/// `value` as a literal for comparison with a column of `data_type`.
 fn comparison_literal(value: &RowValue, data_type: &DataType) -> Expr {
     let micros = |moment: &chrono::NaiveDateTime| Some(moment.and_utc().timestamp_micros());
     lit(match (value, data_type) {
@@ -69,7 +69,7 @@ fn comparison_literal(value: &RowValue, data_type: &DataType) -> Expr {
         (RowValue::Text(text), _) => ScalarValue::Utf8(Some(text.clone())),
         (RowValue::Date(day), _) => {
             let days = day.signed_duration_since(chrono::NaiveDate::default()).num_days();
-            // The days of the calendar fit.
+            // Every calendar date fits.
             ScalarValue::Date32(i32::try_from(days).ok())
         }
         (RowValue::Timestamp(moment), DataType::Timestamp(_, zone)) => {
@@ -79,12 +79,12 @@ fn comparison_literal(value: &RowValue, data_type: &DataType) -> Expr {
     })
 }
 
-/// Whether `condition` of a caller only compares columns with literals of the same type, so that it cannot fail whatever
-/// the rows are that it meets, over columns that `type_of` knows.
+/// Whether the caller's `condition` only compares columns with literals of the same type, so that it cannot fail for
+/// any row. `type_of` returns the types of the columns.
 pub(super) fn cannot_fail<'a>(condition: &Expr, type_of: &dyn Fn(&Column) -> Option<&'a DataType>) -> bool {
     let type_of_column = |expr: &Expr| if let Expr::Column(column) = expr { type_of(column) } else { None };
     let is_column = |expr: &Expr| type_of_column(expr).is_some();
-    // Of another type, one of both would be cast, which may fail.
+    // With different types, one side would be cast, which may fail.
     let compares = |column: &Expr, literal: &Expr| match (type_of_column(column), literal) {
         (Some(data_type), Expr::Literal(value, _)) => value.data_type() == *data_type,
         _ => false,

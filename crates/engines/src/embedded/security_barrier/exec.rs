@@ -1,7 +1,7 @@
-//! The barrier in a plan: a leaf that shows its table's name and nothing of what is below it.
+//! The security barrier in a plan: a leaf that shows the name of its table and nothing of the plan below it.
 //!
-//! It has as many parts as a plan may have, whatever the files are; it has no statistics, no order, no metrics and no
-//! children, so that nothing is pushed through it and no plan depends on rows that are not seen. Its batches are cut anew.
+//! Its number of partitions does not depend on the files. It has no statistics, order, metrics or children, so that
+//! nothing is pushed through it and no plan depends on hidden rows. It forms new batches.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ use futures::{Stream, StreamExt};
 use super::policy_view::unavailable_error;
 use super::rebatch::RebatchExec;
 
-/// The barrier.
+/// The security barrier.
 #[derive(Debug)]
 pub(super) struct SecurityBarrierExec {
     table: Arc<str>,
@@ -37,17 +37,18 @@ pub(super) struct SecurityBarrierExec {
 }
 
 impl SecurityBarrierExec {
-    /// The barrier above `plan_inner`, whose first columns are those of `schema`, in `parts` parts.
+    /// A security barrier above `inner`, whose first columns are those of `schema`, with `parts` partitions.
     ///
     /// # Errors
-    /// When the rows cannot be split so.
+    /// When the rows cannot be repartitioned.
     pub(super) fn new(table: &str, inner: Arc<dyn ExecutionPlan>, schema: SchemaRef, parts: usize) -> Result<Self> {
         let before = inner.output_partitioning().partition_count();
         let gathered = match parts == 1 && before > 1 {
             true => Arc::new(CoalescePartitionsExec::new(inner)),
             false => inner,
         };
-        // What is dealt out to parts is cut before, so that which part gets a row depends on nothing else either.
+        // The rows are rebatched before they are distributed, so that the partition of a row does not depend on hidden
+        // rows either.
         let cut: Arc<dyn ExecutionPlan> = Arc::new(RebatchExec::new(gathered));
         let inner = match cut.output_partitioning().partition_count() == parts {
             true => cut,
@@ -72,7 +73,7 @@ impl DisplayAs for SecurityBarrierExec {
 
 impl ExecutionPlan for SecurityBarrierExec {
     fn name(&self) -> &str {
-        "BarrierExec"
+        "SecurityBarrierExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -102,7 +103,7 @@ impl ExecutionPlan for SecurityBarrierExec {
         Ok(self)
     }
 
-    /// A query that runs its parts again runs what is below again as well.
+    /// If a query restarts this operator, the plan below restarts too.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let inner = reset_plan_states(self.inner.clone())?;
         let (table, schema, properties) = (self.table.clone(), self.schema.clone(), self.properties.clone());
@@ -120,7 +121,7 @@ impl ExecutionPlan for SecurityBarrierExec {
     }
 }
 
-/// What comes through the barrier.
+/// The rows that pass the security barrier.
 struct VisibleRowsStream {
     inner: SendableRecordBatchStream,
     table: Arc<str>,
@@ -128,7 +129,7 @@ struct VisibleRowsStream {
 }
 
 impl VisibleRowsStream {
-    /// `convert_batch` with the columns that are seen, as they are called and typed above.
+    /// Projects `batch` to the visible columns, with their names and types above the barrier.
     fn project_visible(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns = batch.columns()[..self.schema.fields().len()].to_vec();
@@ -155,7 +156,7 @@ impl RecordBatchStream for VisibleRowsStream {
     }
 }
 
-/// `error` as one that tells nothing of rows. That memory is used up is told of no row.
+/// Removes everything about rows from `error`. Errors about exhausted memory are kept, since they reveal no row.
 fn redact_error(error: &DataFusionError, table: &str) -> DataFusionError {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(reason) => DataFusionError::ResourcesExhausted(reason.clone()),

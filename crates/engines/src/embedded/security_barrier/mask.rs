@@ -1,4 +1,4 @@
-//! Masks over columns.
+//! Masks for columns.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tidegate_query::{HashKey, Mask};
 
 use super::conditions::unqualified_column;
 
-/// The column at `position` of `schema` as `mask` shows it.
+/// The column at `position` of `schema`, with `mask` applied.
 pub(super) fn build_masked_column(mask: Option<Mask>, position: usize, schema: &Schema, key: &HashKey) -> Result<Expr> {
     let field = schema.field(position);
     Ok(match mask {
@@ -31,13 +31,13 @@ pub(super) fn build_masked_column(mask: Option<Mask>, position: usize, schema: &
     })
 }
 
-/// The type of text that a mask makes: that of the other texts of the table.
+/// The text type for masked columns: that of the other text columns of the table.
 pub(super) fn text_type(schema: &Schema) -> DataType {
     let is_view = schema.fields().iter().any(|field| *field.data_type() == DataType::Utf8View);
     if is_view { DataType::Utf8View } else { DataType::Utf8 }
 }
 
-/// A mask that shows text, as a function. No caller can name it.
+/// A mask that returns text, as a function. No statement can call it by name.
 #[derive(Debug)]
 struct MaskFunction {
     mask: Mask,
@@ -46,7 +46,7 @@ struct MaskFunction {
     signature: Signature,
 }
 
-/// There is one key in a plan.
+/// A plan has only one key.
 impl PartialEq for MaskFunction {
     fn eq(&self, other: &Self) -> bool {
         self.mask == other.mask

@@ -1,9 +1,8 @@
-//! A table as a principal sees it, whom row policies keep some of it from: its rows filtered, its columns masked, and above
-//! both a barrier.
+//! Row policies: a principal sees a table with filtered rows and masked columns, behind a security barrier.
 //!
-//! What a caller writes runs above the barrier and meets nothing but rows that the caller may see, so that an error, a
-//! plan or a count cannot tell of others. Below it are a plan of its own, of which nothing is shown, the policy's filter
-//! and of the caller's conditions those that cannot fail.
+//! The caller's expressions run above the barrier and receive only rows that the caller may see. So no error, plan or
+//! count reveals hidden rows. Below the barrier runs a separate plan that is never displayed, with the policy's filter
+//! and those conditions of the caller that cannot fail.
 
 mod conditions;
 mod exec;

@@ -1,4 +1,4 @@
-//! What a principal sees of the tables of a snapshot.
+//! The tables of a snapshot as a principal sees them.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use tidegate_query::{
 use super::mask::text_type;
 use crate::embedded::files::{FileTable, Snapshot};
 
-/// A principal, and the policies that may keep something from it.
+/// A principal, and the policies that may restrict it.
 #[derive(Debug, Clone)]
 pub(crate) struct PrincipalPolicies {
     pub(crate) policies: RowPolicies,
     pub(crate) principal: Arc<Principal>,
 }
 
-/// What is seen of a table that is not seen whole.
+/// The visible part of a table that a policy restricts.
 #[derive(Debug)]
 pub(crate) struct RestrictedView {
-    /// Positions in it are those of the table's own columns.
+    /// The policy's view of the table. Its positions are those of the table's own columns.
     pub(super) table: TableView,
-    /// The columns that are seen, as they are seen.
+    /// The visible columns, with their types after masking.
     pub(crate) schema: SchemaRef,
-    /// For each of these its position among the table's own.
+    /// For each visible column, its position in the table.
     pub(crate) positions: Vec<usize>,
 }
 
 impl PrincipalPolicies {
-    /// What is seen of `table`; none if all of it.
+    /// The view of `table`, or `None` if the principal may see all of it.
     ///
     /// # Errors
-    /// When a policy does not fit it.
+    /// When a policy does not fit the table.
     pub(crate) fn view(&self, snapshot: &Snapshot, table: &FileTable) -> Result<Option<RestrictedView>, Error> {
         if self.policies.is_empty() {
             return Ok(None);
@@ -57,7 +57,7 @@ impl PrincipalPolicies {
         Ok(Some(RestrictedView { table: view, schema, positions }))
     }
 
-    /// Whether something of the table called `name` is kept from it.
+    /// Whether a policy restricts the table called `name`.
     pub(crate) fn is_restricted(&self, snapshot: &Snapshot, name: &str) -> bool {
         if self.policies.is_empty() {
             return false;
@@ -70,7 +70,7 @@ impl PrincipalPolicies {
     /// The table called `name`.
     ///
     /// # Errors
-    /// `NotFound`; why it cannot be read, which tells of rows, only where no policy applies.
+    /// `NotFound`; the reason why it is unreadable, which reveals data, only if no policy restricts it.
     pub(crate) fn table(&self, snapshot: &Snapshot, name: &str, database: &str) -> Result<Arc<FileTable>, Error> {
         match snapshot.find(name) {
             Some((name, Err(reason))) if self.is_restricted(snapshot, name) => Err(unavailable_error(name, reason)),
@@ -78,7 +78,7 @@ impl PrincipalPolicies {
         }
     }
 
-    /// The catalog without what tells of rows that are not seen.
+    /// The catalog without information about hidden rows.
     pub(crate) fn catalog(&self, snapshot: &Snapshot) -> Arc<Catalog> {
         if self.policies.is_empty() {
             return snapshot.catalog().clone();
@@ -97,21 +97,21 @@ impl PrincipalPolicies {
             let comment = Some("restricted by a row policy".to_owned());
             TableEntry { name: entry.name.clone(), rows: None, comment, status }
         };
-        // Notes name files and tables, whoever may see them.
+        // Notes contain the names of files and tables, which the principal may not be allowed to see.
         Arc::new(Catalog::from_tables(snapshot.catalog().tables.iter().map(seen).collect()))
     }
 }
 
 const UNREADABLE_NOW: &str = "it cannot be read now";
 
-/// What is told of a table of which something is kept back, whatever went wrong; `reason` is for the log.
+/// The error for a restricted table, whatever the cause. `reason` is only for the log.
 pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read now"))
         .with_hint("Retry. If the error persists, the server log has the reason.")
         .with_detail(format!("the table {name:?} under a row policy cannot be read: {reason}"))
 }
 
-/// What does not fit between `policies` and the tables of `snapshot`.
+/// The problems of `policies` with the tables of `snapshot`.
 pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &Snapshot) -> Vec<PolicyProblem> {
     let catalog = snapshot.catalog();
     let all: Vec<(Vec<String>, Option<&FileTable>)> = catalog
@@ -143,7 +143,7 @@ fn value_kind(data_type: &DataType) -> ValueKind {
         DataType::Boolean => ValueKind::Boolean,
         DataType::Date32 => ValueKind::Date,
         DataType::Timestamp(..) => ValueKind::Timestamp,
-        // A column in which nothing but NULL was seen.
+        // A column with only NULL so far.
         DataType::Null => ValueKind::Any,
         other if other.is_integer() => ValueKind::Integer,
         other if other.is_numeric() => ValueKind::Number,

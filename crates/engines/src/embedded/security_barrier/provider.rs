@@ -1,4 +1,4 @@
-//! The table as DataFusion sees it: what is below the barrier, planned by itself.
+//! The table provider for a restricted table. It plans the part below the security barrier separately.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::exec::SecurityBarrierExec;
 use super::policy_view::{RestrictedView, unavailable_error};
 use super::{conditions, mask};
 
-/// A table of which its principal does not see all.
+/// A table that a row policy restricts for its principal.
 #[derive(Debug)]
 pub(crate) struct RowPolicyTable {
     name: String,
@@ -27,15 +27,15 @@ pub(crate) struct RowPolicyTable {
 }
 
 impl RowPolicyTable {
-    /// `view` of the table called `name`, which is `unrestricted`.
+    /// The `view` of the table called `name`; `unrestricted` provides the whole table.
     pub(crate) fn new(name: String, unrestricted: Arc<dyn TableProvider>, view: RestrictedView, key: HashKey) -> Self {
         Self { name, unrestricted, view, key }
     }
 
-    /// What reads, filters and masks, with the columns at `positions` of those that are seen.
+    /// The plan that reads, filters and masks. `positions` are those of visible columns.
     ///
-    /// The caller's `filters` that cannot fail are asked of the values as they are shown, so that the rows that come
-    /// through the barrier are the same whether a column is masked here or holds nothing but what a mask shows.
+    /// The caller's `filters` that cannot fail are evaluated on the masked values. So the rows that pass the barrier
+    /// are the same whether a column is masked here or really contains the masked values.
     async fn plan_inner(
         &self,
         state: &dyn Session,
@@ -56,7 +56,7 @@ impl RowPolicyTable {
                 mask::build_masked_column(self.view.table.masks[own], own, &schema, &self.key)
             })
             .collect::<Result<Vec<Expr>>>()?;
-        // Rows alone are counted; a plan wants something to show.
+        // Only the rows are counted, but a plan needs at least one column.
         let row = || lit(true).alias("row");
         if exprs.is_empty() {
             exprs.push(row());
@@ -80,7 +80,7 @@ impl RowPolicyTable {
     }
 }
 
-/// `filter` whose columns bear no table's name.
+/// `filter` with unqualified column names.
 fn unqualified(filter: &Expr) -> Result<Expr> {
     use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
     let bare = |expr: Expr| {
@@ -102,7 +102,8 @@ impl TableProvider for RowPolicyTable {
         TableType::Base
     }
 
-    /// Says the same whatever is masked, as what is asked below does. All of them are asked above the barrier again.
+    /// The result does not depend on masks, so that plans do not reveal them. All filters are evaluated again above
+    /// the barrier.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match conditions::cannot_fail(filter, &|column| self.type_of(column)) {
             true => TableProviderFilterPushDown::Inexact,
@@ -125,7 +126,7 @@ impl TableProvider for RowPolicyTable {
             Ok(inner) => SecurityBarrierExec::new(&self.name, inner, Arc::new(seen.project(&positions)?), parts),
             Err(error) => Err(error),
         };
-        // What is wrong with the plan below may tell of files.
+        // An error of the plan below may reveal information about files.
         let closed = |error: DataFusionError| {
             DataFusionError::External(Box::new(unavailable_error(&self.name, &error.to_string())))
         };

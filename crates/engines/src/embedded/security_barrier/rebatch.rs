@@ -1,7 +1,7 @@
-//! Rows in batches whose borders are theirs: where a batch ends depends on the rows that are seen and on nothing else.
+//! Forms batches whose boundaries depend only on visible rows.
 //!
-//! What is below cuts its batches by all rows that it reads. What is above may tell where a batch ends: by the row whose
-//! error comes first, or by which rows it groups before others.
+//! The plan below forms its batches from all rows that it reads. The plan above can reveal the end of a batch: by the
+//! row whose error is reported first, or by the order of groups.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use futures::StreamExt;
 
 use super::row_bytes::measure_rows;
 
-/// Bytes of a batch, about, from which on it is whole though it has fewer rows than a batch may have.
+/// Approximate number of bytes at which a batch is complete, even with fewer rows than the maximum.
 const BATCH_BYTES: u64 = 2 << 20;
 
-/// Cuts what its input gives, each part by itself.
+/// Forms new batches from its input, separately in each partition.
 #[derive(Debug)]
 pub(super) struct RebatchExec {
     input: Arc<dyn ExecutionPlan>,
@@ -60,7 +60,7 @@ impl DisplayAs for RebatchExec {
 
 impl ExecutionPlan for RebatchExec {
     fn name(&self) -> &str {
-        "CutExec"
+        "RebatchExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -100,28 +100,28 @@ impl ExecutionPlan for RebatchExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context.clone())?;
-        let cutter = Rebatcher::new(self.schema(), context.session_config().batch_size());
-        let batches = futures::stream::try_unfold((input, cutter), |(mut input, mut cutter)| async move {
+        let rebatcher = Rebatcher::new(self.schema(), context.session_config().batch_size());
+        let batches = futures::stream::try_unfold((input, rebatcher), |(mut input, mut rebatcher)| async move {
             let batch = loop {
-                if let Some(batch) = cutter.next() {
+                if let Some(batch) = rebatcher.next() {
                     break Some(batch);
                 }
                 match input.next().await.transpose()? {
-                    Some(batch) => cutter.push(&batch)?,
-                    None if cutter.finish()? => {}
+                    Some(batch) => rebatcher.push(&batch)?,
+                    None if rebatcher.finish()? => {}
                     None => break None,
                 }
             };
-            Ok(batch.map(|batch| (batch, (input, cutter))))
+            Ok(batch.map(|batch| (batch, (input, rebatcher))))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }
 
-/// Makes batches of batches.
+/// Forms batches from batches.
 struct Rebatcher {
     rows: BatchCoalescer,
-    /// Of the rows that are in no batch yet, about.
+    /// Approximate number of bytes of the rows that are not in a batch yet.
     bytes: u64,
     rows_max: usize,
 }
@@ -154,7 +154,7 @@ impl Rebatcher {
         self.rows.next_completed_batch()
     }
 
-    /// After the last row: whether there is one more batch.
+    /// Ends the last batch. Returns whether there is one.
     fn finish(&mut self) -> Result<bool> {
         self.rows.finish_buffered_batch()?;
         Ok(self.rows.has_completed_batch())
@@ -179,14 +179,14 @@ mod tests {
     }
 
     fn rebatch_all(pieces: &[RecordBatch], rows_max: usize) -> Vec<RecordBatch> {
-        let mut cutter = Rebatcher::new(pieces[0].schema(), rows_max);
+        let mut rebatcher = Rebatcher::new(pieces[0].schema(), rows_max);
         let mut batches = Vec::new();
         for piece in pieces {
-            cutter.push(piece).unwrap();
-            batches.extend(std::iter::from_fn(|| cutter.next()));
+            rebatcher.push(piece).unwrap();
+            batches.extend(std::iter::from_fn(|| rebatcher.next()));
         }
-        cutter.finish().unwrap();
-        batches.extend(std::iter::from_fn(|| cutter.next()));
+        rebatcher.finish().unwrap();
+        batches.extend(std::iter::from_fn(|| rebatcher.next()));
         batches
     }
 

@@ -1,19 +1,19 @@
-//! How many bytes each row takes, about: told by the values of the row and not by how they lie in memory.
+//! Approximate number of bytes of each row, computed from the values and not from their memory layout.
 
 use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 
-/// Bytes of a value of fixed size, about, and of what stands around others.
+/// Approximate number of bytes of a fixed-size value, and overhead of other values.
 const FIXED_BYTES: u64 = 8;
 
-/// For each row of `convert_batch`, its bytes.
+/// The number of bytes of each row of `batch`.
 pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
     let mut widths = vec![0; batch.num_rows()];
     batch.columns().iter().for_each(|column| add_value_bytes(column.as_ref(), &mut widths));
     widths
 }
 
-/// Adds to `measure_rows` the bytes of each value of `into_array`.
+/// Adds the number of bytes of each value of `array` to `widths`.
 fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
     widths.iter_mut().for_each(|width| *width += FIXED_BYTES);
     match array.data_type() {
@@ -58,9 +58,9 @@ fn add_lengths(lengths: impl Iterator<Item = usize>, widths: &mut [u64]) {
     widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length as u64);
 }
 
-/// Adds the bytes of the `items` of each row, which `offsets` part.
+/// Adds the bytes of the `items` of each row. `offsets` delimit the rows.
 fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], widths: &mut [u64]) {
-    // Items of other rows may lie before and behind.
+    // The array may have items of other rows before and after.
     let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return };
     let items = items.slice(first.as_usize(), last.as_usize() - first.as_usize());
     let mut of_items = vec![0; items.len()];

@@ -1,4 +1,4 @@
-//! Aggregates in the SQL of a member.
+//! Translates aggregates to the SQL of a member.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
@@ -11,7 +11,7 @@ use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use super::translator::Translator;
 
 impl Translator {
-    /// `aggregate` of the rows of `input`.
+    /// Translates `aggregate` of the rows of `input`.
     pub(super) fn translate_aggregate(
         &mut self,
         aggregate: &Aggregate,
@@ -66,7 +66,7 @@ impl Translator {
             "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {
                 Some(self.write_cast(&format!("SUM({})", term.sql), "BIGINT"))
             }
-            // Of 64-bit integers. An average is made here, of a sum and a count.
+            // For 64-bit integers. An average is computed here, from a sum and a count.
             "sum" if is_whole && !params.distinct && matches!(result, DataType::Decimal128(_, 0)) => {
                 Some(self.write_cast(&format!("SUM({})", term.sql), "NUMERIC"))
             }
@@ -87,7 +87,7 @@ impl Translator {
         }
     }
 
-    /// `sql`, of the type that it has here; SQLite's values have theirs already.
+    /// Casts `sql` to the type that it has here. Values of SQLite have their own types already.
     fn write_cast(&self, sql: &str, name: &str) -> String {
         match self.dialect() {
             SqlDialect::Sqlite => sql.to_owned(),
@@ -96,7 +96,7 @@ impl Translator {
     }
 }
 
-/// The column that is aggregated, and whether it was made wider, which its own database does by itself.
+/// The aggregated column, and whether the plan widens it, which the member does implicitly.
 fn aggregated_column(argument: &Expr, terms: ColumnLookup<'_>) -> Option<(SqlColumn, bool)> {
     match argument {
         Expr::Column(column) => Some((terms(column)?, false)),

@@ -1,23 +1,23 @@
-//! Which comparisons of a column mean the same in its database as here.
+//! Which comparisons of a column have the same result in its database as here.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use tidegate_query::{ExtensionType, SqlDialect, field_type_name};
 
-/// How far comparisons of a column's values agree.
+/// How far comparisons of a column agree with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ComparisonSemantics {
-    /// They may not.
+    /// They may differ.
     None,
-    /// What is equal here is equal there, but not the other way round.
+    /// Values that are equal here are equal in the member, but not vice versa.
     EqualInMember,
-    /// What is equal here is equal there, and the other way round; not what is less.
+    /// Equality agrees, order does not.
     Equal,
-    /// Equal and less are the same in both.
+    /// Equality and order agree.
     Ordered,
 }
 
 impl ComparisonSemantics {
-    /// That of `field` in a database with that dialect.
+    /// The semantics of `field` in a database with `dialect`.
     pub(super) fn for_field(field: &Field, dialect: SqlDialect) -> Self {
         match dialect {
             SqlDialect::DataFusion => embedded_semantics(field.data_type()),
@@ -27,7 +27,7 @@ impl ComparisonSemantics {
     }
 }
 
-/// The same engine as ours; but floats are compared by their bits in some places and by their values in others.
+/// The same engine, but it compares floats by their bits in some places and by their values in others.
 fn embedded_semantics(data_type: &DataType) -> ComparisonSemantics {
     if data_type.is_floating() || data_type.is_nested() {
         ComparisonSemantics::None
@@ -45,7 +45,8 @@ fn postgres_semantics(field: &Field) -> ComparisonSemantics {
         DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => ComparisonSemantics::Ordered,
         DataType::Timestamp(..) | DataType::Decimal128(..) => ComparisonSemantics::Ordered,
         DataType::Boolean => ComparisonSemantics::Equal,
-        // Its order hangs on a collation; padded, folded and other texts are equal by rules of their own.
+        // The order depends on a collation. Padded, case-insensitive and other text types have their own rules for
+        // equality.
         DataType::Utf8 if name == "text" || name.starts_with("character varying") => ComparisonSemantics::Equal,
         _ => ComparisonSemantics::None,
     }
@@ -54,7 +55,7 @@ fn postgres_semantics(field: &Field) -> ComparisonSemantics {
 fn sqlite_semantics(data_type: &DataType) -> ComparisonSemantics {
     match data_type {
         DataType::Int64 => ComparisonSemantics::Ordered,
-        // A collation may take texts for equal that differ in case.
+        // A collation may treat texts that differ in case as equal.
         DataType::Utf8 => ComparisonSemantics::EqualInMember,
         _ => ComparisonSemantics::None,
     }

@@ -1,4 +1,4 @@
-//! Conditions in the SQL of a member.
+//! Translates conditions to the SQL of a member.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -11,10 +11,10 @@ use super::comparison::ComparisonSemantics;
 use super::query_builder::SqlColumn;
 use super::translator::Translator;
 
-/// A condition of a member.
+/// A condition in the SQL of a member.
 pub(super) struct MemberCondition {
     pub(super) sql: String,
-    /// Whether it holds for exactly the rows that it holds for here; else for those and others.
+    /// Whether it accepts exactly the same rows as here. If not, it accepts more.
     pub(super) is_exact: bool,
 }
 
@@ -24,11 +24,11 @@ impl MemberCondition {
     }
 }
 
-/// Finds the term of a column.
+/// Finds the SQL of a column.
 pub(super) type ColumnLookup<'a> = &'a dyn Fn(&Column) -> Option<SqlColumn>;
 
 impl Translator {
-    /// `expr` as a condition; none where it would not mean the same.
+    /// Translates `expr` to a condition. `None` if its meaning would differ.
     pub(super) fn translate_condition(&mut self, expr: &Expr, terms: ColumnLookup<'_>) -> Option<MemberCondition> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -112,7 +112,7 @@ impl Translator {
         ComparisonSemantics::for_field(&term.field, self.dialect())
     }
 
-    /// A placeholder for `bind_value`, which is compared with `find_column`.
+    /// A placeholder for `value`, which is compared with `term`.
     fn bind_value(&mut self, value: &ScalarValue, term: &SqlColumn) -> Option<String> {
         let data_type = term.field.data_type();
         let parameter = match value {
@@ -139,7 +139,7 @@ impl Translator {
     }
 }
 
-/// `op` as it is written, where values that are alike so far may be compared by it, and whether it is exact.
+/// The SQL of `op`, if values with these comparison semantics can be compared by it, and whether the result is exact.
 fn comparison_operator(op: Operator, comparison_semantics: ComparisonSemantics) -> Option<(&'static str, bool)> {
     let (written, needed) = match op {
         Operator::Eq => ("=", ComparisonSemantics::EqualInMember),
@@ -160,7 +160,7 @@ fn find_column(expr: &Expr, terms: ColumnLookup<'_>) -> Option<SqlColumn> {
     }
 }
 
-/// `bind_value` as databases read it.
+/// The text of `value` that databases parse.
 fn scalar_text(value: &ScalarValue) -> Option<String> {
     let array = value.to_array().ok()?;
     let formatter = ArrayFormatter::try_new(&array, &FormatOptions::default()).ok()?;

@@ -1,4 +1,4 @@
-//! A question to a member within a plan of ours.
+//! A query of a member as part of a plan.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use super::query_builder::MemberQueryBuilder;
 use crate::embedded::QueryCancellation;
 use crate::federated::exec::MemberExec;
 
-/// For whom members are asked, and where that is done.
+/// The principal and the runtime of member queries.
 #[derive(Debug, Clone)]
 pub(crate) struct MemberQueryContext {
     pub(crate) principal: Arc<Principal>,
     /// Knows the job once the plan runs.
     pub(crate) cancellation: QueryCancellation,
-    /// The runtime that calls come from: members talk to the network, which the engine's cannot.
+    /// The caller's runtime. Members use the network, which the engine's runtime does not support.
     pub(crate) runtime: Handle,
     pub(crate) tasks: TaskTracker,
 }
 
-/// A statement to a member.
+/// A statement for a member.
 #[derive(Clone)]
 pub(crate) struct MemberQuery {
     pub(crate) member: Arc<dyn Database>,
     pub(crate) statement: Statement,
-    /// The rows that it is expected to have.
+    /// The expected number of rows.
     pub(crate) rows: Option<u64>,
 }
 
@@ -54,12 +54,12 @@ impl MemberQuery {
         Self { rows, ..self }
     }
 
-    /// The plan that asks it in the place of one with the columns of `schema`.
+    /// The plan that runs the query, in place of one with the columns of `schema`.
     pub(super) fn into_plan(
         self,
         schema: &DFSchema,
         part: &MemberQueryBuilder,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<LogicalPlan> {
         let name = TableReference::bare(self.member.name());
         let columns = schema.fields().iter().enumerate();
@@ -67,7 +67,7 @@ impl MemberQuery {
             .map(|(position, field)| field.as_ref().clone().with_name(MemberQueryBuilder::column_name(position)))
             .collect();
         debug_assert_eq!(fields.len(), part.columns.len());
-        let table = MemberQueryTable { query: self, schema: Arc::new(Schema::new(fields)), context: asking.clone() };
+        let table = MemberQueryTable { query: self, schema: Arc::new(Schema::new(fields)), context: context.clone() };
         let scan = TableScanBuilder::new(name.clone(), provider_as_source(Arc::new(table))).build()?;
         let named = schema.iter().enumerate().map(|(position, (qualifier, field))| {
             let column = Expr::Column(Column::new(Some(name.clone()), MemberQueryBuilder::column_name(position)));
@@ -77,7 +77,7 @@ impl MemberQuery {
     }
 }
 
-/// The answer to a question as a table.
+/// The result of a member query as a table.
 #[derive(Debug)]
 struct MemberQueryTable {
     query: MemberQuery,

@@ -1,8 +1,8 @@
-//! What a member can do by itself: parts of a plan as one statement to the database that all their tables lie in.
+//! Pushdown: parts of a plan become one statement for the database that contains all their tables.
 //!
-//! Pushed down is only what has the same outcome there as here: comparisons whose meaning does not hang on a collation,
-//! joins on equal keys, the common aggregates. Everything else stays here, so that an answer never depends on how much
-//! of it was pushed down.
+//! Only parts with the same result in the member are pushed down: comparisons that do not depend on a collation, joins
+//! on equal keys, common aggregates. Everything else is computed here. So a result never depends on how much was pushed
+//! down.
 
 mod aggregate;
 mod comparison;
@@ -18,15 +18,15 @@ use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 pub(super) use member_query::{MemberQuery, MemberQueryContext};
 pub(super) use translator::Translator;
 
-/// `plan` with each part that one member can do replaced by what asks it.
-pub(super) fn push_down(plan: LogicalPlan, asking: &MemberQueryContext) -> Result<LogicalPlan> {
+/// Replaces each part of `plan` that one member can compute by a member query.
+pub(super) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
-        let replaced = match push_limit(&node, asking)? {
+        let replaced = match push_limit(&node, context)? {
             Some(limited) => Some(limited),
-            None => Translator::push_node(&node, asking)?,
+            None => Translator::push_node(&node, context)?,
         };
         Ok(match replaced {
-            // What is below is pushed already.
+            // Its inputs are part of the member query already.
             Some(replaced) => Transformed::new(replaced, true, TreeNodeRecursion::Jump),
             None => Transformed::no(node),
         })
@@ -34,9 +34,9 @@ pub(super) fn push_down(plan: LogicalPlan, asking: &MemberQueryContext) -> Resul
     Ok(pushed.data)
 }
 
-/// A limit or a sort with a limit whose input can be pushed down: the member gives no more rows than are wanted, and
-/// the node stays where it is.
-fn push_limit(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
+/// Pushes down a limit, or a sort with a limit. The member returns no more rows than needed, and the node remains in
+/// the plan.
+fn push_limit(node: &LogicalPlan, context: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
     let (input, order, rows) = match node {
         LogicalPlan::Limit(limit) => {
             let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
@@ -52,6 +52,6 @@ fn push_limit(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<
         },
         _ => return Ok(None),
     };
-    let Some(input) = Translator::push_limited(input, order, rows, asking)? else { return Ok(None) };
+    let Some(input) = Translator::push_limited(input, order, rows, context)? else { return Ok(None) };
     node.with_new_exprs(node.expressions(), vec![input]).map(Some)
 }

@@ -1,30 +1,30 @@
-//! One query of a member in the making.
+//! Builds one query of a member.
 
 use std::fmt::Write as _;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-/// A column of a part: how it is written, and what it is.
+/// A column of a query: its SQL and its type.
 #[derive(Debug, Clone)]
 pub(crate) struct SqlColumn {
     pub(crate) sql: String,
     pub(crate) field: FieldRef,
 }
 
-/// `SELECT columns FROM from WHERE conditions …`, of which each piece is SQL of the member: quoted names, keywords and
-/// placeholders, never a value.
+/// `SELECT columns FROM from WHERE conditions …`. Each piece is SQL of the member: quoted names, keywords and
+/// placeholders, but never a value.
 #[derive(Debug, Clone)]
 pub(crate) struct MemberQueryBuilder {
     pub(super) from: String,
     pub(super) conditions: Vec<String>,
-    /// What is grouped by, where it is an aggregate; no groups are one.
+    /// The grouping expressions of an aggregate. Empty: one group of all rows.
     pub(super) groups: Option<Vec<String>>,
     pub(super) order: Vec<String>,
     pub(super) rows_max: Option<usize>,
     pub(super) columns: Vec<SqlColumn>,
     /// Whether `from` is a join.
     pub(super) is_joined: bool,
-    /// Whether it is more than the rows of one table.
+    /// Whether it is more than a scan of one table.
     pub(super) is_worth_pushing: bool,
 }
 
@@ -34,12 +34,12 @@ impl MemberQueryBuilder {
         format!("c{position}")
     }
 
-    /// Whether nothing more can be said of its rows but around it.
+    /// Whether further clauses require a subquery.
     pub(super) fn is_closed(&self) -> bool {
         self.groups.is_some() || self.rows_max.is_some()
     }
 
-    /// The finished query.
+    /// The SQL of the finished query.
     pub(crate) fn sql(&self) -> String {
         let columns: Vec<String> = self
             .columns
@@ -47,7 +47,7 @@ impl MemberQueryBuilder {
             .enumerate()
             .map(|(position, term)| format!("{} AS {}", term.sql, Self::column_name(position)))
             .collect();
-        // Of a query without columns only the number of rows is wanted.
+        // If a query has no columns, only the number of rows matters.
         let columns = if columns.is_empty() { "1 AS c0".to_owned() } else { columns.join(", ") };
         let mut sql = format!("SELECT {columns} FROM {}", self.from);
         let mut clause = |keyword: &str, items: &[String], separator: &str| {
@@ -65,7 +65,7 @@ impl MemberQueryBuilder {
         sql
     }
 
-    /// The finished query as a table called `next_alias`.
+    /// Wraps the query in a subquery called `alias`.
     pub(super) fn wrapped(self, alias: &str) -> Self {
         let from = format!("({}) AS {alias}", self.sql());
         let named = |(position, term): (usize, SqlColumn)| SqlColumn {

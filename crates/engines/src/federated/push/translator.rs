@@ -1,4 +1,4 @@
-//! From a part of a plan to one query of a member.
+//! Translates a part of a plan to one query of a member.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use crate::federated::member::MemberTable;
 use crate::federated::provider::MemberTableProvider;
 
-/// Values of one filter that is pushed down at most; a statement takes 1,000.
+/// Maximum number of values of a filter that is pushed down. A statement may have 1,000.
 const VALUES_MAX: usize = 100;
 
-/// Writes one query of one member.
+/// Translates to one query of one member.
 pub(crate) struct Translator {
     member: Arc<dyn Database>,
     parameters: Vec<Parameter>,
@@ -30,21 +30,21 @@ impl Translator {
         Self { member, parameters: Vec::new(), aliases: 0 }
     }
 
-    /// `node` as what asks one member for all of it; none where that is not possible, or no more than a scan.
-    pub(super) fn push_node(node: &LogicalPlan, asking: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
+    /// Replaces `node` by one member query. `None` if that is impossible, or if it would only be a scan.
+    pub(super) fn push_node(node: &LogicalPlan, context: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::for_plan(node) else { return Ok(None) };
         match translator.translate_node(node).filter(|part| part.is_worth_pushing) {
-            Some(part) => translator.build_plan(node, &part, asking),
+            Some(part) => translator.build_plan(node, &part, context),
             None => Ok(None),
         }
     }
 
-    /// As [`Translator::push_node`], no more than the first `rows_max` rows in `row_order`.
+    /// As [`Translator::push_node`], limited to the first `rows_max` rows in `order`.
     pub(super) fn push_limited(
         node: &LogicalPlan,
         order: &[SortExpr],
         rows_max: usize,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::for_plan(node) else { return Ok(None) };
         let Some(mut part) = translator.translate_node(node) else { return Ok(None) };
@@ -59,24 +59,24 @@ impl Translator {
             part.order.push(written);
         }
         part.rows_max = Some(rows_max);
-        translator.build_plan(node, &part, asking)
+        translator.build_plan(node, &part, context)
     }
 
-    /// What asks for `query_builder` in the place of `node`; none where the member would refuse a statement as long or as deep, and
-    /// the plan is as good as it was.
+    /// The plan that runs `part` in place of `node`. `None` if the member would refuse the statement for its length or
+    /// depth; then the plan stays as it is.
     fn build_plan(
         self,
         node: &LogicalPlan,
         part: &MemberQueryBuilder,
-        asking: &MemberQueryContext,
+        context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
         match self.build_query(part) {
-            Ok(question) => question.into_plan(node.schema(), part, asking).map(Some),
+            Ok(query) => query.into_plan(node.schema(), part, context).map(Some),
             Err(_) => Ok(None),
         }
     }
 
-    /// The question for some columns of `table`, for those of its rows that may pass `filters`.
+    /// The query for some columns of `table`, with those of its rows that may pass `filters`.
     pub(crate) fn build_scan(
         table: &MemberTable,
         projection: Option<&Vec<usize>>,
@@ -88,17 +88,17 @@ impl Translator {
             return internal_err!("a filter was accepted for pushdown but cannot be translated");
         };
         let columns: Vec<Field> = part.columns.iter().map(|term| term.field.as_ref().clone()).collect();
-        let question = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok((question.with_rows(table.rows), Arc::new(Schema::new(columns))))
+        let query = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok((query.with_rows(table.rows), Arc::new(Schema::new(columns))))
     }
 
-    /// How far the member can apply `filter` to `table`: none if not at all, else whether exactly.
+    /// Whether the member can apply `filter` to `table`. `Some(true)`: exactly; `None`: not at all.
     pub(crate) fn can_filter(table: &MemberTable, filter: &Expr) -> Option<bool> {
         let mut translator = Self::new(table.member.clone());
         let mut part = translator.translate_table(table, None, &[], None)?;
         let terms = |column: &Column| part.columns.iter().find(|term| term.field.name() == column.name()).cloned();
         let condition = translator.translate_condition(filter, &terms)?;
-        // Several filters come together, and must not be too much together.
+        // A statement can have several filters, and must stay below the limit.
         if translator.parameters.len() > VALUES_MAX {
             return None;
         }
@@ -115,7 +115,7 @@ impl Translator {
         format!("${}", self.parameters.len())
     }
 
-    /// A translator for the member whose tables `node` reads first.
+    /// A translator for the member of the first table in `node`.
     fn for_plan(node: &LogicalPlan) -> Option<Self> {
         match node {
             LogicalPlan::TableScan(scan) => Some(Self::new(member_table(scan)?.member)),
@@ -123,10 +123,10 @@ impl Translator {
         }
     }
 
-    /// The statement for `query_builder`.
+    /// The statement for `part`.
     ///
     /// # Errors
-    /// What the member's policy refuses: a statement that is too long, too deep or has too many values.
+    /// Errors of the member's policy: the statement is too long, too deep or has too many values.
     fn build_query(self, part: &MemberQueryBuilder) -> std::result::Result<MemberQuery, Error> {
         let statement = Statement::parse(&part.sql(), self.member.dialect())?.with_parameters(self.parameters)?;
         Ok(MemberQuery::new(self.member, statement))
@@ -150,7 +150,7 @@ impl Translator {
         }
     }
 
-    /// The part of `node`, of whose rows more can be said.
+    /// The query of `node`, ready for further clauses.
     fn open_builder(&mut self, node: &LogicalPlan) -> Option<MemberQueryBuilder> {
         let part = self.translate_node(node)?;
         Some(if part.is_closed() { self.wrap(part) } else { part })
@@ -166,7 +166,7 @@ impl Translator {
         format!("t{}", self.aliases)
     }
 
-    /// The rows of `table` that pass `filters`; none where one of them cannot be asked of the member.
+    /// The rows of `table` that pass `filters`. `None` if the member cannot apply one of them.
     fn translate_table(
         &mut self,
         table: &MemberTable,
@@ -175,7 +175,7 @@ impl Translator {
         rows_max: Option<usize>,
     ) -> Option<MemberQueryBuilder> {
         let (alias, dialect) = (self.next_alias(), self.dialect());
-        // The types are those that it is asked as; what they are called is as the member says.
+        // The types are those of the federated database; the names are those of the member.
         let term = |field: &Arc<Field>| SqlColumn {
             sql: format!("{alias}.{}", dialect.quote_identifier(field.name())),
             field: field.clone(),
@@ -262,7 +262,7 @@ impl Translator {
         is_same.then(|| format!("{} {direction} NULLS {nulls}", term.sql))
     }
 
-    /// `expr` as a condition that holds for the same rows; `columns` are those of `schema`.
+    /// Translates `expr` to a condition that accepts the same rows. `columns` are those of `schema`.
     fn translate_exact(&mut self, expr: &Expr, schema: &DFSchema, columns: &[SqlColumn]) -> Option<String> {
         let terms = |column: &Column| columns.get(schema.maybe_index_of_column(column)?).cloned();
         self.translate_condition(expr, &terms).filter(|condition| condition.is_exact).map(|condition| condition.sql)

@@ -38,8 +38,8 @@ impl fmt::Display for TypeClass {
 }
 
 impl TypeClass {
-    /// The class of the elements; the class itself where it is no array. PostgreSQL's arrays of several dimensions have
-    /// the type of those of one.
+    /// The class of the elements; the class itself if it is not an array. PostgreSQL's arrays of several dimensions
+    /// have the type of one-dimensional arrays.
     pub(crate) fn leaf(&self) -> &TypeClass {
         match self {
             Self::Array(element) => element.leaf(),

@@ -26,7 +26,7 @@ pub(crate) fn expression_of(name: &str, of: &str) -> String {
     }
 }
 
-/// The column of `text_sizes`, which are of the type that PostgreSQL calls `of`.
+/// The column of `texts`, whose type in PostgreSQL is called `of`.
 pub(crate) fn array_of(texts: &[Option<String>], of: &str) -> ArrayRef {
     match of {
         "smallint" => Arc::new(Int16Array::from(parsed(texts))),

@@ -82,7 +82,7 @@ pub(crate) fn outcome(theirs: &Result<Answer, ServerError>, ours: &EngineAnswer,
     }
 }
 
-/// Whether the reader knows what to do next.
+/// Whether the message says what to do next.
 pub(crate) fn says_what_to_write(error: &Error) -> bool {
     let has_advice = ADVICE.iter().any(|advice| error.message().contains(advice));
     error.hint().is_some() || !error.choices().is_empty() || has_advice

@@ -55,7 +55,7 @@ fn float_of(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
-/// A JSON document, or the text where it is none.
+/// A JSON document, or the text if it is not JSON.
 pub(crate) fn json_of(text: &str) -> Value {
     serde_json::from_str(text).map_or_else(|_| Value::Plain(text.to_owned()), Value::Json)
 }

@@ -144,7 +144,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// A statement that calls `translate_function` with `arguments`.
+/// A statement that calls `function` with `arguments`.
 fn statement(function: &EngineFunction, arguments: &[String]) -> String {
     let call = format!("{}({})", function.name, arguments.join(", "));
     match function.kind {
@@ -186,11 +186,11 @@ fn write_calls(calls: &BTreeMap<String, Vec<Call>>) {
     fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-/// Finds, for each number of arguments, some that `translate_function` takes.
+/// Finds, for each number of arguments, some that `function` accepts.
 async fn find_calls(node: &TestNode, function: &EngineFunction) -> Vec<Call> {
     let mut found = Vec::new();
     for arity in 0..TRIED.len() {
-        // More arguments are needed only where fewer are not taken.
+        // More arguments are needed only if fewer are not accepted.
         if !found.is_empty() && arity + 1 == TRIED.len() {
             break;
         }
@@ -252,7 +252,7 @@ async fn failures_of(node: &TestNode, function: &EngineFunction, call: &Call) ->
     }
 }
 
-/// `TIDEGATE_WRITE_CALLS=1` looks for calls of the functions that have none, and writes them down.
+/// `TIDEGATE_WRITE_CALLS=1` searches for calls of the functions without any, and writes them down.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_function_runs_with_columns_literals_and_null() {
     let folder = Folder::new();

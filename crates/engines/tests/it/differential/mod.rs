@@ -44,7 +44,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A variable by which a developer chooses what is run and how it is told.
+/// An environment variable for developers: what to run and how to report it.
 fn setting(name: &str) -> Option<String> {
     std::env::var(format!("TIDEGATE_DIFFERENTIAL{name}")).ok().filter(|value| !value.is_empty())
 }

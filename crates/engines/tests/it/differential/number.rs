@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Relative difference of two quotients that were cut at different places.
 const QUOTIENT_DIFFERENCE: f64 = 1e-15;
-/// Digits from which on a number is taken for a quotient that was cut.
+/// Number of digits from which on a number counts as a truncated quotient.
 const QUOTIENT_DIGITS: usize = 16;
 
 /// Digits, of which the last `scale` stand behind the point.
@@ -17,7 +17,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads `-12.340`; nothing where `text` is no such number.
+    /// Parses `-12.340`. `None` if `text` is not such a number.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (is_negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),

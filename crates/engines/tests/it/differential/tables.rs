@@ -22,7 +22,7 @@ use crate::support::write_parquet;
 /// To be changed when the same statements make other files than before.
 const FORM: u32 = 2;
 const GROUP_ROWS: usize = 2_048;
-/// Who reads the tables through Tidegate's own engine of PostgreSQL.
+/// The role of Tidegate's PostgreSQL engine.
 const READER: &str = "differential_reader";
 const READER_PASSWORD: &str = "reads";
 const DEMO: &[&str] = &["airlines", "airports", "flights", "planes", "weather"];
@@ -55,7 +55,7 @@ impl Tables {
     }
 }
 
-/// The connection string of who reads `database` over the network.
+/// The connection string of the role that reads `database` over the network.
 pub(crate) fn reader_of(database: &str) -> String {
     let host = std::env::var("TIDEGATE_TEST_POSTGRES_TCP").unwrap();
     format!("{host} dbname={database} user={READER} password={READER_PASSWORD} sslmode=disable")

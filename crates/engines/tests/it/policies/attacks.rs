@@ -1,4 +1,4 @@
-//! Attempts to learn of rows that are not seen: each statement gets what it gets where those rows do not exist.
+//! Attempts to gain information about hidden rows: each statement has the same outcome as if those rows did not exist.
 
 use serde_json::json;
 use tidegate_engines::Engine;
@@ -7,7 +7,7 @@ use tidegate_query::Mask;
 use super::{RestrictedDatabase, policy, test_principal};
 use crate::support::{Folder, two_thread_options};
 
-/// What an attacker sees, and what stands beside it: zeros to divide by, texts that are no numbers, large numbers.
+/// The rows that an attacker sees, among others: zeros to divide by, texts that are not numbers, large numbers.
 const SEEN: &str = "1,mine,5,012,alpha\n2,mine,7,013,beta\n";
 const HIDDEN: &str = "3,other,0,not a number,secret\n4,other,9223372036854775807,99999999999999999999,secret\n\
                       5,other,-9223372036854775808,,zz\n";

@@ -1,4 +1,4 @@
-//! The catalogs show a caller its own tables and columns, and nothing of the others.
+//! The system catalogs contain the caller's own tables and columns, and nothing else.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::{Folder, no_delay_limits, two_thread_options};
 
 const STAFF: &str = "id,name,salary,at\n1,Ann,10.5,2024-01-01\n2,Bob,20.5,2024-01-02\n3,Cid,30.5,2024-01-03\n";
 
-/// Each statement gives the columns of `staff` that there are.
+/// Each statement returns the visible columns of `staff`.
 const COLUMNS: &[&str] = &[
     "SELECT column_name FROM information_schema.columns WHERE table_name = 'staff' ORDER BY ordinal_position",
     "SELECT column_name FROM information_schema.column_privileges WHERE table_name = 'staff' ORDER BY 1",
@@ -22,7 +22,7 @@ const COLUMNS: &[&str] = &[
 fn policies() -> Vec<tidegate_query::RowPolicy> {
     vec![
         policy("staff", "id < 2", &[("salary", Mask::Deny), ("name", Mask::Hash)]),
-        // It fits no column, so that the table is closed.
+        // The policy fits no column, so the table is inaccessible.
         policy("closed", "nothing = 1", &[]),
     ]
 }
@@ -45,7 +45,7 @@ async fn denied_columns_are_in_no_catalog() {
         rows.sort();
         assert_eq!(rows, ["at", "id", "name"], "{sql}");
     }
-    // The positions tell nothing of what lies between.
+    // The positions do not reveal hidden columns.
     let positions = "SELECT ordinal_position, column_name FROM information_schema.columns WHERE table_name = 'staff'";
     assert_eq!(limited.rows(positions).await, "1|id\n2|name\n3|at");
     assert_eq!(limited.rows("SELECT relnatts FROM pg_class WHERE relname = 'staff'").await, "3");

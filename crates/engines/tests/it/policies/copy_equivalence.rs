@@ -1,5 +1,5 @@
-//! The law of row policies: for whatever table, policy and question, a principal gets the answer, the error and the plan
-//! that it would get of a copy that holds nothing but what it may see, under a policy that leaves all of it.
+//! The invariant of row policies: for every table, policy and query, a principal gets the result, the error and the
+//! plan that it would get from a copy with only the visible data, under a policy that allows all of it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -29,7 +29,8 @@ struct Row {
 
 const COLUMNS: [&str; 5] = ["id", "tenant", "amount", "note", "flag"];
 
-/// A condition, and the rows that it leaves to somebody of the tenant north with the number 5 and the teams 1 and 3.
+/// A condition, and the rows that it allows for a principal of the tenant north with the number 5 and the teams 1 and
+/// 3.
 type Policy = (&'static str, fn(&Row) -> bool);
 
 const POLICIES: &[Policy] = &[
@@ -121,7 +122,7 @@ fn table(rows: &[Row], masks: &[Option<Mask>; 5]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
-/// The database under the policy, and the copy of what is seen. The folders are kept with them.
+/// The database under the policy, and the copy of the visible data. Keeps their folders.
 struct Pair {
     limited: RestrictedDatabase,
     copy: RestrictedDatabase,
@@ -174,8 +175,8 @@ proptest! {
                         prop_assert_eq!(limited.answer, copy.answer, "{}", question);
                         continue;
                     }
-                    // Parts run beside each other: which of several errors comes first, whether one comes before what a
-                    // LIMIT wants, and which of rows that are alike come first, is decided by the clock.
+                    // Partitions run in parallel. So the order of errors, of errors and LIMIT, and of equal rows
+                    // depends on timing.
                     if !question.contains("LIMIT") && !question.contains("OVER") {
                         prop_assert_eq!(sorted(limited.answer), sorted(copy.answer), "{}", question);
                     }

@@ -1,5 +1,5 @@
-//! Questions made of chance, over a table `t` (and `u`, which is like it) with columns `id`, `tenant`, `amount`, `note`
-//! and `flag`. Many of them fail.
+//! Random queries over a table `t` (and `u`, which is like it) with columns `id`, `tenant`, `amount`, `note` and
+//! `flag`. Many of them fail.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn condition(depth: u32) -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// One statement. Its rows come in an order that is the same wherever they are the same.
+/// One statement. Its row order is deterministic.
 pub(super) fn generate_query() -> BoxedStrategy<String> {
     let ends = prop_oneof![
         3 => Just(String::new()),

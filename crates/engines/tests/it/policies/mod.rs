@@ -1,4 +1,4 @@
-//! Row policies: what a principal sees of a table, and that nothing tells of the rest.
+//! Row policies: what a principal sees of a table, and that nothing reveals the rest.
 
 mod attacks;
 mod catalogs;
@@ -18,7 +18,7 @@ use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPoli
 
 use crate::support::{TestJob, lines, no_delay_limits, with_timeout};
 
-/// What all tests here hash with.
+/// The key of hashes in all tests here.
 fn key() -> HashKey {
     HashKey::from_secret(b"a secret of tests")
 }
@@ -35,16 +35,16 @@ fn test_principal(claims: &Value) -> Principal {
     principal
 }
 
-/// A database under policies, and who asks it.
+/// A database under policies, and its principal.
 struct RestrictedDatabase {
     database: FileDatabase,
     principal: Principal,
 }
 
-/// What comes of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
-    /// The rows, or the kind of the error and all that is read of it.
+    /// The rows, or the kind of the error and its complete text.
     answer: Result<String, String>,
     explain: Option<String>,
     estimates: Option<(Option<u64>, Option<u64>, bool)>,
@@ -77,7 +77,7 @@ impl RestrictedDatabase {
     }
 }
 
-/// What comes of `sql` when `principal` asks `database`.
+/// The outcome of `sql` when `principal` queries `database`.
 async fn run_statement(database: &dyn Database, sql: &str, principal: &Principal) -> Outcome {
     let plan = match Statement::parse(sql, SqlDialect::DataFusion) {
         Ok(statement) => database.plan(&statement, principal).await,
@@ -104,7 +104,7 @@ async fn run_statement(database: &dyn Database, sql: &str, principal: &Principal
 
 fn error_text(error: &Error) -> String {
     let message = error.to_string();
-    // An internal error is found in the log under an id of its own.
+    // An internal error has a random identifier that refers to the log.
     let message = message.split_once(" under id ").map_or(message.as_str(), |(message, _)| message);
     format!("{}: {message}", error.kind().name())
 }

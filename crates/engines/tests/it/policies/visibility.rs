@@ -1,4 +1,4 @@
-//! What is seen of tables of each kind: rows, masks, catalog, schema; and when nothing is.
+//! What is visible of tables of each kind: rows, masks, catalog, schema; and when nothing is visible.
 
 use serde_json::json;
 use tidegate_core::Principal;
@@ -139,13 +139,13 @@ async fn policy_follows_a_table_whose_name_changes() {
     for name in ["orders", "ORDERS", "db.orders", "\"orders\"", "tidegate.db.orders", "\"db\".\"ORDERS\""] {
         assert_eq!(limited.rows(&format!("SELECT id FROM {name}")).await, "2", "{name}");
     }
-    // Another file of that name: both get suffixes.
+    // Another file with that name: both get suffixes.
     folder.write("orders.json", "{\"id\": 7, \"tenant\": \"south\"}\n{\"id\": 8, \"tenant\": \"north\"}\n");
     assert_eq!(limited.rows("SELECT id FROM orders_csv").await, "2");
     assert_eq!(limited.rows("SELECT id FROM orders_json").await, "7");
     folder.remove("orders.csv");
     folder.remove("orders.json");
-    // A folder whose files do not fit together falls apart.
+    // A folder whose files are incompatible is split into separate tables.
     folder.write("orders/a.csv", "id,tenant\n1,south\n2,north\n");
     folder.write("orders/b.csv", "id,tenant\n3,south\n4,north\n");
     assert_eq!(limited.rows("SELECT id FROM orders ORDER BY id").await, "1\n3");
@@ -174,7 +174,7 @@ async fn policy_errors_use_one_message() {
     folder.write("orders.csv", b"id,nobody\n\xff\xfe secret,1\n2,1,3,4\n");
     let refusal = limited.refusal("SELECT id FROM orders").await;
     assert!(refusal.starts_with("unavailable: the table \"orders\" cannot be read now\n"), "{refusal}");
-    // A value that does not fit its column, in a row that is not seen, far behind those that were sampled.
+    // A value that does not fit its column, in a hidden row, far beyond the sample.
     let mut text = "id,nobody\n".to_owned();
     (0..200_000).for_each(|id| text.push_str(&format!("{id},2\n")));
     text.push_str("a secret,2\n7,1\n");

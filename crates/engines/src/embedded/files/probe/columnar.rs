@@ -29,12 +29,12 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
             .with_page_index_policy(PageIndexPolicy::Skip)
             .parse_and_finish(&file)
             .map_err(|error| format!("it is not a readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
-    let about = metadata.file_metadata();
-    let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
+    let file_metadata = metadata.file_metadata();
+    let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
     // DataFusion reads text from Parquet as views. The metadata of the writer is not used.
     let as_bytes = without_metadata(&transform_schema_to_view(&schema));
-    let schema = Arc::new(read_bytes_as_text(&as_bytes, about.schema_descr()));
+    let schema = Arc::new(read_bytes_as_text(&as_bytes, file_metadata.schema_descr()));
     check_names(&schema)?;
     // For bytes that are read as text, the bounds of the bytes do not apply. The bounds of floating-point columns omit
     // NaN.
@@ -50,7 +50,7 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
             }
             Arc::new(statistics)
         });
-    let rows = u64::try_from(about.num_rows()).ok();
+    let rows = u64::try_from(file_metadata.num_rows()).ok();
     let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
     Ok(FileProfile {
         rows,

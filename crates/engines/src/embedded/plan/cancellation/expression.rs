@@ -1,4 +1,4 @@
-//! An expression that is only evaluated while its query is wanted.
+//! An expression that stops when its query is cancelled.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use datafusion::physical_plan::PhysicalExpr;
 
 use super::QueryCancellation;
 
-/// An expression that is only evaluated while the query is wanted.
+/// An expression that fails when its query is cancelled.
 #[derive(Debug)]
 pub(super) struct CancellableExpr {
     pub(super) inner: Arc<dyn PhysicalExpr>,

@@ -1,9 +1,8 @@
-//! Stopping a query within a batch's time, wherever it is.
+//! Cancels a query within the time of one batch, at any point of its plan.
 //!
-//! DataFusion's operators give way to others only when they hand on a batch, and only each 128
-//! batches. A join whose filter lets nothing pass hands on nothing for minutes. So the leaves and
-//! the joins of a plan are wrapped, and the filters of joins as well: each batch and each
-//! evaluation asks first whether the query is still wanted.
+//! DataFusion's operators yield only when they emit a batch, and only every 128 batches. A join whose filter rejects
+//! all rows emits nothing for minutes. So the leaves and the joins of a plan are wrapped, and the filters of joins as
+//! well: each batch and each evaluation first checks for cancellation.
 
 mod expression;
 mod operator;
@@ -30,55 +29,55 @@ use self::operator::{BatchCheck, CancellationExec};
 use super::repeated_rows::RepeatedRows;
 use super::windows::WindowRows;
 
-/// How the error of a query that is no longer wanted begins.
+/// The beginning of the error of a cancelled query.
 pub(crate) const QUERY_CANCELLED: &str = "the query was cancelled";
 
-/// Whether a query is still wanted.
+/// Cancellation of a query, and whether rows of it were sent.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryCancellation {
-    /// Fires when the query's rows are dropped, when it has ended, and when the engine shuts down.
+    /// Is cancelled when the query's rows are dropped, when the query ends, and when the engine shuts down.
     token: CancellationToken,
-    /// The job that it runs for, once it runs. Asked directly: no task that would have to pass it on
-    /// gets its turn while all threads compute.
+    /// The job of the query, once it runs. It is checked directly: a task that forwards its cancellation would not be
+    /// scheduled while all threads compute.
     job: Arc<OnceLock<Arc<Job>>>,
-    /// Whether rows of it were handed over.
+    /// Whether rows of the query were sent.
     rows_sent: Arc<AtomicBool>,
 }
 
 impl QueryCancellation {
-    /// Wanted until the engine shuts down.
+    /// Not cancelled until `closing` is, which happens when the engine shuts down.
     pub(crate) fn new(closing: &CancellationToken) -> Self {
         Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default() }
     }
 
-    /// Wanted no longer than `job`.
+    /// Cancels the query when `job` is cancelled.
     pub(crate) fn set_job(&self, job: Arc<Job>) {
         // A plan runs once.
         let _ = self.job.set(job);
     }
 
-    /// The job that it runs for, once it runs.
+    /// The job of the query, once it runs.
     pub(crate) fn job(&self) -> Option<&Arc<Job>> {
         self.job.get()
     }
 
-    /// The token that ends the query.
+    /// The token that cancels the query.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Rows of it are handed over.
+    /// Records that rows of the query are sent.
     pub(super) fn mark_rows_sent(&self) {
         self.rows_sent.store(true, Ordering::Release);
     }
 
-    /// Whether rows of it were handed over.
+    /// Whether rows of the query were sent.
     pub(super) fn has_sent_rows(&self) -> bool {
         self.rows_sent.load(Ordering::Acquire)
     }
 
     /// # Errors
-    /// When it is not.
+    /// When the query is cancelled.
     pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.token.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
             return Err(DataFusionError::Execution(QUERY_CANCELLED.to_owned()));
@@ -87,8 +86,8 @@ impl QueryCancellation {
     }
 }
 
-/// `plan`, which ends at the latest with its next batch once it is no longer wanted, and where a row is repeated that is
-/// too wide for batches of `batch_rows`.
+/// Wraps operators of `plan`, so that it stops with its next batch after cancellation, and when a repeated row is too
+/// wide for batches of `batch_rows`.
 pub(crate) fn add_cancellation(
     plan: Arc<dyn ExecutionPlan>,
     query_cancellation: &QueryCancellation,
@@ -103,16 +102,18 @@ pub(crate) fn add_cancellation(
         if below.is_none() && above.is_none() {
             return Ok(Transformed::no(node));
         }
-        // What a scalar subquery stands in is its first input, of which nothing is repeated.
+        // The first input of a scalar subquery operator is the plan that contains it; its rows are not repeated.
         let first = usize::from(node.is::<ScalarSubqueryExec>());
         let children = node.children().into_iter().enumerate().map(|(place, child)| match &below {
-            Some(look) if place >= first => wrap_operator(child.clone(), look.clone(), query_cancellation),
+            Some(batch_check) if place >= first => {
+                wrap_operator(child.clone(), batch_check.clone(), query_cancellation)
+            }
             _ => child.clone(),
         });
         let children = children.collect();
         let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
         Ok(Transformed::yes(match above {
-            Some(look) => wrap_operator(node, look, query_cancellation),
+            Some(batch_check) => wrap_operator(node, batch_check, query_cancellation),
             None => node,
         }))
     })
@@ -121,25 +122,23 @@ pub(crate) fn add_cancellation(
 
 fn wrap_operator(
     input: Arc<dyn ExecutionPlan>,
-    look: BatchCheck,
+    batch_check: BatchCheck,
     query_cancellation: &QueryCancellation,
 ) -> Arc<dyn ExecutionPlan> {
     let query_cancellation = query_cancellation.clone();
-    // One that stands there already does it all.
+    // An existing wrapper that only checks for cancellation is replaced.
     match input
         .downcast_ref::<CancellationExec>()
-        .filter(|guard| matches!(guard.batch_check, BatchCheck::CancellationOnly))
+        .filter(|existing| matches!(existing.batch_check, BatchCheck::CancellationOnly))
     {
-        Some(guard) => Arc::new(CancellationExec {
-            input: guard.input.clone(),
-            cancellation: query_cancellation,
-            batch_check: look,
-        }),
-        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check: look }),
+        Some(existing) => {
+            Arc::new(CancellationExec { input: existing.input.clone(), cancellation: query_cancellation, batch_check })
+        }
+        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check }),
     }
 }
 
-/// How the batches below `node`, and those that it makes, are to be looked at.
+/// The checks of the batches below `node`, and of those that it emits.
 fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<BatchCheck>, Option<BatchCheck>) {
     let is_streaming = node.is::<BoundedWindowAggExec>();
     if is_streaming || node.is::<WindowAggExec>() {
@@ -160,7 +159,7 @@ fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<Bat
     if !joins {
         return (None, None);
     }
-    // A join that only asks whether there is a partner gives each row once.
+    // A semi, anti or mark join emits each row at most once.
     ((!emits_each_row_once(node)).then_some(repeated), Some(BatchCheck::CancellationOnly))
 }
 

@@ -1,4 +1,4 @@
-//! An operator that stands above or below another one and looks at each batch.
+//! An operator above or below another one that checks each batch.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,20 +23,20 @@ use super::super::repeated_rows::RepeatedRows;
 use super::super::windows::{WindowMemory, WindowRows};
 use super::QueryCancellation;
 
-/// What is done with the batches of an operator, beside asking whether they are wanted.
+/// The check of an operator's batches in addition to cancellation.
 #[derive(Debug, Clone)]
 pub(super) enum BatchCheck {
-    /// Nothing.
+    /// No further check.
     CancellationOnly,
-    /// They go to an operator that repeats their rows.
+    /// The batches go to an operator that repeats their rows.
     Repeated(RepeatedRows),
-    /// They go to an operator of windows, which holds all of them if it is not `is_streaming`.
+    /// The batches go to a window operator, which buffers all of them unless `is_streaming`.
     BelowWindow { rows: WindowRows, is_streaming: bool },
-    /// They come from an operator of windows.
+    /// The batches come from a window operator.
     AboveWindow { rows: WindowRows, is_streaming: bool },
 }
 
-/// An operator whose batches are only handed on while the query is wanted.
+/// An operator that passes on batches until the query is cancelled.
 #[derive(Debug)]
 pub(super) struct CancellationExec {
     pub(super) input: Arc<dyn ExecutionPlan>,
@@ -52,7 +52,7 @@ impl DisplayAs for CancellationExec {
 
 impl ExecutionPlan for CancellationExec {
     fn name(&self) -> &str {
-        "GuardExec"
+        "CancellationExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -97,11 +97,11 @@ impl ExecutionPlan for CancellationExec {
             _ => None,
         };
         let input = make_cooperative(self.input.execute(partition, context)?);
-        let (query_cancellation, look) = (self.cancellation.clone(), self.batch_check.clone());
+        let (query_cancellation, check) = (self.cancellation.clone(), self.batch_check.clone());
         Ok(Box::pin(CancellableStream {
             input,
             cancellation: query_cancellation,
-            batch_check: look,
+            batch_check: check,
             account,
             reservation: held,
             remaining: None,
@@ -113,10 +113,10 @@ struct CancellableStream {
     input: SendableRecordBatchStream,
     cancellation: QueryCancellation,
     batch_check: BatchCheck,
-    /// Of what a window makes while it is asked for a batch.
+    /// The memory that a window operator uses while it computes a batch.
     account: Option<Arc<WindowMemory>>,
     reservation: MemoryReservation,
-    /// What is left of a batch that is longer than those of the plan.
+    /// The rest of a batch that is longer than the batch size of the plan.
     remaining: Option<RecordBatch>,
 }
 
@@ -156,8 +156,8 @@ impl CancellableStream {
         }
     }
 
-    /// Rows that are too wide make the plan begin anew, as long as nothing of it was handed over; then what they become
-    /// is part of the query's memory.
+    /// Rows that are too wide restart the plan, as long as none of its rows were sent. After that, the repeated rows
+    /// count against the memory of the query.
     fn check_row_width(&mut self, batch: &RecordBatch, repeated: RepeatedRows) -> Result<()> {
         let Some(too_wide) = repeated.check_batch(batch) else { return Ok(()) };
         if self.cancellation.has_sent_rows() && repeated.batch_rows > 1 {

@@ -1,10 +1,10 @@
-//! How large the arguments of a function are, row by row.
+//! The sizes of the arguments of a function, row by row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-/// Rows whose sizes are asked: one when all arguments are constant.
+/// The number of rows to measure: one if all arguments are constant.
 pub(super) fn row_count(args: &ScalarFunctionArgs) -> usize {
     if args.args.iter().all(is_constant) { 1 } else { args.number_rows }
 }
@@ -13,7 +13,7 @@ pub(super) fn is_constant(arg: &ColumnarValue) -> bool {
     matches!(arg, ColumnarValue::Scalar(_))
 }
 
-/// Of one argument, a size for each row.
+/// The sizes of one argument, one for each row.
 pub(super) enum ArgumentSizes {
     Constant(f64),
     Each(Vec<f64>),
@@ -35,17 +35,17 @@ impl ArgumentSizes {
     }
 }
 
-/// Bytes of the texts of an argument.
+/// The number of bytes of the texts of an argument.
 pub(super) fn text_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
     text_sizes_of_argument(args.args.get(position)?)
 }
 
-/// Bytes of the texts of `arg`.
+/// The number of bytes of the texts of `arg`.
 pub(super) fn text_sizes_of_argument(arg: &ColumnarValue) -> Option<ArgumentSizes> {
     ArgumentSizes::measure(arg, text_lengths)
 }
 
-/// Elements of the lists of an argument.
+/// The number of elements of the lists of an argument.
 pub(super) fn list_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
     ArgumentSizes::measure(args.args.get(position)?, list_lengths)
 }

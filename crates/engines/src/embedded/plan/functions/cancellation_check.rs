@@ -1,4 +1,4 @@
-//! Whether the query that a function computes for is still wanted: the settings of its session tell it.
+//! The cancellation of the query that a function computes for. It is an extension of the session's settings.
 
 use std::any::Any;
 
@@ -9,20 +9,20 @@ use datafusion::logical_expr::ScalarFunctionArgs;
 
 use crate::embedded::plan::cancellation::QueryCancellation;
 
-/// `session`, whose functions end when the query is no longer `cancellation`, while it is planned too: a call of constants
-/// is computed then.
+/// `session`, whose functions stop when `cancellation` is cancelled, also during planning, which evaluates calls with
+/// constant arguments.
 pub(crate) fn with_cancellation(mut session: SessionState, query_cancellation: &QueryCancellation) -> SessionState {
     session.config_mut().options_mut().extensions.insert(CancellationExtension(query_cancellation.clone()));
     session
 }
 
-/// Whether the query of `session` is wanted; none for one that is only described.
+/// The cancellation of the query of `session`. `None` if a statement is only described.
 pub(super) fn session_cancellation(session: &SessionState) -> Option<QueryCancellation> {
     session.config_options().extensions.get::<CancellationExtension>().map(|watch| watch.0.clone())
 }
 
 /// # Errors
-/// When the query is no longer wanted.
+/// When the query is cancelled.
 pub(super) fn check_cancelled(args: &ScalarFunctionArgs) -> Result<()> {
     args.config_options.extensions.get::<CancellationExtension>().map_or(Ok(()), |watch| watch.0.check_cancelled())
 }

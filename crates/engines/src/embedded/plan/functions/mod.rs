@@ -1,8 +1,8 @@
-//! Functions that make much out of little, or compute long on little, with a bound on how much.
+//! Limits for functions whose result or work is much larger than their arguments.
 //!
-//! What a function returns is not counted against a query's memory, so `repeat('x', 2000000000)`
-//! or `range(1, 1000000000)` could take all of the machine's. And nothing can end a function before it
-//! returns: `levenshtein` of two texts of a million letters would hold its thread for half an hour.
+//! The result of a function does not count against the memory of a query, so `repeat('x', 2000000000)` or `range(1,
+//! 1000000000)` could use all memory of the machine. And a function cannot be interrupted: `levenshtein` of two texts
+//! of a million letters would occupy a thread for half an hour.
 
 mod argument_sizes;
 mod cancellation_check;
@@ -36,18 +36,18 @@ pub(crate) use cancellation_check::with_cancellation;
 
 use super::windows;
 
-/// Bytes that one evaluation of a function may make.
+/// Maximum number of bytes of the result of one evaluation.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
-/// Steps that one evaluation of a function may take; a step is about a nanosecond.
+/// Maximum number of steps of one evaluation. A step takes about a nanosecond.
 const FUNCTION_STEPS_MAX: f64 = 1e9;
 
-/// Bytes that an evaluation would make; none where it is not known.
+/// Estimates the bytes of a result. `None` if unknown.
 type EstimateBytes = fn(&ScalarFunctionArgs) -> Option<f64>;
 
-/// Steps that an evaluation could take for each row; none where they are few.
+/// Estimates the steps for each row. `None` if they are few.
 type EstimateSteps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
 
-/// `functions`, those that cost much with a bound.
+/// Adds limits to those of `functions` that can be expensive.
 pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     functions
         .into_iter()
@@ -58,10 +58,10 @@ pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarU
         .collect()
 }
 
-/// `plan` with bounds on the functions that SQL's own words stand for, such as `position(a IN b)` and `a @> b`, for which
-/// the planner has functions of its own, and on operators.
+/// Adds limits to operators, and to functions that the planner uses for SQL syntax such as `position(a IN b)` and `a @>
+/// b`.
 ///
-/// Window functions have theirs here too, of the query that `session` is for.
+/// Also adds limits to window functions, for the query of `session`.
 pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
     let query_cancellation = cancellation_check::session_cancellation(session);
     let bound = |expression: Expr| {
@@ -95,7 +95,7 @@ fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
     Transformed::yes(Expr::ScalarFunction(call))
 }
 
-/// The functions whose result, or whose work, may be much larger than their arguments.
+/// The estimates for a function whose result or work may be much larger than its arguments.
 fn cost_estimates(name: &str) -> (Option<EstimateBytes>, Option<EstimateSteps>) {
     match name {
         "repeat" | "array_repeat" => (Some(result_bytes::repeat_bytes), None),
@@ -146,7 +146,8 @@ impl BoundedFunction {
         Ok(())
     }
 
-    /// The result, of so many rows at once as may take the steps of one evaluation. Between them the query can end.
+    /// Computes the result in parts, each with as many rows as the step limit allows. The query can be cancelled
+    /// between parts.
     fn invoke_in_parts(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(steps) = self.steps.and_then(|measure| measure(&args)) else {
             return self.inner.invoke_with_args(args);
@@ -180,7 +181,7 @@ impl BoundedFunction {
     }
 }
 
-/// The arguments of some rows.
+/// The arguments of a range of rows.
 fn slice_args(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
     let part = |arg: &ColumnarValue| match arg {
         ColumnarValue::Scalar(scalar) => ColumnarValue::Scalar(scalar.clone()),
@@ -203,7 +204,7 @@ impl Hash for BoundedFunction {
     }
 }
 
-// Delegates, so that a function is what it is without a bound.
+// Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl ScalarUDFImpl for BoundedFunction {
     fn name(&self) -> &str {
@@ -260,7 +261,7 @@ impl ScalarUDFImpl for BoundedFunction {
             return Ok(ExprSimplifyResult::Original(args));
         };
         Ok(match simple {
-            // The same function of other arguments: it must stay the one that has a bound.
+            // The same function with simplified arguments must keep its limit.
             Expr::ScalarFunction(mut call) if call.func.name() == self.name() => {
                 call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))

@@ -1,5 +1,5 @@
-//! Operators as functions, so that they have the bounds of functions: `LIKE`, `~` and `SIMILAR TO` of patterns that are
-//! large or not known yet, and `||`.
+//! Converts operators to functions, so that the limits of functions apply: `LIKE`, `~` and `SIMILAR TO` with patterns
+//! that are large or not constant, and `||`.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use super::pattern_cost::{PatternCost, pattern_steps};
 use super::result_bytes::argument_bytes;
 use super::{BoundedFunction, EstimateSteps};
 
-/// Bytes of all values of a batch that `||` may give.
+/// Maximum number of bytes of all results of `||` in a batch.
 const JOINED_BYTES_MAX: f64 = (256 << 20) as f64;
 
-/// `expr` with a bound, if it is an operator that has need of one.
+/// `expr` with a limit, if it is an operator that needs one.
 pub(super) fn bound_operator(expr: &Expr) -> Option<Expr> {
     let (operation, left, right) = match expr {
         Expr::Like(like) => like_match(like, OperatorSyntax::Like)?,
         Expr::SimilarTo(like) => like_match(like, OperatorSyntax::SimilarTo)?,
-        // What is joined with a literal grows by no more than that.
+        // Concatenation with a literal only adds the length of the literal.
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
             if !is_literal(left) && !is_literal(right) =>
         {
@@ -74,7 +74,7 @@ fn is_match(op: Operator) -> bool {
     )
 }
 
-/// One with an escape that is not the usual one is refused later.
+/// An unusual escape character is refused later.
 fn like_match(like: &Like, written: OperatorSyntax) -> Option<(PatternMatch, &Expr, &Expr)> {
     if like.escape_char.is_some_and(|escape| escape != '\\' || written == OperatorSyntax::SimilarTo) {
         return None;
@@ -93,7 +93,7 @@ fn like_match(like: &Like, written: OperatorSyntax) -> Option<(PatternMatch, &Ex
     Some((operation, &like.expr, &like.pattern))
 }
 
-/// How the operator stands in the statement.
+/// The syntax of the operator in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum OperatorSyntax {
     Operator,
@@ -101,12 +101,12 @@ enum OperatorSyntax {
     SimilarTo,
 }
 
-/// An operator that seeks a pattern in a text. Its column is called as if it were one still.
+/// An operator that matches a text against a pattern. Its column keeps the name of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PatternMatch {
     op: Operator,
     syntax: OperatorSyntax,
-    /// As it was written.
+    /// The escape character of the statement.
     escape: Option<char>,
     signature: Signature,
 }
@@ -116,13 +116,13 @@ impl PatternMatch {
         Self { op, syntax, escape: None, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
-    /// Whether `pattern` is known and needs no bound.
+    /// Whether `pattern` is constant and needs no limit.
     fn is_small(&self, pattern: &Expr) -> bool {
         let Expr::Literal(value, _) = pattern else { return false };
         value.try_as_str().flatten().is_none_or(|pattern| PatternCost::new(self.op, pattern).is_small())
     }
 
-    /// The operator itself.
+    /// The original operator expression.
     fn to_operator_expr(&self, args: &[Expr]) -> Result<Expr> {
         let [left, right] = args else { return plan_err!("{} has two operands", self.op) };
         let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
@@ -206,7 +206,7 @@ impl ScalarUDFImpl for PatternMatch {
     }
 }
 
-/// The texts or lists of a `||`, which are refused where they are too long, once they are made: each `||` may double them.
+/// The result of `||`. It is refused if it is too long, after it is computed: each `||` may double the length.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct BoundedConcat {
     signature: Signature,
@@ -236,7 +236,7 @@ impl ScalarUDFImpl for BoundedConcat {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let joined = args.args.pop().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))?;
-        // A constant one is repeated only where it is used.
+        // A constant result is repeated only where it is used.
         if argument_bytes(&joined, 1) > JOINED_BYTES_MAX {
             let mebibytes = (JOINED_BYTES_MAX as u64) >> 20;
             return Err(DataFusionError::ResourcesExhausted(format!(

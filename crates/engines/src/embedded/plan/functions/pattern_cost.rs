@@ -1,8 +1,8 @@
-//! What a pattern may cost: of `LIKE`, and of regular expressions.
+//! Estimates the cost of patterns of `LIKE` and of regular expressions.
 //!
-//! A search goes through the text once, but at each letter it may be in as many places of the pattern as that has, a part
-//! that is repeated counted as often as it may be: `(?:[ab]?){20000}` has 40,000 in twenty letters. And a pattern is
-//! compiled before it is sought.
+//! A search reads the text once, but at each letter it may be in as many states as the pattern has places. A repeated
+//! part counts once for each repetition: `(?:[ab]?){20000}` has 40,000 places in twenty letters. And a pattern is
+//! compiled before the search.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -13,30 +13,30 @@ use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 
 use super::argument_sizes::{row_count, text_sizes_of_argument};
 
-/// Steps of compiling one place of a pattern.
+/// Steps for compiling one place of a pattern.
 const COMPILE_STEPS: f64 = 1e3;
-/// Places of the largest class of letters.
+/// Places of the largest character class.
 const CLASS_PLACES: f64 = 600.0;
-/// Places of any letter: `%`, `_` and `.`.
+/// Places of a wildcard: `%`, `_` and `.`.
 const WILDCARD_PLACES: f64 = 20.0;
-/// Bytes of a letter, at each of which a search may be within a class.
+/// Bytes of a letter. A search may be within a character class at each of them.
 const LETTER_BYTES: f64 = 4.0;
-/// More than anything may cost, and still a number that can be counted with.
+/// An upper limit of costs that is still safe for arithmetic.
 const COST_MAX: f64 = 1e100;
-/// Bytes of a regular expression that is looked at.
+/// Maximum number of bytes of a regular expression to analyze.
 const PATTERN_BYTES_MAX: usize = 256 << 10;
 
-/// What a pattern costs.
+/// The cost of a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PatternCost {
-    /// Places to compile.
+    /// Number of places to compile.
     places: f64,
-    /// Places that a search may be in at once.
+    /// Number of places that a search may be in at the same time.
     at_once: f64,
 }
 
 impl PatternCost {
-    /// Of a pattern of `op`.
+    /// The cost of a pattern of `op`.
     pub(super) fn new(op: Operator, pattern: &str) -> Self {
         match op {
             Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
@@ -49,15 +49,15 @@ impl PatternCost {
     fn from_like(pattern: &str) -> Self {
         let inner = pattern.trim_start_matches('%').trim_end_matches('%');
         if !inner.contains(['%', '_', '\\']) {
-            // No more than a search for a text.
+            // Equivalent to a search for a text.
             return Self { places: 1.0, at_once: 1.0 };
         }
         let wildcards = pattern.matches(['%', '_']).count() as f64;
         Self { places: pattern.len() as f64 + wildcards * WILDCARD_PLACES, at_once: pattern.len() as f64 }
     }
 
-    /// The most that it may cost, whatever flags it is read with: with `x`, white space and comments are not part of it.
-    /// One that is none costs nothing: it is refused where it is compiled.
+    /// The maximum cost, whatever the flags: with `x`, white space and comments are not part of the pattern. An invalid
+    /// pattern costs nothing, since compiling it fails.
     fn from_regex(pattern: &str) -> Self {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Self { places: COST_MAX, at_once: COST_MAX };
@@ -115,7 +115,7 @@ impl PatternCost {
         Self { places: (self.places * times).min(COST_MAX), at_once: (self.at_once * times).min(COST_MAX) }
     }
 
-    /// Whether it needs no bound of its own: its time is that of going through the text.
+    /// Whether it needs no limit: the time is proportional to the length of the text.
     pub(super) fn is_small(self) -> bool {
         self.places <= 1_000.0 && self.at_once <= 100.0
     }
@@ -125,7 +125,7 @@ impl PatternCost {
     }
 }
 
-/// `regexp_like(text, pattern, flags)` and those like it, whose first arguments are the same.
+/// `regexp_like(text, pattern, flags)` and functions with the same first arguments.
 pub(super) fn regex_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     pattern_steps(args, Operator::RegexMatch)
 }
@@ -138,7 +138,7 @@ pub(super) fn pattern_steps(args: &ScalarFunctionArgs, op: Operator) -> Option<V
         let cost = scalar.try_as_str()?.map_or_else(PatternCost::default, |pattern| PatternCost::new(op, pattern));
         let compiled = cost.places * COMPILE_STEPS;
         let mut steps: Vec<f64> = (0..row_count(args)).map(|row| cost.steps(lengths.at(row)) - compiled).collect();
-        // Compiled once, with the first of them.
+        // The pattern is compiled once, for the first row.
         *steps.first_mut()? += compiled;
         return Some(steps);
     }

@@ -1,4 +1,4 @@
-//! Functions whose result may be much larger than their arguments, in bytes.
+//! Functions whose result may have many more bytes than their arguments.
 
 use datafusion::arrow::array::{Array, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
@@ -12,14 +12,14 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use super::super::bytes::array_bytes;
 use super::argument_sizes::{ArgumentSizes, list_sizes, row_count, text_sizes};
 
-/// Bytes of a value whose size is not known.
+/// Number of bytes of a value of unknown size.
 const VALUE_BYTES: f64 = 16.0;
 /// Nanoseconds of a day.
 const DAY_NANOSECONDS: f64 = 86_400e9;
-/// Bytes that a letter of a format of times becomes at most.
+/// Maximum number of bytes that one letter of a time format produces.
 const FORMATTED_BYTES: f64 = 16.0;
 
-/// `repeat(bind_value, times)`; for `array_repeat` the value comes first too.
+/// `repeat(value, times)`. In `array_repeat`, the value is the first argument too.
 pub(super) fn repeat_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     let times = integers(args, 1)?;
     let value = args.args.first()?;
@@ -30,7 +30,7 @@ pub(super) fn repeat_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
             ColumnarValue::Array(array) => array.get_array_memory_size() as f64 / all_rows,
         })
     });
-    // Even a list of empty texts has a place for each.
+    // Even an empty text in a list needs an offset.
     let made = |(row, times): (usize, Option<i64>)| times.unwrap_or(0).max(0) as f64 * bytes.at(row).max(4.0);
     Some(times.iter().enumerate().map(made).sum())
 }
@@ -40,7 +40,7 @@ pub(super) fn pad_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     Some(integers(args, 1)?.iter().flatten().map(|length| length.max(0) as f64 * 4.0).sum())
 }
 
-/// `replace(text, from, to)`: at most each character becomes the longest `to`.
+/// `replace(text, from, to)`: at most, each character becomes the longest `to`.
 pub(super) fn replace_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     let from = match args.args.get(1)? {
         ColumnarValue::Scalar(ScalarValue::Utf8(Some(from))) if args.args.len() == 3 => from.len().max(1),
@@ -62,20 +62,20 @@ pub(super) fn concat_ws_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     Some(separators + args.args.iter().skip(1).map(|arg| argument_bytes(arg, args.number_rows)).sum::<f64>())
 }
 
-/// `array_to_string(into_array, delimiter, null)`: the delimiter stands behind each element.
+/// `array_to_string(array, delimiter, null)`: the delimiter follows each element.
 pub(super) fn array_to_string_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     let (elements, delimiter) = (list_sizes(args, 0)?, text_sizes(args, 1)?);
     let null = text_sizes(args, 2).unwrap_or(ArgumentSizes::Constant(0.0));
     Some((0..row_count(args)).map(|row| elements.at(row) * (delimiter.at(row) + null.at(row))).sum())
 }
 
-/// `to_char(time, format)`: two letters of the format may become a whole date.
+/// `to_char(time, format)`: two letters of the format may produce a whole date.
 pub(super) fn to_char_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     let format = text_sizes(args, 1)?;
     Some((0..args.number_rows).map(|row| format.at(row) * FORMATTED_BYTES).sum())
 }
 
-/// Bytes of an argument, a constant one repeated for each row.
+/// Number of bytes of an argument; a constant counts once for each row.
 pub(super) fn argument_bytes(arg: &ColumnarValue, rows: usize) -> f64 {
     match arg {
         ColumnarValue::Scalar(scalar) => (scalar.size() - size_of::<ScalarValue>()) as f64 * rows as f64,
@@ -112,7 +112,7 @@ pub(super) fn range_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     Some((0..stops.len()).map(|row| elements(row) * VALUE_BYTES).sum())
 }
 
-/// Times as nanoseconds; null as 0.
+/// Times in nanoseconds; null as 0.
 fn times(arg: &ColumnarValue, rows: usize) -> Option<Vec<f64>> {
     let array = arg.to_array(rows).ok()?;
     match array.data_type() {
@@ -140,7 +140,7 @@ fn times(arg: &ColumnarValue, rows: usize) -> Option<Vec<f64>> {
     }
 }
 
-/// Intervals as nanoseconds, months at their shortest; null as 0.
+/// Intervals in nanoseconds, with months of minimum length; null as 0.
 fn intervals(arg: &ColumnarValue, rows: usize) -> Option<Vec<f64>> {
     let array = arg.to_array(rows).ok()?;
     let array = cast(&array, &DataType::Interval(IntervalUnit::MonthDayNano)).ok()?;

@@ -6,33 +6,33 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument_sizes::{ArgumentSizes, is_constant, list_sizes, row_count, text_sizes};
 
-/// Steps for a cell of the table of distances.
+/// Steps for one cell of the distance matrix.
 const DISTANCE_STEPS: f64 = 2.0;
-/// Bytes that are compared with others in a step.
+/// Number of bytes that one step compares.
 const BYTES_COMPARED: f64 = 16.0;
-/// Steps until two elements are found to differ.
+/// Steps to compare two elements that differ.
 const ELEMENT_STEPS: f64 = 8.0;
 
 fn product_steps(args: &ScalarFunctionArgs, left: &ArgumentSizes, right: &ArgumentSizes, each: f64) -> Vec<f64> {
     (0..row_count(args)).map(|row| left.at(row) * right.at(row) * each).collect()
 }
 
-/// `levenshtein(a, b)`: each letter with each.
+/// `levenshtein(a, b)`: each letter of one text with each of the other.
 pub(super) fn levenshtein_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, DISTANCE_STEPS))
 }
 
-/// `btrim(text, letters)`: each letter of the text is sought among all of the others.
+/// `btrim(text, letters)`: each letter of the text is searched for in the letters.
 pub(super) fn trim_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
 }
 
-/// `text LIKE pattern`: what stands behind a `%` is compared at each place of the text.
+/// `text LIKE pattern`: the part after a `%` is compared at each position of the text.
 pub(super) fn like_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
 }
 
-/// `strpos(text, cancellation)`, which compares the wanted text with that at each place, unless only the wanted is constant.
+/// `strpos(text, part)`: compares the part with the text at each position, unless only the part is constant.
 pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let [text, columnar_value] = args.args.as_slice() else { return None };
     if is_constant(columnar_value) && !is_constant(text) {
@@ -41,16 +41,16 @@ pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0 / BYTES_COMPARED))
 }
 
-/// `array_has_all(into_array, cancellation)`: each element is compared with each.
+/// `array_has_all(array, elements)`: each element of one array is compared with each of the other.
 pub(super) fn array_has_all_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let (elements, argument_sizes) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
     let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
-    // Two texts of different lengths are not compared any further.
+    // Texts of different lengths differ without further comparison.
     let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
     Some(product_steps(args, &elements, &argument_sizes, each))
 }
 
-/// `array_has_any(left, right)`, which is as above unless one of them is constant.
+/// `array_has_any(left, right)`: as above, unless one of them is constant.
 pub(super) fn array_has_any_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     if args.args.iter().any(is_constant) {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn array_has_any_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>>
     array_has_all_steps(args)
 }
 
-/// Bytes of the longest text in lists; none for lists of something else.
+/// Number of bytes of the longest text in lists. `None` for lists of other types.
 fn longest_text(arg: &ColumnarValue) -> Option<f64> {
     let array = arg.to_array(1).ok()?;
     let values: &ArrayRef = match array.data_type() {

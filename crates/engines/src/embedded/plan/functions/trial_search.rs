@@ -1,7 +1,7 @@
-//! Functions that look for all places of a pattern in a text.
+//! Functions that search for all matches of a pattern in a text.
 //!
-//! One search takes a time with the length of the text, but there may be as many of them as the text has letters. How
-//! long they take, only trying tells: for long texts it is tried, and given up after the steps of one evaluation.
+//! One search is linear in the length of the text, but there may be as many searches as the text has letters. The total
+//! time cannot be predicted. So for long texts the search is run first, and stops after the steps of one evaluation.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ pub(super) fn regexp_replace_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>
     measure_searches(args, 3, true)
 }
 
-/// Nanoseconds that the search for all places takes, for texts that are long enough to matter.
+/// The nanoseconds that a search for all matches takes, for texts that are long enough to matter.
 fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_for_all: bool) -> Option<Vec<f64>> {
     let (lengths, rows) = (text_sizes(args, 0)?, row_count(args));
     let one_search = pattern_cost::regex_steps(args)?;
@@ -52,7 +52,7 @@ fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_f
         let flags = flags.replace('g', "");
         let pattern = patterns.value(row);
         let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
-        // A pattern that is none is refused by the function itself.
+        // The function itself refuses an invalid pattern.
         Regex::new(&pattern).map_or(0.0, |pattern| time_all_matches(&pattern, all_texts.value(row)))
     };
     let mut taken = Vec::with_capacity(rows);

@@ -1,4 +1,4 @@
-//! An aggregate over a window, with a bound on what it makes.
+//! An aggregate over a window, with a limit for its results.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use datafusion::logical_expr::{
 use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 
-/// An aggregate, used over a window.
+/// An aggregate that is used over a window.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
     pub(super) cancellation: QueryCancellation,
-    /// How far a window reaches.
+    /// The extent of the window frame.
     pub(super) reach: FrameReach,
 }
 
-/// How far a window reaches.
+/// The extent of a window frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameReach {
-    /// Over some rows, for each of its own.
+    /// Some rows, different for each row.
     Rows,
-    /// Over all of a partition: one value is that of all its rows.
+    /// The whole partition: all its rows share one value.
     Partition,
-    /// Over those of a partition that pass a filter: one value is that of all its rows.
+    /// The filtered rows of the whole partition: all its rows share one value.
     FilteredPartition,
 }
 
@@ -62,7 +62,7 @@ impl Hash for BoundedAggregate {
     }
 }
 
-// Delegates, so that a function is what it is without a bound.
+// Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl AggregateUDFImpl for BoundedAggregate {
     fn name(&self) -> &str {
@@ -202,7 +202,7 @@ struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
     cancellation_check: CancellationCheck,
     reach: FrameReach,
-    /// Rows that it was given.
+    /// Number of input rows.
     rows: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Window functions whose results may be much larger than what they are given, with a bound on how much.
+//! Limits for window functions whose results may be much larger than their arguments.
 //!
-//! A window function gives a value for each row, and each may be as large as all of its partition:
-//! `array_agg(x) OVER (ORDER BY y)` of n rows makes n²/2 elements. Neither that nor the time of it is counted by
-//! DataFusion, which also asks nobody between two rows whether the query is still wanted.
+//! A window function returns a value for each row, and each may be as large as the whole partition: `array_agg(x) OVER
+//! (ORDER BY y)` of n rows returns n²/2 elements. DataFusion limits neither the memory nor the time, and does not check
+//! for cancellation between two rows.
 
 mod aggregate;
 mod partition;
@@ -20,10 +20,10 @@ pub(super) use self::window_memory::{WindowMemory, WindowRows};
 use super::bytes::array_bytes;
 use super::cancellation::QueryCancellation;
 
-/// Calls of a function between which it is asked whether the query is wanted.
+/// Number of calls of a function between two checks for cancellation.
 const CHECK_EVERY: usize = 256;
 
-/// The function of `call` with bounds, as long as its query is `cancellation`; none where it has them.
+/// The function of `call` with limits, for the query of `query_cancellation`. `None` if it already has them.
 pub(super) fn bound_window_function(
     call: &WindowFunction,
     query_cancellation: &QueryCancellation,
@@ -48,7 +48,7 @@ pub(super) fn bound_window_function(
     })
 }
 
-/// Whether the query is wanted, asked for each row.
+/// Checks for cancellation, called for each row.
 #[derive(Debug)]
 struct CancellationCheck {
     cancellation: QueryCancellation,
@@ -60,17 +60,17 @@ impl CancellationCheck {
         Self { cancellation: query_cancellation.clone(), calls: 0 }
     }
 
-    /// Asks now and then.
+    /// Checks at intervals of [`CHECK_EVERY`] calls.
     ///
     /// # Errors
-    /// When the query is no longer wanted.
+    /// When the query is cancelled.
     fn check(&mut self) -> Result<()> {
         self.calls = self.calls.wrapping_add(1);
         if self.calls.is_multiple_of(CHECK_EVERY) { self.cancellation.check_cancelled() } else { Ok(()) }
     }
 }
 
-/// Bytes of `bind_value`, of a list only those that it shows.
+/// Number of bytes of `value`; for lists, without unused parts of their buffers.
 fn scalar_bytes(value: &ScalarValue) -> usize {
     match value {
         ScalarValue::List(list) => array_bytes(list.as_ref()),

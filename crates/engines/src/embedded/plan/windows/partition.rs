@@ -1,4 +1,4 @@
-//! A function of a partition, such as `first_value`, with a bound on what it makes.
+//! A window function of a partition, such as `first_value`, with a limit for its results.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Hash for BoundedWindow {
     }
 }
 
-// Delegates, so that a function is what it is without a bound.
+// Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl WindowUDFImpl for BoundedWindow {
     fn name(&self) -> &str {

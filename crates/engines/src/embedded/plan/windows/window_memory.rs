@@ -1,7 +1,8 @@
-//! What the values of a window take of the memory of its query.
+//! Accounts for the memory of window function results.
 //!
-//! The functions do not know for which operator they compute, and only the operator knows when their values are handed on.
-//! So the guard around it opens an account for as long as the operator computes, on the thread on which it does.
+//! A function does not know which operator it computes for, and only the operator knows when its results are passed on.
+//! So the cancellation operator around it registers a [`WindowMemory`] for the thread while the window operator
+//! computes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
 
-/// Bytes of a value that are not counted: as much as there may be of the row that it belongs to.
+/// Number of bytes of a value that are not counted. The row of the value may be that large anyway.
 const FREE_BYTES: usize = 256;
 
 thread_local! {
-    /// Of the operators that compute on this thread, the innermost last.
+    /// The memory accounts of the operators that compute on this thread, the innermost last.
     static ACTIVE: RefCell<Vec<Arc<WindowMemory>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Rows that an operator of windows was given, in all its parts.
+/// The number of input rows of a window operator, in all its partitions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowRows(Arc<AtomicUsize>);
 
@@ -29,7 +30,7 @@ impl WindowRows {
     }
 }
 
-/// The values that one part of an operator holds.
+/// The memory of the results that one partition of an operator holds.
 #[derive(Debug)]
 pub(crate) struct WindowMemory {
     rows: WindowRows,
@@ -42,9 +43,9 @@ impl WindowMemory {
         Self { rows, reservation: Mutex::new(reservation) }
     }
 
-    /// Does `work`, the values of which are counted here.
+    /// Runs `work`, and counts the results that it computes.
     pub(crate) fn run_counted<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        /// Closes it, also when the work panics.
+        /// Unregisters the account, even if the work panics.
         struct Closing;
         impl Drop for Closing {
             fn drop(&mut self) {
@@ -56,13 +57,13 @@ impl WindowMemory {
         work()
     }
 
-    /// What was counted is handed on.
+    /// Releases the memory of results that were passed on.
     pub(crate) fn release(&self) {
         self.reservation.lock().free();
     }
 }
 
-/// Counts `bytes` of the values of so many rows, of an operator that computes on this thread.
+/// Counts `bytes` of results for `rows` rows of the operator that computes on this thread.
 ///
 /// # Errors
 /// When the query has no memory for them.
@@ -74,8 +75,8 @@ pub(super) fn count_values(bytes: usize, rows: usize) -> Result<()> {
     ACTIVE.with_borrow(|open| open.last().map_or(Ok(()), |account| account.reservation.lock().try_grow(bytes)))
 }
 
-/// Counts one value of `bytes` that becomes that of every row of a partition of `rows`: of a part of the rows only, where
-/// a filter hides how many there are, and then of all that the operator has.
+/// Counts one value of `bytes` that all `rows` rows of a partition share. `None`: a filter hides the number of rows,
+/// and the number of all rows of the operator is used.
 ///
 /// # Errors
 /// When the query has no memory for them.
