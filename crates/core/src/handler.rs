@@ -29,7 +29,7 @@ pub trait Handler: Send + Sync + 'static {
 /// use tidegate_core::{Content, Metadata, handler_fn};
 ///
 /// let hello = handler_fn(|_job, reply| async move {
-///     reply.block(Content::text("hello")).await?;
+///     reply.send_block(Content::text("hello")).await?;
 ///     Ok(Metadata::new())
 /// });
 /// # let _ = hello;

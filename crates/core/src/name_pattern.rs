@@ -5,8 +5,8 @@
 /// ```
 /// use tidegate_core::NamePattern;
 ///
-/// assert!(NamePattern::new("orders_*").fits("orders_of_customer"));
-/// assert!(!NamePattern::new("orders").fits("orders_of_customer"));
+/// assert!(NamePattern::new("orders_*").matches("orders_of_customer"));
+/// assert!(!NamePattern::new("orders").matches("orders_of_customer"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamePattern(String);
