@@ -9,11 +9,11 @@
 //! use tidegate::Node;
 //!
 //! let hello = handler_fn(|_job, reply| async move {
-//!     reply.block(Content::text("hello")).await?;
+//!     reply.send_block(Content::text("hello")).await?;
 //!     Ok(Metadata::new())
 //! });
 //! let node = Node::builder().entries(|entries| entries.tool(Tool::new("hello", "Says hello", hello))).build();
-//! # let _: Arc<tidegate::mcp::Service> = node.service().clone();
+//! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
 mod node;
