@@ -1,4 +1,4 @@
-//! Why a connection could not be opened, found out from what the driver and the server said.
+//! Why a connection could not be opened, derived from the errors of the driver and the server.
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
@@ -9,33 +9,33 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use super::target::SessionRole;
 
-/// Why a connection could not be opened. Its text names the reason alone: no host, user or password.
+/// Why a connection could not be opened. Its text contains only the reason: no host, user or password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectProblem {
-    /// The host's name has no address.
+    /// The host name has no address.
     #[error("the host was not found")]
     HostNotFound,
-    /// Nothing listens there.
+    /// Nothing listens at the address.
     #[error("connection refused")]
     ConnectionRefused,
-    /// No socket lies there.
-    #[error("the server's socket is not there")]
+    /// The socket does not exist.
+    #[error("the server's socket does not exist")]
     NoSocket,
-    /// The socket is not for us.
-    #[error("the server's socket may not be opened")]
+    /// The process has no permission to open the socket.
+    #[error("no permission to open the server's socket")]
     SocketForbidden,
-    /// The network does not lead there, or the connection broke. What the system said.
+    /// The address is not reachable, or the connection broke. Contains the error of the operating system.
     #[error("the connection failed")]
     ConnectionFailed(String),
-    /// Nobody answered in time.
+    /// The server did not answer in time.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// The server closed the connection without a word.
+    /// The server closed the connection without an error message.
     #[error("the server closed the connection")]
     Closed,
-    /// What listens there does not speak PostgreSQL's protocol.
-    #[error("what listens there is not PostgreSQL")]
+    /// The server at the address does not use the PostgreSQL protocol.
+    #[error("the server at this address is not PostgreSQL")]
     NotPostgres,
     /// The server wants a password and there is none.
     #[error("the server wants a password and none was given")]

@@ -213,7 +213,7 @@ fn read_file(subject: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError
         failed(if missing { "there is no such file".to_owned() } else { error.to_string() })
     })?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(failed(format!("it is not a plain file of at most {FILE_BYTES_MAX} bytes")));
+        return Err(failed(format!("it is not a regular file of at most {FILE_BYTES_MAX} bytes")));
     }
     fs::read(path).map_err(|error| failed(error.to_string()))
 }

@@ -64,7 +64,7 @@ pub(super) enum RootCertificates {
     System,
     /// An authority in this file, which must be there.
     File(PathBuf),
-    /// An authority in this file, if it is there.
+    /// An authority in this file, if it exists.
     FileIfPresent(PathBuf),
     /// There are no roots.
     None,
@@ -75,7 +75,7 @@ pub(super) enum RootCertificates {
 pub(super) enum ClientFile {
     /// It was named and must be there.
     Named(PathBuf),
-    /// It is where it lies by default, if it is there.
+    /// It is where it lies by default, if it exists.
     IfPresent(PathBuf),
     /// There is none.
     None,

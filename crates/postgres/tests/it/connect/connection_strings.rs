@@ -44,17 +44,17 @@ fn parses_uris() {
     => postgres at db.example.com:6432/shop as ann
     postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full
     => postgres at db.example.com:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
       sslmode: verify-full
     postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop
     => postgres at h:5432/sh/op as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://reader:pa?ss&wo=rd#@h/shop
     => postgres at h:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://:s3cret@h
     => postgres at h:5432/ann as ann
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://reader:@h
     => postgres at h:5432/reader as reader
     postgres://@h
@@ -76,7 +76,7 @@ fn parses_uris() {
     => postgres at a:5433,b:5433/ann as ann
     postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3
     => postgres at h:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
       connect_timeout: 3
     postgresql://h/shop?ssl=true
     => postgres at h:5432/shop as ann
@@ -142,7 +142,7 @@ fn parses_keywords_and_values() {
     => postgres at h:5432/shop as ann
     host=h dbname='my shop' user='o\'brien' password='a b\\c'
     => postgres at h:5432/my shop as o'brien
-      password: the password is the connection string's
+      password: the password is from the connection string
     host=h dbname=my\ shop
     => postgres at h:5432/my shop as ann
     host=h dbname=shop 2
@@ -295,7 +295,7 @@ fn malformed_strings_are_rejected() {
     =h
     => error: the connection string has an unknown keyword ""
     host=h dbname='shop
-    => error: the connection string cannot be read: a quote that is never closed, at character 15
+    => error: the connection string cannot be read: an unclosed quote, at character 15
     hots=h
     => error: the connection string has an unknown keyword "hots"; the nearest known is host
     host=h sslmod=require
@@ -319,7 +319,7 @@ fn malformed_strings_are_rejected() {
     host=h hostaddr=example.com
     => error: the connection string: hostaddr must be an IP address
     host=@abstract
-    => error: the connection string: host must be a name, an address or the folder of a socket
+    => error: the connection string: host must be a name, an address or a socket folder
     host=h sslmode=on
     => error: the connection string: sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full
     host=h connect_timeout=soon

@@ -135,12 +135,12 @@ fn readable_password_file_is_ignored_with_warning() {
     let scene = EnvironmentFixture::new().with_file(".pgpass", "*:*:*:*:s3cret\n").with_file_mode(".pgpass", 0o640);
     insta::assert_snapshot!(scene.describe_settings("host=h"), @r#"
     postgres at h:5432/ann as ann
-      warning: the password file ~/.pgpass is ignored: others than its owner may reach it; its permissions must be 0600 or less
+      warning: the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less
     "#);
     // Nobody is warned who does not need it.
     insta::assert_snapshot!(scene.describe_settings("host=h password=s3cret"), @r#"
     postgres at h:5432/ann as ann
-      password: the password is the connection string's
+      password: the password is from the connection string
     "#);
 }
 

@@ -201,7 +201,7 @@ async fn cancel_times_out() {
         let connected = connect(&text).await;
         let canceller = connected.canceller().with_timeout(Duration::from_millis(50));
         let error = canceller.cancel().await.unwrap_err();
-        assert_eq!(error.to_string(), "the request to cancel was not delivered within 0.05 s");
+        assert_eq!(error.to_string(), "the cancel request was not delivered within 0.05 s");
         connected.close().await;
     };
     tokio::join!(forward, cancel);
