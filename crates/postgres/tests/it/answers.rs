@@ -95,7 +95,7 @@ async fn errors_suggest_a_correction() {
     assert_snapshot!(node.run_to_text("SELECT * FROM custmers").await, @r#"
     not_found: relation "custmers" does not exist at line 1, column 15
     Valid choices: customers, stock.items
-    Use the tool list_tables to see what can be read.
+    Use the tool list_tables to list the readable tables.
     "#);
     assert_snapshot!(node.run_to_text("SELECT nam FROM customers").await, @r#"
     invalid_arguments: column "nam" does not exist at line 1, column 8
@@ -108,7 +108,7 @@ async fn errors_suggest_a_correction() {
     assert_snapshot!(node.run_to_text("SELECT 1 / (id - 1) FROM customers").await, @"invalid_arguments: division by zero");
     assert_snapshot!(node.run_to_text("SELECT * FROM stock.secret").await, @r"
     forbidden: permission denied for table secret
-    The role that the call runs as has no right to it; list_tables shows what it may read.
+    The role of the call has no privilege for it; list_tables lists what the role may read.
     ");
     assert_snapshot!(node.run_to_text("DELETE FROM customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
@@ -217,7 +217,7 @@ async fn changed_table_is_prepared_anew() {
     assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
     relation "customers" does not exist at line 1, column 15
     Valid choices: stock.items
-    Use the tool list_tables to see what can be read.
+    Use the tool list_tables to list the readable tables.
     "#);
     node.wait_until_idle().await;
 }

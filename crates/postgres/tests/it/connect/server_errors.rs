@@ -37,8 +37,8 @@ async fn wrong_password_names_user_and_password_source() {
     right_in_file.parse_target(&text).connect(&StartupParameters::default()).await.unwrap();
 
     insta::assert_snapshot!(redact_role(&connect_error_text(&text).await, &role), @r#"
-    caller: the database shop cannot be reached: the server wants a password and none was given
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server wants a password and none was given; the user is ROLE; put the password into a password file, PGPASSWORD or the connection string
+    caller: the database shop cannot be reached: the server requires a password, and none was given
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server requires a password, and none was given; the user is ROLE; put the password into a password file, PGPASSWORD or the connection string
     "#);
 }
 

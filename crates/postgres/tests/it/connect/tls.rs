@@ -147,12 +147,12 @@ async fn unusable_tls_files_are_named_in_errors() {
         let error = target.connect(&StartupParameters::default()).await.unwrap_err();
         error.to_string().replace(&scene.home().display().to_string(), "~")
     };
-    insta::assert_snapshot!(tell("sslmode=verify-full".to_owned()).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/.postgresql/root.crt: there is no such file; name one in sslrootcert, or say sslrootcert=system");
-    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("missing.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/missing.pem: there is no such file");
-    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/empty.pem: it holds no certificate in PEM form");
-    insta::assert_snapshot!(tell(format!("sslcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the client certificate ~/empty.pem: it holds no certificate in PEM form");
-    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("open.key"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/open.key: others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it");
-    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("key.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/key.pem: it holds no key in PEM form that is not itself encrypted");
+    insta::assert_snapshot!(tell("sslmode=verify-full".to_owned()).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/.postgresql/root.crt: the file does not exist; set sslrootcert to another file, or to system");
+    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("missing.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/missing.pem: the file does not exist");
+    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/empty.pem: it contains no certificate in PEM format");
+    insta::assert_snapshot!(tell(format!("sslcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the client certificate ~/empty.pem: it contains no certificate in PEM format");
+    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("open.key"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/open.key: users other than its owner may read it; its permissions must be 0600 or less, or 0640 or less if root owns it");
+    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("key.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/key.pem: it contains no unencrypted key in PEM format");
 }
 
 #[tokio::test]

@@ -164,7 +164,7 @@ fn reports_connection_and_usage_errors() {
     exit code Some(1)
     ");
     assert_snapshot!(text(&["install", "postgres://db/shop?sslmod=require"]), @r#"
-    error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     exit code Some(2)
     "#);
     assert_snapshot!(text(&["install", "--schema", "Api", "host=db"]), @r#"

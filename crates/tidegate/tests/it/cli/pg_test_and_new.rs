@@ -131,7 +131,7 @@ fn reports_files_that_cannot_run() {
     (exit code 2)
     "#);
     assert_snapshot!(message(&["postgres://db/x?sslmod=require", "a.sql"]), @r#"
-    error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     (exit code 2)
     "#);
     let unreachable = message(&["host=127.0.0.1 port=1 user=nobody dbname=x sslmode=disable", "a.sql"]);
