@@ -100,7 +100,10 @@ async fn target_session_attrs_is_checked() {
     for expected in ["read-only", "standby"] {
         let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={expected}");
         let message = connect_error_text(&text).await;
-        assert!(message.contains(&format!("the server is not suitable for target_session_attrs={expected}")), "{message}");
+        assert!(
+            message.contains(&format!("the server is not suitable for target_session_attrs={expected}")),
+            "{message}"
+        );
     }
     let reading = "options='-c default_transaction_read_only=on'";
     connect(&superuser_string(&format!("{reading} target_session_attrs=read-only"))).await;
