@@ -189,8 +189,8 @@ async fn plan_states_planner_estimates() {
     node.wait_until_idle().await;
     let guarded = scene.open(PostgresOptions { max_cost: Some(1_000.0), ..PostgresOptions::default() });
     assert_snapshot!(guarded.run_to_text("SELECT * FROM orders a, orders b ORDER BY 1").await, @r"
-    too_large: the statement is expected to cost 12565, and at most 1000 is allowed; most of it: Nested Loop (rows 1000000, cost 12565)
-    Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan.
+    too_large: the estimated cost of the statement is 12565, and the limit is 1000; most expensive step: Nested Loop (rows 1000000, cost 12565)
+    Use conditions on indexed columns, or fewer joins. The tool explain shows the whole plan.
     ");
     assert_eq!(guarded.run_to_text("SELECT id FROM orders WHERE id = 7").await, "7");
 }
