@@ -1,7 +1,8 @@
-//! The rows after the first ones, handed over through a short channel by a task that watches its reader.
+//! Forwards the remaining rows of a statement through a short channel, in a task that watches the client.
 //!
-//! A reader that stops stops the server: the channel is full, the socket is not read. One that stops for too long loses
-//! its connection, so that neither that nor the server's snapshot is held by somebody who has gone to sleep.
+//! Back-pressure: if the client stops reading, the channel is full, the socket is not read, and the server stops. If
+//! the client stops for too long, the statement is cancelled. A stopped client therefore cannot hold a connection or a
+//! snapshot of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::pool::BackgroundTasks;
 use crate::running_statement::RunningStatement;
 
-/// Hands over what is left of `running_statement`; ends early when `cancellation` fires or the stream is dropped.
+/// Forwards the remaining rows of `running_statement`. Ends early if `cancellation` fires or if the stream is dropped.
 pub(crate) fn spawn_forwarder(
     running: RunningStatement,
     background_tasks: Arc<BackgroundTasks>,
@@ -34,7 +35,7 @@ pub(crate) fn spawn_forwarder(
         };
         match outcome {
             Ok(()) => sender.complete(),
-            // Waits for the reader without holding anything.
+            // Waits for the client without holding a batch.
             Err(error) => tokio::select! {
                 () = closing.cancelled() => {}
                 () = cancellation.cancelled() => {}
@@ -68,6 +69,6 @@ async fn forward_batches(mut running: RunningStatement, batches: &BatchSender, s
 
 fn stall_error(stall: Duration) -> Error {
     let seconds = stall.as_secs_f64();
-    let message = format!("nobody read the rows for {seconds} s, so the query was ended");
-    Error::new(ErrorKind::TimedOut, message).with_hint("Read faster, or ask for less.")
+    let message = format!("the client read no rows for {seconds} s, so the query was cancelled");
+    Error::new(ErrorKind::TimedOut, message).with_hint("Read the rows faster, or request fewer rows.")
 }

@@ -1,4 +1,5 @@
-//! The rows of a statement that runs, as batches: small at first, closed when they are full or nothing more has come.
+//! The rows of a running statement as batches. The first batches are small. A batch is complete when it is full, or
+//! when no more rows arrive for a moment.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,27 +16,27 @@ use crate::error;
 use crate::handlers::handler_error;
 use crate::values::BatchBuilder;
 
-/// Rows of a batch at most.
+/// The maximum number of rows of a batch.
 const BATCH_ROWS_MAX: usize = 8_192;
-/// Rows of the first batch at most, so that the first rows leave early.
+/// The maximum number of rows of the first batch, so that the first rows arrive early.
 const FIRST_BATCH_ROWS_MAX: usize = 256;
-/// Bytes of values in a batch at most, but for its last row.
+/// The maximum size of the values of a batch, in bytes; the last row may exceed it.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-/// How long a batch waits for more rows once the server pauses.
+/// How long an incomplete batch waits for more rows while the server sends none.
 const LINGER: Duration = Duration::from_millis(5);
 
-/// The rows of a statement that runs.
+/// The rows of a running statement.
 pub(crate) struct BatchStream {
     rows: Pin<Box<RowStream>>,
     builder: BatchBuilder,
     rows_max: usize,
-    /// When the batch that is being filled leaves though it is not full.
+    /// When the incomplete batch is emitted.
     linger_deadline: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
     context: ErrorContext,
 }
 
-/// What an error's words need.
+/// The context for error messages.
 #[derive(Clone)]
 pub(crate) struct ErrorContext {
     pub(crate) database: std::sync::Arc<str>,
@@ -43,9 +44,9 @@ pub(crate) struct ErrorContext {
     pub(crate) author: Author,
 }
 
-/// What went wrong between the rows.
+/// An error between the rows.
 pub(crate) enum RowError {
-    /// The server said so.
+    /// An error of the server.
     Server(tokio_postgres::Error),
     /// A value could not be read.
     Value(Error),
@@ -69,7 +70,7 @@ impl BatchStream {
         Self { rows: Box::pin(rows), builder, rows_max, linger_deadline: None, has_ended: false, context }
     }
 
-    /// Whether the statement has come to its end.
+    /// Whether the statement has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -78,7 +79,7 @@ impl BatchStream {
         &self.context
     }
 
-    /// The next batch; none when there are no more rows.
+    /// The next batch; `None` if there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }

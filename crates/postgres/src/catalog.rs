@@ -1,4 +1,4 @@
-//! What can be read: tables, views and what else has rows, as the role of the caller may.
+//! The catalog: tables, views and other relations that the role of the caller may read.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::lease::Lease;
 use crate::options::PostgresOptions;
 
 const DIALECT: SqlDialect = SqlDialect::Postgres;
-/// Tables of a catalog at most; whoever has more names schemas in the configuration.
+/// The maximum number of tables of a catalog. For more, configure `schemas`.
 const TABLES_MAX: i64 = 20_000;
-/// Columns of a table that are looked at; the server allows 1,600.
+/// The maximum number of columns of a table that are read; the server allows 1,600.
 const COLUMNS_MAX: i64 = 2_000;
 
-/// Relations that the role may read, those of the search path first. Partitions stand for their parent, and what
-/// belongs to an extension is left out.
+/// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,
+/// and objects of extensions are excluded.
 const TABLES_SQL: &str = "
 SELECT n.nspname::text, c.relname::text, pg_catalog.pg_table_is_visible(c.oid), c.relkind::text, c.reltuples::float8,
        pg_catalog.obj_description(c.oid, 'pg_class'),
@@ -31,7 +31,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
                   WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY 1, 2 LIMIT $2";
 
-/// The columns of the relation with that name, in that schema or on the search path, that the role may read.
+/// The columns that the role may read, of the relation with that name in the given schema or on the search path.
 const COLUMNS_SQL: &str = "
 WITH found AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -57,7 +57,7 @@ FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
-/// The tables that the role of `lease` may read, in its transaction.
+/// The tables that the role of `lease` may read; runs in the transaction of the lease.
 pub(crate) async fn list_tables(
     lease: &Lease,
     options: &PostgresOptions,
@@ -85,14 +85,14 @@ fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
     };
     Ok(TableEntry {
         name: if is_visible { DIALECT.table_name(&[&table]) } else { DIALECT.table_name(&[&schema, &table]) },
-        // A table that was never analyzed has -1, and a view has none of its own.
+        // The estimate is -1 for a table that was never analyzed, and meaningless for a view.
         rows: (estimate >= 0.0 && kind.as_deref() != Some("view")).then_some(estimate as u64),
         comment: join_comments([kind, comment]),
         status: TableStatus::Readable,
     })
 }
 
-/// The columns of `table` that the role of `lease` may read, in its transaction.
+/// The columns of `table` that the role of `lease` may read; runs in the transaction of the lease.
 pub(crate) async fn list_columns(
     lease: &Lease,
     table: &str,
@@ -104,7 +104,7 @@ pub(crate) async fn list_columns(
     let (schema, name) = match parts.as_slice() {
         [schema, name] => (Some(schema), name.as_str()),
         [name] => (None, name.as_str()),
-        // No name has more parts, and an empty one is nobody's.
+        // No name has more parts, and an empty name does not exist.
         _ => (None, ""),
     };
     let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
@@ -149,9 +149,9 @@ fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
     }
 }
 
-/// The refusal of a statement that names a table which is not there, with those that are nearest.
+/// Adds similar table names to the error of a statement that uses an unknown table.
 pub(crate) fn with_nearest_tables(rendered: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
-    // The name stands in the message alone: relation "order" does not exist.
+    // Only the message contains the name: relation "order" does not exist.
     let message = refusal.as_db_error().map(tokio_postgres::error::DbError::message).unwrap_or_default();
     let Some(name) = message.split('"').nth(1) else { return rendered };
     rendered.with_choices(nearest_tables(name, catalog))

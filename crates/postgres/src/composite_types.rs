@@ -1,7 +1,7 @@
-//! Whether the composite types of a statement are still what the driver was told when it first met them.
+//! Detects whether the composite types of a statement changed after the driver loaded them.
 //!
-//! It asks for a type once in a connection's life, and the server does not say that one has changed: members that were
-//! renamed would keep their old names.
+//! The driver loads a type once for each connection, and the server does not report changes. Renamed members would keep
+//! their old names.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ const MEMBERS: &str = "
 /// Names and types of the members of each composite type.
 type CompositeMembers = BTreeMap<u32, Vec<(String, u32)>>;
 
-/// The composite types of a statement, as the driver knows them.
+/// The composite types of a statement, as the driver loaded them.
 #[derive(Debug, Clone)]
 pub(crate) struct CompositeTypes(CompositeMembers);
 
 impl CompositeTypes {
-    /// Those in `seen_types`.
+    /// The composite types among `types`.
     pub(crate) fn new(types: &[Type]) -> Self {
         let mut known = CompositeMembers::new();
         types.iter().for_each(|of| collect_composites(of, &mut known));
@@ -34,7 +34,7 @@ impl CompositeTypes {
         self.0.is_empty()
     }
 
-    /// Whether they still have these members. Asks the server if there are any.
+    /// Whether the types still have the same members. Queries the server if there are any.
     pub(crate) async fn are_current(&self, client: &Client) -> Result<bool, Error> {
         if self.is_empty() {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! A PostgreSQL database, asked through three walls: its roles, a transaction that only reads, and the policy that each
-//! statement of a caller has passed before it comes here.
+//! A PostgreSQL database with three defence layers: its roles, a read-only transaction, and the statement policy that
+//! each statement of a caller passes before it reaches this crate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ use crate::role_inspection::RoleFinding;
 use crate::server::PostgresServer;
 use crate::transaction::ROLLBACK;
 
-/// How long closing waits for what still runs.
+/// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what the server said of its tables is good enough for those who listen, in seconds.
+/// The maximum age of the catalog data behind change notifications, in seconds.
 const STAMP_MAX_AGE_SECONDS: u64 = 5;
 
-/// A PostgreSQL database. It connects when it is asked, so that one that cannot be reached hurts nothing but the calls
-/// to it, and is there again as soon as it can be reached.
+/// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as
+/// the server is back, calls succeed again.
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
     run_as: Arc<RunAs>,
@@ -40,10 +40,10 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// The database called `name` at `target`. Nothing is connected yet.
+    /// Creates the database `name` at `target`; opens no connection.
     ///
     /// # Errors
-    /// `Internal` when the pool cannot be made.
+    /// `Internal` if the pool cannot be created.
     pub fn open(name: impl Into<String>, target: ConnectTarget, options: PostgresOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         let options = Arc::new(options);
@@ -53,30 +53,29 @@ impl PostgresDatabase {
         Ok(Self { server, run_as, stamps: StampCache::default(), opened: Instant::now() })
     }
 
-    /// What the login role, and those that calls run as, could do beyond reading.
+    /// The privileges beyond reading of the login role and of the roles that calls run as.
     ///
     /// # Errors
-    /// `Unavailable` when the server cannot be reached.
+    /// `Unavailable` if the server cannot be reached.
     pub async fn inspect(&self) -> Result<Vec<RoleFinding>, Error> {
         self.server.findings().await.map(<[RoleFinding]>::to_vec)
     }
 
-    /// Where it is, for the owner: never the password.
+    /// The target for logs; never contains the password.
     pub fn describe_target(&self) -> String {
         self.server.pool.target().describe()
     }
 
-    /// Connections that calls hold now.
+    /// The number of connections that calls hold now.
     pub fn connections_in_use(&self) -> usize {
         self.server.pool.connections_in_use()
     }
 
-    /// The handlers inside the database, as the roles see them that calls run as; nothing where the options ask for
-    /// none.
+    /// The handlers in the database that are visible to the roles of calls; empty if the options configure no handlers.
     ///
     /// # Errors
-    /// `Unavailable` when the server cannot be reached, `NotFound` when there is no schema of handlers, `Forbidden`
-    /// when its owner has let in none of the roles.
+    /// `Unavailable` if the server cannot be reached, `NotFound` if the schema of handlers does not exist, `Forbidden`
+    /// if none of the roles has access to it.
     pub async fn list_handlers(&self) -> Result<HandlerCatalog, Error> {
         match &self.server.options.handlers {
             Some(options) => self.server.list_handlers(options).await,
@@ -84,23 +83,24 @@ impl PostgresDatabase {
         }
     }
 
-    /// Follows the handlers from those that are `known`; none where the options ask for no handlers.
+    /// Watches for changes since the `known` handlers; `None` if the options configure no handlers.
     pub fn watch_handlers(&self, known: Option<HandlerCatalog>) -> Option<HandlerWatcher> {
         let options = self.server.options.handlers.clone()?;
         Some(HandlerWatcher::new(self.server.clone(), options, known))
     }
 
-    /// The entry of the registry that `record` of `catalog` is behind. Rows are given by whatever `rows` makes of them.
+    /// The registry entry for `record` of `catalog`. A handler that returns rows is executed by the tool that `rows`
+    /// creates.
     ///
     /// # Errors
-    /// Why it cannot be served though its database took it.
+    /// The reason why the handler cannot be served, although the database accepted it.
     pub fn handler_entry(
         &self,
         catalog: &HandlerCatalog,
         record: &Arc<HandlerRecord>,
         rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
     ) -> Result<HandlerEntry, String> {
-        let Some(options) = &self.server.options.handlers else { return Err("handlers are not asked for".to_owned()) };
+        let Some(options) = &self.server.options.handlers else { return Err("handlers are not configured".to_owned()) };
         let (server, schema) = (self.server.clone(), &options.schema);
         let output_schema = record.output_schema()?;
         let handler: Arc<dyn Handler> = match record.returns_rows {
@@ -116,10 +116,10 @@ impl PostgresDatabase {
     }
 }
 
-/// Ends what `lease` began to look something up, whatever came of it.
+/// Ends the transaction of a lookup on `lease`, whatever its outcome.
 async fn roll_back_lookup<T>(mut lease: Lease, outcome: Result<T, Error>) -> Result<T, Error> {
     if outcome.is_ok() {
-        // A connection whose end fails is thrown away by its lease, and the answer is there.
+        // If this fails, the lease discards the connection; the outcome stays valid.
         let _ = lease.end(ROLLBACK).await;
     }
     outcome
@@ -143,7 +143,7 @@ impl Database for PostgresDatabase {
         Freshness::from_max_age(self.server.options.cached_answer_max_age, statement)
     }
 
-    /// Of whom the database takes `principal` for, which its row-level security may ask.
+    /// The database identity of `principal`, on which row-level security may depend.
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
         let options = &self.server.options;
         identity_stamp(&options.run_as, &options.claims, principal)
@@ -166,8 +166,8 @@ impl Database for PostgresDatabase {
         roll_back_lookup(lease, outcome).await
     }
 
-    /// Of the columns, or of the names of the tables, as the role of `principal` sees them; rows change all the time,
-    /// and nobody is told of that. The server is asked every five seconds at most.
+    /// The stamp of the columns, or of the table names, as visible to the role of `principal`. Rows change too often to
+    /// be included. The server is queried at most every five seconds.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
         let moment = self.opened.elapsed().as_secs() / STAMP_MAX_AGE_SECONDS;
@@ -197,7 +197,7 @@ impl Database for PostgresDatabase {
         Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, estimate: explained }))
     }
 
-    /// What the owner declares is described as any of its roles; what a caller asks, as the caller's.
+    /// A statement of the owner is described with any role, a statement of a caller with the caller's role.
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         self.server.admit(statement)?;
         let identity = match statement.author() {
@@ -206,7 +206,7 @@ impl Database for PostgresDatabase {
         };
         let transaction = Transaction::default();
         let mut lease = self.server.begin(&transaction, &identity).await?;
-        // One that was prepared earlier has the columns of then, which nothing notices before it runs.
+        // A cached prepared statement has old columns, which would be noticed only when it runs.
         lease.session()?.evict_statement(identity.role.as_deref(), statement.text());
         let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await;
         roll_back_lookup(lease, prepared.map(|prepared| prepared.schema.clone())).await

@@ -1,12 +1,12 @@
-//! What the server says, as an error for the reader.
+//! Converts errors of the server to errors for callers.
 //!
-//! The primary message and the hint go to the caller, whose own SQL they are about. Detail and context stay in the log:
-//! they may quote rows.
+//! The primary message and the hint go to the caller, because they are about the caller's SQL. Detail and context stay
+//! in the log, because they may quote rows.
 
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
 
-/// The error of a statement that was sent for a caller. `text` is the statement, which places are told in.
+/// The error of a caller's statement `text`, which is used to convert positions to line and column.
 pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, text: &str) -> Error {
     match error.as_db_error() {
         Some(db_error) => server_error(db_error, database, text),
@@ -15,7 +15,7 @@ pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, tex
     }
 }
 
-/// The error of a statement of ours.
+/// The error of an internal statement.
 pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -> Error {
     match error.as_db_error() {
         Some(db_error) if error_kind(db_error.code()) == ErrorKind::Unavailable => server_error(db_error, database, ""),
@@ -24,44 +24,44 @@ pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: 
     }
 }
 
-/// The error of beginning a transaction as `role`: it is the configuration that names one which cannot be taken.
+/// The error of beginning a transaction as `role`. The configuration names a role that the login role cannot use.
 pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &str) -> Error {
     match error.as_db_error() {
         Some(db_error) if error_kind(db_error.code()) != ErrorKind::Unavailable => {
-            Error::internal(format!("database {database}: the role {role} cannot be taken: {}", db_error.message()))
+            Error::internal(format!("database {database}: cannot run as the role {role}: {}", db_error.message()))
         }
         _ => internal_statement_error(error, database),
     }
 }
 
-/// Whether the server asks to try again: another transaction came in between.
+/// Whether the transaction can be retried: it conflicted with a concurrent one.
 pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
 
-/// Whether the columns of a prepared statement are other ones now.
+/// Whether the columns of a prepared statement have changed.
 pub(crate) fn is_result_type_changed(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|db_error| {
         *db_error.code() == SqlState::FEATURE_NOT_SUPPORTED && db_error.routine() == Some("RevalidateCachedQuery")
     })
 }
 
-/// Whether the server does not know a prepared statement by its name, or knows another one by it.
+/// Whether the server does not know the name of a prepared statement, or has another statement under it.
 pub(crate) fn is_statement_name_unknown(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT)
 }
 
-/// Whether a prepared statement no longer fits its tables.
+/// Whether a prepared statement no longer matches its tables.
 pub(crate) fn is_statement_outdated(error: &tokio_postgres::Error) -> bool {
     is_result_type_changed(error)
         || is_statement_name_unknown(error)
         || error.code().is_some_and(|code| {
-            // What it names is gone, or is of a type that does not fit. Preparing it anew says what, and where in the
-            // caller's own words, or finds other types for its parameters.
+            // The object no longer exists, or its type does not match. Preparing the statement again gives an error
+            // with a position in the caller's text, or other types for its parameters.
             code.code() == "3F000" || code.code().starts_with("42") && *code != SqlState::INSUFFICIENT_PRIVILEGE
         })
 }
@@ -71,13 +71,13 @@ fn connection_lost_error(database: &str, error: &tokio_postgres::Error) -> Error
         .with_detail(error.to_string())
 }
 
-/// What the driver refused before the server saw it: a parameter that does not fit.
+/// An error of the driver before the statement was sent: a parameter has a wrong type.
 fn driver_error(error: &tokio_postgres::Error, database: &str) -> Error {
     let source = std::error::Error::source(error).map(ToString::to_string);
     let text = error.to_string();
     if text.starts_with("error serializing parameter") {
         let reason = source.unwrap_or_default();
-        return Error::new(ErrorKind::InvalidArguments, format!("a parameter does not fit: {reason}"));
+        return Error::new(ErrorKind::InvalidArguments, format!("invalid parameter: {reason}"));
     }
     connection_lost_error(database, error).with_detail(format!("{text}: {}", source.unwrap_or_default()))
 }
@@ -87,7 +87,7 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
     let detail = format!("database {database}: {} {db_error:?}", db_error.code().code());
     let message = match kind {
         ErrorKind::Unavailable => {
-            format!("the database {database} cannot answer now: {}", unavailable_reason(db_error))
+            format!("the database {database} is not available: {}", unavailable_reason(db_error))
         }
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
         ErrorKind::Forbidden if *db_error.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
@@ -100,7 +100,7 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
         },
     };
     let error = Error::new(kind, message).with_detail(detail);
-    // What the server says about its own troubles is for whoever runs it.
+    // Hints about problems of the server are for its administrator.
     let hint = db_error.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
     match hint.or_else(|| default_hint(db_error.code())) {
         Some(hint) => error.with_hint(hint),
@@ -108,16 +108,17 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
     }
 }
 
-/// What keeps the server from answering. Its own words about files name them, which is nothing for a caller.
+/// The reason why the server is not available. Its own messages about files contain paths, which callers must not
+/// receive.
 fn unavailable_reason(db_error: &DbError) -> &str {
     match db_error.code().code() {
         "53100" => "its disk is full",
-        "58000" | "58030" | "58P01" | "58P02" => "it has trouble with its files",
+        "58000" | "58030" | "58P01" | "58P02" => "it has a problem with its files",
         _ => db_error.message(),
     }
 }
 
-/// Which kind a code of the server is.
+/// The kind of error for an SQLSTATE.
 ///
 /// [PostgreSQL, Error Codes](https://www.postgresql.org/docs/current/errcodes-appendix.html)
 fn error_kind(code: &SqlState) -> ErrorKind {
@@ -138,18 +139,18 @@ fn error_kind(code: &SqlState) -> ErrorKind {
 
 fn default_hint(code: &SqlState) -> Option<String> {
     let advice = match code.code() {
-        "42P01" => "Use the tool list_tables to see what can be read.",
-        "42703" => "Use the tool get_schema to see a table's columns.",
-        "42501" => "The role that the call runs as has no right to it; list_tables shows what it may read.",
-        "40001" | "40P01" => "Others changed the same rows meanwhile; try again.",
-        "26000" | "42P05" => "A pooler seems to stand between; the owner of the node then has to say pgbouncer: true.",
-        "55P03" => "Somebody holds a lock on it; try again.",
+        "42P01" => "Use the tool list_tables to list the readable tables.",
+        "42703" => "Use the tool get_schema to list the columns of a table.",
+        "42501" => "The role of the call has no privilege for it; list_tables lists what the role may read.",
+        "40001" | "40P01" => "A concurrent transaction changed the same rows; try again.",
+        "26000" | "42P05" => "If a pooler in transaction mode is in use, set pgbouncer: true for this database.",
+        "55P03" => "Another transaction holds a lock; try again.",
         _ => return None,
     };
     Some(advice.to_owned())
 }
 
-/// Where in the statement, for the reader: line and column, both from 1.
+/// The position in the statement: line and column, both from 1.
 fn error_position(db_error: &DbError, text: &str) -> Option<String> {
     let Some(ErrorPosition::Original(position)) = db_error.position() else { return None };
     let before: String = text.chars().take(usize::try_from(*position).ok()?.checked_sub(1)?).collect();

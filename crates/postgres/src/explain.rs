@@ -1,4 +1,4 @@
-//! What the planner expects of a statement.
+//! The planner's estimate for a statement.
 
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
@@ -9,7 +9,7 @@ use crate::error;
 use crate::lease::Lease;
 use crate::values::BoundParameter;
 
-/// What the planner expects of a statement.
+/// The planner's estimate for a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlanEstimate {
     pub(crate) rows: u64,
@@ -18,7 +18,7 @@ pub(crate) struct PlanEstimate {
     plan: Value,
 }
 
-/// Members of a node that say what it does, beside its type.
+/// Members of a plan node that describe it, in addition to its type.
 const DETAILS: [(&str, &str); 8] = [
     ("Relation Name", "on "),
     ("Index Name", "using "),
@@ -29,11 +29,11 @@ const DETAILS: [(&str, &str); 8] = [
     ("Index Cond", "where "),
     ("Filter", "filter: "),
 ];
-/// Depth to which a plan is shown.
+/// The maximum depth of a rendered plan.
 const DEPTH_MAX: usize = 40;
 
 impl PlanEstimate {
-    /// Asks the server, in the transaction of `lease`.
+    /// Requests the estimate from the server, in the transaction of `lease`.
     pub(crate) async fn request(lease: &Lease, statement: &Statement, database: &str) -> Result<Self, Error> {
         let text = format!("EXPLAIN (FORMAT JSON) {}", statement.text());
         let bound = BoundParameter::bind_all(statement.parameters())?;
@@ -50,7 +50,7 @@ impl PlanEstimate {
     fn from_plan(plan: Value) -> Self {
         let number = |name: &str| plan.get(name).and_then(Value::as_f64).unwrap_or_default();
         let (rows, cost, startup) = (number("Plan Rows"), number("Total Cost"), number("Startup Cost"));
-        // Where most of the work comes before the first row, nothing can flow meanwhile.
+        // If most of the cost arises before the first row, rows cannot be streamed meanwhile.
         Self { rows: rows as u64, cost, is_blocking: cost > 0.0 && startup > 0.9 * cost, plan }
     }
 
@@ -61,7 +61,7 @@ impl PlanEstimate {
         text
     }
 
-    /// Refuses a statement that may cost more than `max`, and names what costs most.
+    /// Rejects a statement whose estimated cost exceeds `max`; the error names the most expensive node.
     pub(crate) fn check_cost(&self, max: f64) -> Result<(), Error> {
         if self.cost <= max {
             return Ok(());
@@ -69,15 +69,15 @@ impl PlanEstimate {
         let mut worst = (0.0, String::new());
         find_costliest_node(&self.plan, 0, &mut worst);
         let message = format!(
-            "the statement is expected to cost {:.0}, and at most {max:.0} is allowed; most of it: {}",
+            "the estimated cost of the statement is {:.0}, and the limit is {max:.0}; most expensive step: {}",
             self.cost, worst.1
         );
         Err(Error::new(ErrorKind::TooLarge, message)
-            .with_hint("Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan."))
+            .with_hint("Use conditions on indexed columns, or fewer joins. The tool explain shows the whole plan."))
     }
 }
 
-/// JSON as the server sends it.
+/// JSON as received from the server.
 struct JsonText(String);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for JsonText {
@@ -104,7 +104,7 @@ fn write_node(node: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// One node in one line: what it does, to what, and what that is expected to cost.
+/// One node in one line: what it does, with its estimates.
 fn node_title(node: &Value) -> String {
     let member = |name: &str| node.get(name).and_then(Value::as_str);
     let mut title = member("Node Type").unwrap_or("Step").to_owned();
@@ -121,7 +121,7 @@ fn children(node: &Value) -> &[Value] {
     node.get("Plans").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Finds the node that adds most of its own to what its children cost.
+/// Finds the node with the highest cost of its own, without the cost of its children.
 fn find_costliest_node(node: &Value, depth: usize, worst: &mut (f64, String)) {
     let cost = |node: &Value| node.get("Total Cost").and_then(Value::as_f64).unwrap_or_default();
     let own = cost(node) - children(node).iter().map(cost).sum::<f64>();

@@ -1,13 +1,14 @@
-//! What fails in SQLite, and what the caller reads of it: the database's name and never a path, which only the log has.
+//! The errors of SQLite, and their form for callers: with the name of the database and never with a path. Only the log
+//! contains paths.
 
 use rusqlite::ErrorCode;
 use tidegate_core::{Error, ErrorKind};
 
 use crate::session::OpenFileError;
 
-/// The extended code of a database that was left in the middle of a write, which only a writer can undo.
+/// The extended code of a database with an incomplete write, which only a writer can roll back.
 const READONLY_ROLLBACK: i32 = 776;
-/// The same, when there is no right to see what must be undone.
+/// The same, if the process may not read the journal.
 const READONLY_RECOVERY: i32 = 264;
 
 /// Why a piece of work failed.
@@ -16,34 +17,34 @@ pub(crate) enum WorkError {
     /// The files cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenFileError),
-    /// SQLite says so.
+    /// An error of SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// The wall refused this.
+    /// The authorizer refused this.
     #[error("{0} is refused")]
     Unauthorized(String),
-    /// The statement gives no rows, or does more than that.
-    #[error("the statement is no query")]
+    /// The statement returns no rows, or does more than read.
+    #[error("the statement is not a query")]
     NotAQuery,
-    /// Nobody wants the answer any more, or the time is over.
-    #[error("the query is no longer wanted")]
+    /// The caller cancelled, or the time is over.
+    #[error("the query was cancelled")]
     Cancelled,
-    /// The reader takes no rows.
-    #[error("the reader takes no rows")]
+    /// The client reads no rows.
+    #[error("the client reads no rows")]
     Stalled,
-    /// The tables or files changed where they must not.
+    /// The tables or files changed at a time when they must not.
     #[error("the files changed")]
     Changed,
-    /// One row has more bytes than may be held.
+    /// One row exceeds the limit.
     #[error("one row has more than {0} bytes")]
     RowTooLarge(usize),
-    /// A value is not of its column's type, which the schema promises.
-    #[error("column {0:?} holds a value that its type forbids")]
+    /// A value does not have the type that the schema guarantees.
+    #[error("column {0:?} contains a value that its type does not allow")]
     TypeMismatch(String),
-    /// What stands before a table fails, or what is behind it.
+    /// A policy view failed, or a table that it reads.
     #[error("a view of a row policy: {0}")]
     PolicyView(rusqlite::Error),
-    /// The error for the caller is known.
+    /// The final error for the caller.
     #[error("{0}")]
     ClientError(Error),
 }
@@ -69,7 +70,7 @@ impl WorkError {
         }
     }
 
-    /// Whether it is what a stopped piece of work fails with.
+    /// Whether stopped work fails with this error.
     pub(crate) fn is_interruption(&self) -> bool {
         match self {
             Self::Cancelled => true,
@@ -83,7 +84,7 @@ impl WorkError {
         }
     }
 
-    /// Whether the caller would read SQLite's own words, or the wall's, of what was asked.
+    /// Whether the caller would receive SQLite's or the authorizer's message about the statement.
     pub(crate) fn is_about_statement(&self) -> bool {
         match self {
             Self::Unauthorized(_) => true,
@@ -92,7 +93,7 @@ impl WorkError {
         }
     }
 
-    /// What the caller of `database` reads.
+    /// The error for a caller of `database`.
     pub(crate) fn into_error(self, database: &str) -> Error {
         let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
         match self {
@@ -101,39 +102,38 @@ impl WorkError {
             Self::Sqlite(error) => sqlite_error(&error, database),
             Self::Unauthorized(subject) => {
                 Error::new(ErrorKind::InvalidArguments, format!("{subject} is refused: only reading tables is allowed"))
-                    .with_hint("Ask with one SELECT over the tables of the catalog.")
+                    .with_hint("Write one SELECT statement over tables of the catalog.")
             }
             Self::PolicyView(error) => match error_code(&error) {
                 Some(ErrorCode::OperationInterrupted) => Self::Cancelled.into_error(database),
-                // What it says may tell of what is hidden.
+                // The message could reveal hidden data.
                 _ => Error::internal(format!("a view of a row policy of {database:?} failed: {error}")),
             },
             Self::NotAQuery => {
-                Error::new(ErrorKind::InvalidArguments, "only a statement that reads and gives rows is allowed")
-                    .with_hint("Ask with one SELECT over the tables of the catalog.")
+                Error::new(ErrorKind::InvalidArguments, "only a statement that reads and returns rows is allowed")
+                    .with_hint("Write one SELECT statement over tables of the catalog.")
             }
             Self::Cancelled => Error::new(ErrorKind::Cancelled, "the call was cancelled"),
-            Self::Stalled => {
-                Error::new(ErrorKind::TimedOut, "the answer was not read for too long, so the query was ended")
-                    .with_hint("Ask again, and for less.")
-            }
+            Self::Stalled => Error::new(ErrorKind::TimedOut, "the client stopped reading, so the query was cancelled")
+                .with_hint("Try again, and request fewer rows."),
             Self::Changed => {
-                unavailable(format!("the database {database:?} changed while it was read")).with_hint("Ask again.")
+                unavailable(format!("the database {database:?} changed while it was read")).with_hint("Try again.")
             }
             Self::RowTooLarge(bytes) => {
-                let message = format!("one row of the answer has more than {} MiB", bytes >> 20);
+                let message = format!("one row of the result exceeds the limit of {} MiB", bytes >> 20);
                 Error::new(ErrorKind::TooLarge, message)
                     .with_hint("Select fewer columns, or parts of long ones: substr(column, 1, 1000).")
             }
             Self::TypeMismatch(column) => {
-                let message = format!("column {column:?} of {database:?} holds a value that its type forbids");
-                unavailable(message).with_hint("The file is damaged; its owner can look with PRAGMA integrity_check.")
+                let message =
+                    format!("column {column:?} of {database:?} contains a value that its type does not allow");
+                unavailable(message).with_hint("The file is damaged; check it with PRAGMA integrity_check.")
             }
         }
     }
 }
 
-/// SQLite's code, wherever rusqlite keeps it.
+/// SQLite's code, wherever rusqlite stores it.
 fn error_code(error: &rusqlite::Error) -> Option<ErrorCode> {
     match error {
         rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
@@ -141,33 +141,32 @@ fn error_code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// Whether it is what was asked that is wrong, and not the files.
+/// Whether the statement is wrong and not the files.
 fn is_statement_error(code: Option<ErrorCode>) -> bool {
     matches!(code, None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
 }
 
 fn open_error(error: &OpenFileError, database: &str) -> Error {
-    tracing::warn!(database, %error, "a file of SQLite cannot be opened");
+    tracing::warn!(database, %error, "cannot open a SQLite file");
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string());
     match error {
         OpenFileError::FileUnavailable(schema, reason) => {
             let reason = match reason.kind() {
-                std::io::ErrorKind::NotFound => "is gone".to_owned(),
-                kind => format!("cannot be seen: {kind}"),
+                std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+                kind => format!("cannot be accessed: {kind}"),
             };
             unavailable(format!("{} {reason}", file_label(schema, database)))
         }
         OpenFileError::LogUnreadable(schema) => {
-            let message = format!("{} has a write-ahead log that cannot be read here", file_label(schema, database));
-            unavailable(message).with_hint(
-                "Its owner can give the server the right to write the folder, or close the program that writes the file.",
-            )
+            let message = format!("{} has a write-ahead log that cannot be read", file_label(schema, database));
+            unavailable(message)
+                .with_hint("Grant the server write access to the folder, or close the program that uses the file.")
         }
         OpenFileError::RejectedBySqlite(schema, error) => file_error(error, &file_label(schema, database)),
     }
 }
 
-/// How texts name a file: by its schema where there are several.
+/// The name of a file in messages: its schema if there are several files.
 fn file_label(schema: &str, database: &str) -> String {
     match schema {
         crate::files::MAIN_SCHEMA => format!("the file of the database {database:?}"),
@@ -179,53 +178,49 @@ fn sqlite_error(error: &rusqlite::Error, database: &str) -> Error {
     let code = error_code(error);
     match code {
         Some(ErrorCode::OperationInterrupted) => WorkError::Cancelled.into_error(database),
-        Some(ErrorCode::TooBig) => {
-            Error::new(ErrorKind::TooLarge, "a text, a blob or a row is longer than may be read")
-                .with_hint("Leave out the column; a part of it can only be had when the row as a whole is shorter.")
-        }
-        Some(ErrorCode::OutOfMemory) => {
-            Error::new(ErrorKind::TooLarge, "the query needs more memory than there is for SQLite")
-                .with_hint("Try again later, or ask for less: filter, aggregate, or select fewer columns.")
-        }
+        Some(ErrorCode::TooBig) => Error::new(ErrorKind::TooLarge, "a text, a blob or a row exceeds the size limit")
+            .with_hint("Leave out the column. A part of it can be selected only if the whole row is within the limit."),
+        Some(ErrorCode::OutOfMemory) => Error::new(ErrorKind::TooLarge, "the query exceeds the memory limit of SQLite")
+            .with_hint("Try again later, or reduce the query: filter, aggregate, or select fewer columns."),
         code if is_statement_error(code) => Error::new(ErrorKind::InvalidArguments, sqlite_message(error)),
         _ => file_error(error, &format!("the database {database:?}")),
     }
 }
 
-/// What is wrong with `file` itself.
+/// The error for a problem of `file` itself.
 fn file_error(error: &rusqlite::Error, file: &str) -> Error {
-    tracing::warn!(file, %error, "SQLite cannot read a file");
+    tracing::warn!(file, %error, "cannot read a SQLite file");
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string());
     let extended = error.sqlite_error().map(|error| error.extended_code);
     match error_code(error) {
         Some(ErrorCode::OperationInterrupted) => WorkError::Cancelled.into_error(file),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            unavailable(format!("{file} is locked by a program that writes it"))
+            unavailable(format!("{file} is locked by a program that writes to it"))
                 .with_hint("Try again in a few seconds.")
         }
-        Some(ErrorCode::NotADatabase) => unavailable(format!("{file} is no SQLite database, or is encrypted")),
+        Some(ErrorCode::NotADatabase) => unavailable(format!("{file} is not a SQLite database, or is encrypted")),
         Some(ErrorCode::DatabaseCorrupt) => unavailable(format!("{file} is damaged"))
-            .with_hint("Its owner can look with PRAGMA integrity_check, or put back a copy."),
+            .with_hint("Check it with PRAGMA integrity_check, or restore a copy."),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => unavailable(format!("{file} cannot be opened"))
-            .with_hint("Its owner can give the server the right to read it and, in WAL mode, to write its folder."),
+            .with_hint("Grant the server read access to the file and, in WAL mode, write access to its folder."),
         Some(ErrorCode::ReadOnly) if matches!(extended, Some(READONLY_ROLLBACK | READONLY_RECOVERY)) => {
-            unavailable(format!("{file} was left in the middle of a write"))
-                .with_hint("It is put right when a program that may write it opens it.")
+            unavailable(format!("{file} contains an incomplete write"))
+                .with_hint("Open it once with a program that may write it; SQLite then recovers it.")
         }
-        Some(ErrorCode::DiskFull) => unavailable("there is no room for temporary files".to_owned()),
+        Some(ErrorCode::DiskFull) => unavailable("no space is left for temporary files".to_owned()),
         Some(ErrorCode::SchemaChanged) => {
-            unavailable(format!("{file} changed while it was read")).with_hint("Ask again.")
+            unavailable(format!("{file} changed while it was read")).with_hint("Try again.")
         }
         _ => unavailable(format!("{file} cannot be read")),
     }
 }
 
-/// What SQLite says, without what rusqlite adds.
+/// SQLite's message, without the additions of rusqlite.
 pub(crate) fn sqlite_message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-        rusqlite::Error::MultipleStatement => "the text holds more than one statement".to_owned(),
-        rusqlite::Error::NulError(_) => "the text holds a NUL character".to_owned(),
+        rusqlite::Error::MultipleStatement => "the text contains more than one statement".to_owned(),
+        rusqlite::Error::NulError(_) => "the text contains a NUL character".to_owned(),
         other => other.to_string(),
     }
 }

@@ -79,9 +79,9 @@ DECLARE
     c_version CONSTANT integer := 3;
 BEGIN
     IF EXISTS (SELECT FROM @schema@.migration WHERE version > 1000 + c_version) THEN
-        RAISE EXCEPTION 'the schema "@schema@" was made by a newer Tidegate: its version is %, and this one brings %',
+        RAISE EXCEPTION 'the schema "@schema@" was created by a newer Tidegate: its version is %, and this one has version %',
             (SELECT max(version) - 1000 FROM @schema@.migration), c_version
-            USING HINT = 'Use that Tidegate or a newer one.';
+            USING HINT = 'Use that version of Tidegate or a newer one.';
     END IF;
     INSERT INTO @schema@.migration (version, name) VALUES (1000 + c_version, 'version ' || c_version)
     ON CONFLICT (version) DO NOTHING;

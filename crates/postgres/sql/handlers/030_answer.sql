@@ -113,7 +113,7 @@ BEGIN
         RETURN 'the error lacks its code or its message';
     ELSIF v_code !~ '^-?[0-9]{1,9}$' OR (v_code::integer BETWEEN -32768 AND -32000
         AND v_code::integer NOT IN (-32700, -32600, -32601, -32602, -32603, -32001, -32002)) THEN
-        RETURN format('the error code %s is not a handler''s to use', left(v_code, 30));
+        RETURN format('handlers must not use the error code %s', left(v_code, 30));
     END IF;
     RETURN NULL;
 END

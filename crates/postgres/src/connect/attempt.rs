@@ -1,4 +1,4 @@
-//! One attempt: one address of one host, within the time that it may take.
+//! One connection attempt: one address of one host, with a time limit.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use super::target::{ConnectTarget, SessionRole};
 use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;
 
-/// How long something that did not answer as PostgreSQL does may take to show what it is.
+/// How long the probe waits for an answer of a server that did not answer like PostgreSQL.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bytes of its answer that are looked at.
+/// The number of bytes of that answer that are examined.
 const PROBE_BYTES: usize = 2;
-/// What a client sends to ask whether a server has TLS.
+/// The SSLRequest message, by which a client requests TLS.
 /// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
@@ -34,12 +34,12 @@ pub(super) struct ConnectAttempt<'a> {
     pub(super) startup: &'a StartupParameters<'a>,
     pub(super) host: &'a Host,
     pub(super) address: &'a ResolvedAddress,
-    /// None where there is to be no TLS.
+    /// `None` disables TLS.
     pub(super) tls: Option<&'a MakeRustlsConnect>,
     pub(super) session_role: SessionRole,
 }
 
-/// Why a try failed, and whether the server spoke over TLS.
+/// Why an attempt failed, and whether the connection used TLS.
 struct AttemptRefusal {
     problem: ConnectProblem,
     server_message: Option<String>,
@@ -47,7 +47,7 @@ struct AttemptRefusal {
 }
 
 impl ConnectAttempt<'_> {
-    /// Connects, with and without TLS in the order that the mode has, within the time that an address may take.
+    /// Connects with and without TLS, in the order that `sslmode` sets, within the time limit of an address.
     pub(super) async fn run(&self) -> Result<OpenConnection, AttemptFailure> {
         let limit = self.target.connect_timeout;
         let outcome = timeout(limit, self.try_tls_modes()).await;
@@ -106,7 +106,7 @@ impl ConnectAttempt<'_> {
             (Some(tls), ResolvedAddress::Network { name, address }) => {
                 Some(TlsConnector::new(tls.clone(), name, &address.to_string(), self.target.tls.mode))
             }
-            // No TLS is ever spoken over a socket.
+            // Unix sockets never use TLS.
             _ => None,
         };
         let was_encrypted = || connector.as_ref().is_some_and(TlsConnector::was_used);
@@ -175,7 +175,7 @@ impl ConnectAttempt<'_> {
         )
     }
 
-    /// Asks whether TLS is there. Every PostgreSQL says S or N and then waits, or says E and why.
+    /// Sends an SSLRequest. A PostgreSQL server answers S or N and then waits, or answers E with an error.
     async fn probe_is_not_postgres(&self) -> bool {
         let ResolvedAddress::Network { address, .. } = self.address else { return false };
         let mut answer = Vec::new();
@@ -185,21 +185,21 @@ impl ConnectAttempt<'_> {
             while answer.len() < PROBE_BYTES && stream.read_buf(&mut answer).await? > 0 {}
             std::io::Result::Ok(())
         };
-        // Whatever ends it, what came until then is the answer.
+        // However the probe ends, the bytes received so far are the answer.
         let _ = timeout(PROBE_TIMEOUT, ask).await;
         !matches!(answer.as_slice(), [] | [b'S' | b'N'] | [b'E', ..])
     }
 }
 
 impl AttemptRefusal {
-    /// As `may_succeed_with_other_tls_mode`, and where the connection broke: something between may not let TLS through.
+    /// Like `may_succeed_with_other_tls_mode`, and also for broken connections: a device in between may block TLS.
     fn may_succeed_without_tls(&self) -> bool {
         self.may_succeed_with_other_tls_mode()
             || matches!(self.problem, ConnectProblem::Closed | ConnectProblem::ConnectionFailed(_))
     }
 
-    /// Whether what was refused with TLS may be accepted without, or the other way round. A wrong password stays
-    /// wrong, and a second try would count against the account.
+    /// Whether an attempt with the other TLS setting may succeed. A wrong password stays wrong, and a second attempt
+    /// could lock the account.
     fn may_succeed_with_other_tls_mode(&self) -> bool {
         self.problem.is_about_tls() || matches!(self.problem, ConnectProblem::RefusedByRules)
     }

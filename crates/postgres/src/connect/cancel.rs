@@ -1,4 +1,5 @@
-//! Cancelling what a connection is busy with: a second connection, to the same host and as protected.
+//! Cancels the running statement of a connection: through a second connection to the same host, with the same
+//! protection.
 
 use std::fmt;
 use std::io;
@@ -17,29 +18,29 @@ use super::no_shutdown::{NoShutdownStream, NoShutdownTls};
 use super::problem::ConnectProblem;
 use super::tls::TlsConnector;
 
-/// How long cancelling may take if nothing is said.
+/// The default time limit of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Cancels what one connection is busy with.
+/// Cancels the running statement of one connection.
 #[derive(Clone)]
 pub struct Canceller {
     token: CancelToken,
-    /// Where the connection really went: of several addresses of a host only one knows it.
+    /// The address of the connection: if a host has several addresses, only this server knows the connection.
     address: ResolvedAddress,
     port: u16,
     connector: Option<TlsConnector>,
     timeout: Duration,
 }
 
-/// Why a request to cancel could not be delivered.
+/// Why a cancel request could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CancelError {
     /// It took too long.
-    #[error("the request to cancel was not delivered within {} s", .0.as_secs_f32())]
+    #[error("the cancel request was not delivered within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
     /// It could not be sent.
-    #[error("the request to cancel could not be delivered: {0}")]
+    #[error("the cancel request could not be delivered: {0}")]
     Failed(ConnectProblem),
 }
 
@@ -53,19 +54,20 @@ impl Canceller {
         Self { token, address: address.clone(), port, connector, timeout: CANCEL_TIMEOUT }
     }
 
-    /// The same, with another bound on the time that it may take.
+    /// Sets the time limit of the cancellation.
     #[must_use]
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// Asks the server to stop what the connection is busy with, and waits until the server has passed that on. A
-    /// statement that has ended in the meantime is not hurt, but the next one on the same connection could be: use
-    /// the connection for nothing else afterwards.
+    /// Requests the server to cancel the running statement, and waits until the server has processed the request. A
+    /// statement that has already ended is not affected, but the next statement on the same connection could be. Do not
+    /// use the connection for anything else afterwards.
     ///
     /// # Errors
-    /// When the request could not be delivered in time. Whether it found anything to stop, the server does not say.
+    /// Fails if the request could not be delivered in time. The server does not report whether there was a statement to
+    /// cancel.
     pub async fn cancel(&self) -> Result<(), CancelError> {
         match timeout(self.timeout, self.send()).await {
             Ok(outcome) => outcome.map_err(CancelError::Failed),
@@ -107,8 +109,8 @@ impl Canceller {
         Err(ConnectProblem::NoSocket)
     }
 
-    /// The driver sends the request over `stream` and forgets it; `listening` is the same connection, on which the
-    /// server's end of it can still be heard.
+    /// The driver sends the request over `stream` and drops it. `listening` is the same connection; it shows when the
+    /// server closes its end.
     async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), ConnectProblem>
     where
         S: AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -119,7 +121,7 @@ impl Canceller {
             .await
             .map_err(|error| ConnectProblem::from_driver(&error))?;
         let mut ignored = [0; 1024];
-        // Broken is as good as closed: either way the server is done.
+        // A broken connection counts as closed: in both cases the server has processed the request.
         while listening.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
         Ok(())
     }

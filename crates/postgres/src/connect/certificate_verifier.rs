@@ -1,7 +1,7 @@
-//! Which server certificates are trusted.
+//! Decides which server certificates are trusted.
 //!
-//! Without root certificates any is; its handshake is checked all the same, because channel
-//! binding is worth nothing if the server need not own the certificate that it shows.
+//! Without root certificates, every certificate is trusted. Its handshake signature is verified all the same: channel
+//! binding protects only if the server owns the certificate that it presents.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -10,16 +10,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Whom a server's certificate must come from, and whether it must be for the host's name.
+/// The trusted issuers of a server certificate, and whether the certificate must match the host name.
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
     pub(super) algorithms: WebPkiSupportedAlgorithms,
-    /// None trusts anybody.
+    /// `None` trusts every certificate.
     pub(super) roots: Option<TrustedRoots>,
     pub(super) checks_name: bool,
 }
 
-/// Root certificates, as they came and as they are used.
+/// Root certificates, as loaded and as trust anchors.
 #[derive(Debug)]
 pub(super) struct TrustedRoots {
     certificates: Vec<CertificateDer<'static>>,
@@ -27,15 +27,15 @@ pub(super) struct TrustedRoots {
 }
 
 impl TrustedRoots {
-    /// The usable ones of `certificates`, if there are any.
+    /// The usable ones among `certificates`; `None` if there are none.
     pub(super) fn new(certificates: Vec<CertificateDer<'static>>) -> Option<Self> {
         let mut store = RootCertStore::empty();
         let (usable, _) = store.add_parsable_certificates(certificates.iter().cloned());
         (usable > 0).then_some(Self { certificates, store })
     }
 
-    /// Whether `certificate` comes from one of the roots, or is one: a server that signed for itself and whose owner
-    /// gave us that very certificate is as trusted as can be. Its dates count in both cases.
+    /// Checks that `certificate` is issued by one of the roots, or is one of them. A self-signed certificate that the
+    /// owner configured is trusted. The validity period is checked in both cases.
     fn check(
         &self,
         certificate: &CertificateDer<'_>,

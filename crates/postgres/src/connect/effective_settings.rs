@@ -1,4 +1,4 @@
-//! What was understood of a connection string, for an owner who wonders.
+//! The effective settings of a connection string, for diagnosis.
 
 use std::path::Path;
 
@@ -7,8 +7,7 @@ use super::target::{CHANNEL_BINDINGS, ConnectTarget};
 use super::tls_settings::{ClientFile, RootCertificates, TlsVersion};
 
 impl ConnectTarget {
-    /// Every member as a keyword and its value, for an owner who wonders what was understood. Of passwords only
-    /// where they came from.
+    /// Every setting as a keyword and its value, for diagnosis. For passwords, only their source.
     pub fn effective_settings(&self) -> Vec<(&'static str, String)> {
         let mut members = self.host_settings();
         members.push(("user", self.user.clone()));
@@ -84,5 +83,5 @@ fn client_file(file: &ClientFile) -> String {
 }
 
 fn if_present(path: &Path) -> String {
-    format!("{}, if it is there", path.display())
+    format!("{}, if it exists", path.display())
 }

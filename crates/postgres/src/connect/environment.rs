@@ -1,25 +1,25 @@
-//! What a connection string is completed from: environment, home, user, sockets.
+//! The sources of connection settings outside the connection string: environment variables, home folder, user, sockets.
 //!
-//! Handed in, so that a test needs no environment of the whole process.
+//! It is a parameter, so that tests need not change the environment of the process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a connection string is completed from.
+/// The environment that completes a connection string.
 #[derive(Clone)]
 pub struct ConnectEnvironment<'a> {
     /// Environment variables by name.
     pub variables: &'a dyn Fn(&str) -> Option<String>,
-    /// The user's home, where `.pgpass`, `.pg_service.conf` and `.postgresql` lie.
+    /// The home folder of the user, which contains `.pgpass`, `.pg_service.conf` and `.postgresql`.
     pub home: Option<PathBuf>,
-    /// The user of the operating system, who is the default user of the database.
+    /// The user of the operating system, who is the default database user.
     pub user: Option<String>,
-    /// Folders in which a server's socket may lie, the likeliest first.
+    /// Folders that may contain the socket of a server, the most likely first.
     pub socket_folders: Vec<PathBuf>,
 }
 
 impl ConnectEnvironment<'static> {
-    /// Those of this process.
+    /// The environment of this process.
     pub fn from_process() -> Self {
         Self {
             variables: &read_variable,
@@ -36,8 +36,8 @@ impl ConnectEnvironment<'_> {
         (self.variables)(name).filter(|value| !value.is_empty())
     }
 
-    /// The folder of the socket of the server at `port`. Where no socket lies, the likeliest folder, if there is
-    /// one: the server may only be down.
+    /// The folder with the socket of the server at `port`. If no socket exists, returns the most likely folder, since
+    /// the server may be stopped.
     pub(super) fn socket_folder(&self, port: u16) -> Option<&Path> {
         let holds_socket = |folder: &&PathBuf| folder.join(socket_name(port)).exists();
         let folder = self.socket_folders.iter().find(holds_socket);
@@ -45,7 +45,7 @@ impl ConnectEnvironment<'_> {
     }
 }
 
-/// How a server that listens at `port` names its socket.
+/// The name of the socket of a server at `port`.
 pub(super) fn socket_name(port: u16) -> String {
     format!(".s.PGSQL.{port}")
 }
@@ -54,8 +54,8 @@ fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// As libpq, the name that goes with the effective user id; the environment's word only where that finds none, as in
-/// a container whose user has no entry.
+/// Like libpq, the name of the effective user id. The environment variable is used only if that user has no name, as in
+/// some containers.
 fn process_user() -> Option<String> {
     let from_environment = || ["USER", "LOGNAME"].into_iter().find_map(read_variable);
     user_of_process_id().or_else(from_environment).filter(|user| !user.is_empty())

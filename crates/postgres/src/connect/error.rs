@@ -1,4 +1,4 @@
-//! Why a target could not be connected to, in two texts: one for the caller, one for the owner.
+//! Connection errors with two texts: one for the caller, one for the owner.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::password::PasswordSource;
 use super::problem::{CertificateFlaw, ConnectProblem};
 use super::tls_settings::TlsMode;
 
-/// Why a target could not be connected to. Its `Display` is the owner's text, which names host and user.
+/// Why a connection to a target failed. Its `Display` is the text for the owner, which contains host and user.
 #[derive(Debug)]
 pub struct ConnectError {
     target: String,
@@ -19,14 +19,14 @@ pub struct ConnectError {
 /// Why one attempt at one address failed.
 #[derive(Debug)]
 pub(super) struct AttemptFailure {
-    /// The host and, where it is another, its address.
+    /// The host and, if it differs, its address.
     pub(super) location: String,
     pub(super) problem: ConnectProblem,
-    /// What the server said, for the owner.
+    /// The message of the server, for the owner.
     pub(super) server_message: Option<String>,
     pub(super) password_source: PasswordSource,
     pub(super) tls_mode: TlsMode,
-    /// Whether the server spoke over TLS.
+    /// Whether the connection used TLS.
     pub(super) encrypted: bool,
 }
 
@@ -35,9 +35,9 @@ impl ConnectError {
         Self { target, user, attempts }
     }
 
-    /// The problem of the attempt that came furthest.
+    /// The problem of the attempt that got furthest.
     pub fn problem(&self) -> &ConnectProblem {
-        // There always is an attempt; if there were none, no host would have been found.
+        // There is always an attempt: without a host, the error would be different.
         self.attempts
             .iter()
             .map(|attempt| &attempt.problem)
@@ -45,22 +45,22 @@ impl ConnectError {
             .unwrap_or(&ConnectProblem::HostNotFound)
     }
 
-    /// Whether it may go away by itself, so that another try makes sense.
+    /// Whether a later attempt may succeed.
     pub fn is_transient(&self) -> bool {
         self.problem().is_transient()
     }
 
-    /// What a caller may read of it, who knows the database by `name`: no host, no user, nothing that the server said.
+    /// The text for a caller, with the `name` of the database: without host, user and messages of the server.
     pub fn client_message(&self, name: &str) -> String {
         format!("the database {name} cannot be reached: {}", self.problem())
     }
 
-    /// What the owner needs to mend it: host, user, what the server said, where the password came from, what to do.
+    /// The text for the owner: host, user, message of the server, source of the password, advice.
     pub fn log_message(&self) -> String {
         self.to_string()
     }
 
-    /// As an error of the kind `Unavailable`; the owner's text is its detail.
+    /// Converts to an error of the kind `Unavailable`, with the text for the owner as its detail.
     pub fn into_error(self, name: &str) -> tidegate_core::Error {
         tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name)).with_detail(self.log_message())
     }
@@ -91,7 +91,7 @@ impl AttemptFailure {
             _ => {}
         }
         if let Some(output) = &self.server_message {
-            text += &format!(" (the server says: {output})");
+            text += &format!(" (message of the server: {output})");
         }
         if let Some(hint) = self.hint(user) {
             text += &format!("; {hint}");
@@ -109,28 +109,28 @@ impl AttemptFailure {
             }
             ConnectProblem::RefusedByRules => {
                 let tls = if self.encrypted { "with TLS" } else { "without TLS" };
-                format!("it came {tls}; pg_hba.conf needs a line for this user, database and address")
+                format!("the connection was {tls}; pg_hba.conf needs a line for this user, database and address")
             }
             ConnectProblem::UnknownRole => format!("the user is {user}"),
             ConnectProblem::IdentityRefused => {
-                format!("the user is {user}; the system's user or the certificate that came must be for that name")
+                format!("the user is {user}; the system user or the client certificate must have that name")
             }
             ConnectProblem::TlsNotOffered => {
-                format!("sslmode is {}; set ssl = on in the server, or a weaker sslmode", self.tls_mode.name())
+                format!("sslmode is {}; set ssl = on in the server, or use a weaker sslmode", self.tls_mode.name())
             }
             ConnectProblem::Certificate(CertificateFlaw::UnknownIssuer) => {
                 "name the certificate of the authority that signed it in sslrootcert".to_owned()
             }
             ConnectProblem::Certificate(CertificateFlaw::NameMismatch) => {
-                "connect by a name that the certificate lists as a subject alternative name, or say sslmode=verify-ca"
+                "connect by a name that the certificate lists as a subject alternative name, or set sslmode=verify-ca"
                     .to_owned()
             }
             ConnectProblem::Certificate(CertificateFlaw::Unacceptable) => {
-                "it must be of X.509 version 3 and meant for servers".to_owned()
+                "it must be an X.509 version 3 certificate for server authentication".to_owned()
             }
-            ConnectProblem::NotPostgres => "is the port right?".to_owned(),
+            ConnectProblem::NotPostgres => "check the port".to_owned(),
             ConnectProblem::AuthenticationUnsupported => {
-                "supported are scram-sha-256, md5, password, certificates, and trust".to_owned()
+                "supported methods are scram-sha-256, md5, password, certificates, and trust".to_owned()
             }
             _ => return None,
         })

@@ -1,4 +1,4 @@
-//! A server that may be connected to: a name or address, or a folder with a socket; and its password.
+//! A server of a connection string: a name, an address, or a folder with a socket; and its password.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::target_error::{SettingOrigin, TargetError};
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// A server that may be connected to.
+/// A server of a connection string.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) location: HostLocation,
@@ -21,23 +21,23 @@ pub(super) struct Host {
     pub(super) password_source: PasswordSource,
 }
 
-/// Where a server listens.
+/// The location of a server.
 #[derive(Debug, Clone)]
 pub(super) enum HostLocation {
-    /// At a port of the network.
+    /// A TCP port.
     Network {
-        /// What its certificate must be for, and what is looked up if there is no address.
+        /// The name that the certificate must match; it is resolved if there is no address.
         name: String,
         address: Option<IpAddr>,
     },
-    /// At a socket in this folder.
+    /// A socket in this folder.
     Socket(PathBuf),
 }
 
-/// One way to a host.
+/// A resolved address of a host.
 #[derive(Debug, Clone)]
 pub(super) enum ResolvedAddress {
-    /// An address of the network, and the name that it was found by.
+    /// An IP address, and the name that it was resolved from.
     Network { name: String, address: IpAddr },
     /// A socket in this folder.
     Socket(PathBuf),
@@ -54,7 +54,7 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// The hosts that `settings` list, or the one there is by default; without passwords.
+    /// The hosts in `settings`, or the default host; without passwords.
     pub(super) fn list(
         settings: &Settings,
         connect_environment: &ConnectEnvironment<'_>,
@@ -85,7 +85,7 @@ impl Host {
             .collect()
     }
 
-    /// Gives the host the password that `settings` have, or else the one that `file` has for it.
+    /// Sets the password of the host: from `settings`, or else from `file`.
     pub(super) fn find_password(
         &mut self,
         settings: &Settings,
@@ -110,7 +110,7 @@ impl Host {
         }
     }
 
-    /// The names by which a password file knows the host.
+    /// The names under which a password file may list the host.
     fn names(&self) -> Vec<String> {
         match &self.location {
             HostLocation::Network { name, .. } => vec![name.clone()],
@@ -127,7 +127,7 @@ fn locate_host(
     port: u16,
 ) -> Result<HostLocation, TargetError> {
     if name.starts_with('@') {
-        return Err(settings.bad_value("host", "a name, an address or the folder of a socket"));
+        return Err(settings.bad_value("host", "a name, an address or a socket folder"));
     }
     let by_default = || connect_environment.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
     Ok(match (name, address) {

@@ -1,7 +1,6 @@
 //! Connection strings of keywords and values: `host=db.example.com dbname=shop`.
 //!
-//! As libpq reads them: a value with blanks stands between single quotes, a backslash makes the
-//! next character an ordinary one.
+//! The syntax is that of libpq: single quotes enclose a value with blanks, and a backslash escapes the next character.
 //! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE>
 
 use std::iter::Peekable;
@@ -11,7 +10,7 @@ use super::keyword;
 use super::settings::KeywordValue;
 use super::target_error::{SettingOrigin, TargetError};
 
-/// The keywords and values in `text`, in its order.
+/// The keywords and values in `text`, in order.
 pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
     let mut reader = KeyValueReader { characters: text.chars().peekable(), position: 0 };
     let mut pairs: Vec<KeywordValue> = Vec::new();
@@ -29,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
         reader.skip_blanks();
         let value = reader.take_value()?;
         let Some(keyword) = keyword::find(&name) else {
-            // A password with a blank that was not quoted goes on as if it were a keyword.
+            // The rest of an unquoted password with a blank would be read as a keyword.
             let after_password = pairs.iter().any(|pair| pair.keyword.name == "password");
             return Err(TargetError::UnknownKeyword {
                 origin: SettingOrigin::ConnectionString,
@@ -46,14 +45,14 @@ fn malformed(problem: &'static str, position: usize) -> TargetError {
     TargetError::Malformed { origin: SettingOrigin::ConnectionString, problem, position }
 }
 
-/// As in C; a blank that only Unicode knows may stand in a password.
+/// As in C: a Unicode blank may be part of a password.
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
 struct KeyValueReader<'a> {
     characters: Peekable<Chars<'a>>,
-    /// Characters read so far.
+    /// The number of characters read so far.
     position: usize,
 }
 
@@ -88,7 +87,7 @@ impl KeyValueReader<'_> {
                 Some('\'') if quoted => return Ok(value),
                 Some('\\') => value.extend(self.next()),
                 Some(character) => value.push(character),
-                None if quoted => return Err(malformed("a quote that is never closed", start)),
+                None if quoted => return Err(malformed("an unclosed quote", start)),
                 None => return Ok(value),
             }
         }

@@ -1,27 +1,27 @@
-//! The keywords of a connection string, and what becomes of each.
+//! The keywords of a connection string, and their support.
 //!
-//! A keyword that libpq knows and we cannot honour is refused rather than skipped: most of them
-//! are there to make a connection safer, and whoever wrote one relies on it.
+//! Unsupported keywords of libpq are errors and are not ignored: most of them make a connection safer, and the user
+//! relies on them.
 
-/// One keyword that libpq knows.
+/// A keyword of libpq.
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
-    /// The environment variable that stands in for it.
+    /// The environment variable with the same meaning.
     pub(super) variable: Option<&'static str>,
     pub(super) support: Support,
 }
 
-/// What becomes of a keyword.
+/// The support for a keyword.
 #[derive(Debug)]
 pub(super) enum Support {
-    /// It is read.
+    /// It has its usual effect.
     Supported,
-    /// It makes no difference here, whatever its value.
+    /// It has no effect here, whatever its value.
     Ignored,
-    /// Only these values can be honoured, and they are how it is anyway.
+    /// Only these values are accepted; they describe the behaviour that always applies.
     OnlyValues(&'static [&'static str]),
-    /// It cannot be honoured.
+    /// It is not supported.
     Rejected,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
 
-/// The known name most like `name`, of those that can be used.
+/// The supported keyword most similar to `name`.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Support::Rejected));
     tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next()
@@ -57,7 +57,7 @@ const fn rejected(name: &'static str, variable: Option<&'static str>) -> Keyword
 }
 
 pub(super) const KEYWORDS: &[Keyword] = &[
-    // Where it is found.
+    // Location.
     with_variable("service", "PGSERVICE"),
     with_variable("host", "PGHOST"),
     with_variable("hostaddr", "PGHOSTADDR"),
@@ -65,7 +65,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     with_variable("dbname", "PGDATABASE"),
     with_variable("target_session_attrs", "PGTARGETSESSIONATTRS"),
     with_variable("load_balance_hosts", "PGLOADBALANCEHOSTS"),
-    // Who connects.
+    // Authentication.
     with_variable("user", "PGUSER"),
     with_variable("password", "PGPASSWORD"),
     with_variable("passfile", "PGPASSFILE"),
@@ -73,7 +73,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     with_variable("application_name", "PGAPPNAME"),
     supported("fallback_application_name"),
     with_variable("options", "PGOPTIONS"),
-    // How it is protected.
+    // Protection.
     with_variable("sslmode", "PGSSLMODE"),
     with_variable("sslnegotiation", "PGSSLNEGOTIATION"),
     with_variable("sslrootcert", "PGSSLROOTCERT"),
@@ -82,14 +82,14 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     with_variable("sslsni", "PGSSLSNI"),
     with_variable("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
     with_variable("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
-    // How long it takes.
+    // Timeouts.
     with_variable("connect_timeout", "PGCONNECT_TIMEOUT"),
     supported("keepalives"),
     supported("keepalives_idle"),
     supported("keepalives_interval"),
     supported("keepalives_count"),
     supported("tcp_user_timeout"),
-    // What makes no difference here.
+    // Without effect here.
     only_values("client_encoding", Some("PGCLIENTENCODING"), &["UTF8", "utf8", "UTF-8", "utf-8", "auto"]),
     only_values("gssencmode", Some("PGGSSENCMODE"), &["disable", "prefer"]),
     only_values("sslcertmode", Some("PGSSLCERTMODE"), &["allow"]),
@@ -100,7 +100,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     ignored("krbsrvname"),
     ignored("gsslib"),
     ignored("gssdelegation"),
-    // What cannot be honoured.
+    // Unsupported.
     rejected("require_auth", Some("PGREQUIREAUTH")),
     rejected("requirepeer", Some("PGREQUIREPEER")),
     rejected("sslpassword", None),

@@ -1,7 +1,7 @@
-//! Connecting: from a connection string to an open, protected, authenticated connection and its cancel path.
+//! Connecting: from a connection string to an open, protected and authenticated connection, and its cancellation.
 //!
-//! What is said about a connection is libpq's language, so that whatever connects `psql` connects
-//! Tidegate too. Where libpq would go on without what was asked for, this refuses.
+//! Connection strings have the syntax and meaning of libpq: a string that works for `psql` works for Tidegate. Where
+//! libpq would ignore an unsupported request, this module returns an error.
 
 mod attempt;
 mod cancel;

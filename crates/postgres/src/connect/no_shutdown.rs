@@ -1,8 +1,8 @@
-//! A stream that is not shut down when its last byte was sent.
+//! A stream that is not shut down after its last byte was sent.
 //!
-//! The driver shuts down the connection of a request to cancel as soon as the request is sent. A server has read it by
-//! then; a pooler takes the sender for gone, and drops the request, or, as PgBouncer 1.18 and 1.19 do, ends altogether.
-//! Whoever sends waits for the other side to end it instead, as libpq does.
+//! The driver shuts down the connection of a cancel request as soon as the request is sent. A server has read the
+//! request by then. A pooler assumes that the client is gone and drops the request, or terminates, as PgBouncer 1.18
+//! and 1.19 do. Therefore the sender waits until the other side closes the connection, as libpq does.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
-/// A stream whose end is not told to the other side before it is dropped.
+/// A stream that does not send the end of its data before it is dropped.
 pub(super) struct NoShutdownStream<S>(pub(super) S);
 
 impl<S: AsyncRead + Unpin> AsyncRead for NoShutdownStream<S> {
@@ -42,7 +42,7 @@ impl<S: TlsStream + Unpin> TlsStream for NoShutdownStream<S> {
     }
 }
 
-/// What makes a stream safe, and leaves it unended: TLS has an end of its own to tell.
+/// A TLS connector whose streams are not shut down either: TLS has its own close message.
 pub(super) struct NoShutdownTls<T>(pub(super) T);
 
 impl<S, T> TlsConnect<S> for NoShutdownTls<T>

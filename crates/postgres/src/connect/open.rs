@@ -1,4 +1,4 @@
-//! Connecting to a target: its hosts and their addresses, one after another, until one is right.
+//! Connects to a target: tries its hosts and their addresses in order.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -19,16 +19,16 @@ use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;
 
-/// Addresses of one host that are tried.
+/// The maximum number of addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
 impl ConnectTarget {
-    /// Opens a connection and checks that its session is of the kind that is wanted. Spawns the connection's task
-    /// onto the current runtime.
+    /// Opens a connection and checks that its session has the requested role. Spawns the task of the connection on the
+    /// current runtime.
     ///
     /// # Errors
-    /// When no host lets us in, each within the time that an address may take. As in libpq a host that refuses a
-    /// password or a database is the last one to be asked.
+    /// Fails if no host accepts the connection; each address has a time limit. As in libpq, no further host is tried
+    /// after a host that rejects the password or the database.
     pub async fn connect(&self, startup: &StartupParameters<'_>) -> Result<OpenConnection, ConnectError> {
         let mut failures = Vec::new();
         let tls = match self.load_tls().await {
@@ -38,13 +38,13 @@ impl ConnectTarget {
                 return Err(self.connect_error(failures));
             }
         };
-        // A standby is preferred by asking all hosts for one first.
+        // For `prefer-standby`, all hosts are first tried for a standby.
         let roles = match self.session_role {
             SessionRole::PreferStandby => vec![SessionRole::Standby, SessionRole::Any],
             role => vec![role],
         };
         for session_role in roles {
-            // A preference that nobody meets is no failure.
+            // An unmet preference is not an error.
             failures.retain(|failure: &AttemptFailure| !matches!(failure.problem, ConnectProblem::WrongSession(_)));
             let mut hosts: Vec<&Host> = self.hosts.iter().collect();
             self.shuffle(&mut hosts);
@@ -97,7 +97,7 @@ impl ConnectTarget {
     async fn resolve_host(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectProblem> {
         let found = timeout(self.connect_timeout, lookup_host((name, port))).await;
         let found = found.map_err(|_| ConnectProblem::TimedOut(self.connect_timeout))?.map_err(|error| {
-            tracing::debug!(%error, "a host's name has no address");
+            tracing::debug!(%error, "a host name has no address");
             ConnectProblem::HostNotFound
         })?;
         let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
@@ -107,7 +107,7 @@ impl ConnectTarget {
         if addresses.is_empty() { Err(ConnectProblem::HostNotFound) } else { Ok(addresses) }
     }
 
-    /// The TLS files, if any host is reached by the network and may be spoken to over TLS.
+    /// Loads the TLS files, if a host is reached over TCP and may use TLS.
     async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, ConnectProblem> {
         let is_network = |host: &Host| matches!(host.location, HostLocation::Network { .. });
         if self.tls.mode == TlsMode::Disable || !self.hosts.iter().any(is_network) {
@@ -126,7 +126,7 @@ impl ConnectTarget {
             return;
         }
         for last in (1..members.len()).rev() {
-            // The standard library's hash maps are seeded at random; no more is needed to spread load.
+            // The hash maps of the standard library are seeded randomly, which is enough to distribute load.
             let random = RandomState::new().build_hasher().finish();
             members.swap(last, (random % (last as u64 + 1)) as usize);
         }

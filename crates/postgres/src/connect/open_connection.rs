@@ -1,4 +1,4 @@
-//! An open connection: the client, the task that moves its bytes, and what is known about the server.
+//! An open connection: the client, the task that drives the connection, and properties of the server.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,23 +18,23 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::cancel::Canceller;
 use super::target::SessionRole;
 
-/// How long a connection that nobody needs any more may take for outstanding answers and its goodbye.
+/// The time limit for outstanding answers and the Terminate message after the connection is dropped.
 const TERMINATE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Remarks of the server that wait for whoever listens to them; further ones are lost.
+/// The maximum number of notices in the queue of a subscriber; further notices are lost.
 const NOTICES_MAX: usize = 1000;
 
-/// Where the server's remarks go beside the log.
+/// The receiver of notices, in addition to the log.
 type NoticeSender = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
 
-/// Where what the server says of itself goes.
+/// The receivers of asynchronous messages of the server.
 struct MessageSinks {
     notice_sender: NoticeSender,
     notification_count: watch::Sender<u64>,
 }
 
-/// An open, authenticated connection. Dropped, it says goodbye to the server and ends; what it is busy with then may
-/// take a second more before it is cancelled.
+/// An open, authenticated connection. When it is dropped, it sends Terminate and closes. A running statement may take
+/// one more second before it is cancelled.
 pub struct OpenConnection {
     client: Client,
     server_version: ServerVersion,
@@ -42,14 +42,14 @@ pub struct OpenConnection {
     canceller: Canceller,
     notice_sender: NoticeSender,
     task: JoinHandle<()>,
-    /// How many notifications have come.
+    /// The number of notifications received so far.
     notifications: watch::Receiver<u64>,
-    /// Tells the task that nobody needs the connection any more.
+    /// Signals to the task that the connection was dropped.
     shutdown: DropGuard,
 }
 
 impl OpenConnection {
-    /// Spawns the task that moves the connection's bytes.
+    /// Spawns the task that drives the connection.
     pub(super) fn start<S, T>(
         client: Client,
         connection: Connection<S, T>,
@@ -75,22 +75,23 @@ impl OpenConnection {
         &self.client
     }
 
-    /// The client, to begin a transaction with.
+    /// The client, to begin a transaction.
     pub fn client_mut(&mut self) -> &mut Client {
         &mut self.client
     }
 
-    /// The server's version.
+    /// The version of the server.
     pub fn server_version(&self) -> ServerVersion {
         self.server_version
     }
 
-    /// Whether it is protected by TLS.
+    /// Whether the connection uses TLS.
     pub fn is_encrypted(&self) -> bool {
         self.encrypted
     }
 
-    /// Waits for a notification; those that come meanwhile count as one. False when the connection has ended.
+    /// Waits for a notification. Several notifications that arrive before count as one. Returns false after the
+    /// connection has ended.
     pub(crate) async fn wait_for_notification(&mut self) -> bool {
         self.notifications.changed().await.is_ok()
     }
@@ -100,30 +101,30 @@ impl OpenConnection {
         self.client.is_closed() || self.task.is_finished()
     }
 
-    /// What cancels the statement that the connection is busy with.
+    /// The handle that cancels the running statement of the connection.
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }
 
-    /// What the server remarks from now on (`NOTICE` and its like), in order. Each is there before the answer that it
-    /// belongs to has ended. Who listened before hears no more.
+    /// Subscribes to the notices of the server (`NOTICE` and similar), in order. Each notice arrives before the end of
+    /// the answer that it belongs to. A new subscription replaces the previous one.
     pub(crate) fn subscribe_notices(&self) -> mpsc::Receiver<DbError> {
         let (sender, receiver) = mpsc::channel(NOTICES_MAX);
         *self.notice_sender.lock() = Some(sender);
         receiver
     }
 
-    /// Says goodbye to the server and waits until the connection has ended, which takes three seconds at most: one
-    /// for what is outstanding, two to cancel it.
+    /// Sends Terminate and waits until the connection has ended. This takes at most three seconds: one for outstanding
+    /// answers, two for cancelling the running statement.
     pub async fn close(self) {
         let Self { client, task, shutdown: unneeded, .. } = self;
         drop(client);
         drop(unneeded);
-        // The task bounds itself; that it may have panicked was logged where it happened.
+        // The task has its own time limit; a panic was logged where it happened.
         let _ = task.await;
     }
 
-    /// Whether the session is of the kind `role`.
+    /// Whether the session has the role `role`.
     pub(super) async fn matches_session_role(&self, role: SessionRole) -> Result<bool, tokio_postgres::Error> {
         let (query, expected) = match role {
             SessionRole::Any | SessionRole::PreferStandby => return Ok(true),
@@ -152,10 +153,10 @@ impl fmt::Debug for OpenConnection {
 const TRANSACTION_READ_ONLY_SQL: &str = "SHOW transaction_read_only";
 const IS_STANDBY_SQL: &str = "SELECT pg_catalog.pg_is_in_recovery()";
 
-/// Moves bytes until the connection ends, or until nobody needs it and it had its time to say goodbye.
+/// Drives the connection until it ends, or until it is dropped and the time for termination is over.
 ///
-/// A server that computes does not notice that nobody listens any more, and the driver reads an answer to its last row
-/// even if nobody wants it: what is still outstanding then is cancelled.
+/// A server that computes does not notice that its client is gone, and the driver reads an answer up to its last row.
+/// Therefore a statement that is still running then is cancelled.
 async fn drive_connection<S, T>(
     mut connection: Connection<S, T>,
     unneeded: CancellationToken,
@@ -168,11 +169,11 @@ async fn drive_connection<S, T>(
     let mut end = pin!(async {
         loop {
             match poll_fn(|context| connection.poll_message(context)).await {
-                // What a notice says may be anybody's data.
+                // A notice may contain data of any user.
                 Some(Ok(AsyncMessage::Notice(notice))) => {
                     tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
                     if let Some(listener) = message_sinks.notice_sender.lock().as_ref() {
-                        // Nobody waits for room: what is too much is lost.
+                        // Does not wait for room; excess notices are lost.
                         let _ = listener.try_send(notice);
                     }
                 }
@@ -197,28 +198,28 @@ async fn drive_connection<S, T>(
         return;
     }
     match canceller.cancel().await {
-        Ok(()) => tracing::debug!("postgres connection dropped, and what it was busy with cancelled"),
-        Err(error) => tracing::debug!(%error, "postgres connection dropped while it was busy"),
+        Ok(()) => tracing::debug!("postgres connection dropped; its running statement was cancelled"),
+        Err(error) => tracing::debug!(%error, "postgres connection dropped while a statement was running"),
     }
 }
 
-/// A server's version.
+/// The version of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerVersion(u32);
 
 impl ServerVersion {
-    /// As `server_version_num` has it: 150008 for 15.8; 0 if the server did not say.
+    /// As in `server_version_num`: 150008 for 15.8; 0 if unknown.
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// Reads what the server says of itself: `15.8 (Debian 15.8-1)`, `18beta1`, `9.6.24`.
+    /// Parses the version that the server reports: `15.8 (Debian 15.8-1)`, `18beta1`, `9.6.24`.
     fn parse(text: &str) -> Self {
         let digits = text.split(|character: char| !character.is_ascii_digit() && character != '.').next();
         let mut parts = digits.unwrap_or_default().split('.').map(|part| part.parse::<u32>().unwrap_or(0).min(9999));
         let mut next = || parts.next().unwrap_or(0);
         let (major, second, third) = (next(), next(), next());
-        // Before version 10 two numbers made up the major version.
+        // Before version 10, the major version consisted of two numbers.
         Self(if major >= 10 { major * 10_000 + second } else { major * 10_000 + second * 100 + third })
     }
 }

@@ -1,19 +1,19 @@
-//! A password that cannot be printed, and where it came from.
+//! A password that cannot be printed, and its source.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Text that must not be printed: its `Debug` is three stars, and it can neither be displayed nor compared.
+/// Secret text: its `Debug` output is three stars, and it has neither `Display` nor comparison.
 #[derive(Clone)]
 pub struct Password(String);
 
 impl Password {
-    /// Hides `text`.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself. Whoever calls this answers for where it goes.
+    /// The text itself. The caller is responsible for keeping it secret.
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
@@ -25,10 +25,10 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Where a password came from, so that an error can say which one was wrong.
+/// The source of a password, so that an error can name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordSource {
-    /// There is none.
+    /// No password was given.
     None,
     /// The connection string.
     ConnectionString,
@@ -44,7 +44,7 @@ impl fmt::Display for PasswordSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("no password was given"),
-            Self::ConnectionString => f.write_str("the password is the connection string's"),
+            Self::ConnectionString => f.write_str("the password is from the connection string"),
             Self::Service(path) => write!(f, "the password is from the service file {}", path.display()),
             Self::Variable => f.write_str("the password is from PGPASSWORD"),
             Self::File(path) => write!(f, "the password is from the password file {}", path.display()),

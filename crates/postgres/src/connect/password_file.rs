@@ -1,4 +1,4 @@
-//! Password files such as `~/.pgpass`: `host:port:database:user:password` a line, `*` for any.
+//! Password files such as `~/.pgpass`: each line is `host:port:database:user:password`, and `*` matches anything.
 //! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 
 use std::fs::{self, Metadata};
@@ -7,24 +7,24 @@ use std::path::Path;
 
 use super::password::Password;
 
-/// For whom a password is looked up.
+/// The connection for which a password is looked up.
 pub(super) struct PasswordLookup<'a> {
-    /// The names by which the host goes.
+    /// The names of the host.
     pub(super) hosts: &'a [String],
     pub(super) port: u16,
     pub(super) database: &'a str,
     pub(super) user: &'a str,
 }
 
-/// A password file that was read, or why it was not.
+/// A password file, or the reason why it is ignored.
 pub(super) struct PasswordFile {
     content: String,
-    /// Why the file is ignored, if it is there and is.
+    /// Why the file is ignored, if it exists and is ignored.
     pub(super) warning: Option<String>,
 }
 
 impl PasswordFile {
-    /// Reads the file at `path`. One that is not there holds nothing; one that others could read is ignored.
+    /// Reads the file at `path`. A missing file counts as empty; a file that other users could read is ignored.
     pub(super) fn read(path: &Path) -> Self {
         let ignored = |why: &str| Self {
             content: String::new(),
@@ -38,10 +38,10 @@ impl PasswordFile {
             Err(error) => return ignored(&error.to_string()),
         };
         if !metadata.is_file() {
-            return ignored("it is not a plain file");
+            return ignored("it is not a regular file");
         }
         if is_open_to_others(&metadata) {
-            return ignored("others than its owner may reach it; its permissions must be 0600 or less");
+            return ignored("users other than its owner have access; its permissions must be 0600 or less");
         }
         match fs::read_to_string(path) {
             Ok(content) => Self { content, warning: None },
@@ -49,7 +49,7 @@ impl PasswordFile {
         }
     }
 
-    /// The password on the first line that is for `wanted`.
+    /// The password on the first line that matches.
     pub(super) fn find(&self, password_lookup: &PasswordLookup<'_>) -> Option<Password> {
         let port = password_lookup.port.to_string();
         self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -64,7 +64,7 @@ impl PasswordFile {
             matches(&[&port])?;
             matches(&[password_lookup.database])?;
             matches(&[password_lookup.user])?;
-            // What comes after the password, behind a further colon, is no part of it.
+            // Text after a further colon is not part of the password.
             let password = unescape(&rest[..field_length(rest)]);
             (!password.is_empty()).then(|| Password::new(password))
         })
@@ -73,7 +73,7 @@ impl PasswordFile {
 
 const ANY: &str = "*";
 
-/// Takes a field off `rest`, and the colon that must come after it.
+/// Takes a field off `rest`, and the colon that must follow it.
 fn take_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let (field, after) = rest.split_at(field_length(rest));
     *rest = after.strip_prefix(':')?;

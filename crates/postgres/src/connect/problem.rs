@@ -1,4 +1,4 @@
-//! Why a connection could not be opened, found out from what the driver and the server said.
+//! Why a connection could not be opened, derived from the errors of the driver and the server.
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
@@ -9,113 +9,113 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use super::target::SessionRole;
 
-/// Why a connection could not be opened. Its text names the reason alone: no host, user or password.
+/// Why a connection could not be opened. Its text contains only the reason: no host, user or password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectProblem {
-    /// The host's name has no address.
+    /// The host name has no address.
     #[error("the host was not found")]
     HostNotFound,
-    /// Nothing listens there.
+    /// Nothing listens at the address.
     #[error("connection refused")]
     ConnectionRefused,
-    /// No socket lies there.
-    #[error("the server's socket is not there")]
+    /// The socket does not exist.
+    #[error("the server's socket does not exist")]
     NoSocket,
-    /// The socket is not for us.
-    #[error("the server's socket may not be opened")]
+    /// The process has no permission to open the socket.
+    #[error("no permission to open the server's socket")]
     SocketForbidden,
-    /// The network does not lead there, or the connection broke. What the system said.
+    /// The address is not reachable, or the connection broke. Contains the error of the operating system.
     #[error("the connection failed")]
     ConnectionFailed(String),
-    /// Nobody answered in time.
+    /// The server did not answer in time.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// The server closed the connection without a word.
+    /// The server closed the connection without an error message.
     #[error("the server closed the connection")]
     Closed,
-    /// What listens there does not speak PostgreSQL's protocol.
-    #[error("what listens there is not PostgreSQL")]
+    /// The server at the address does not use the PostgreSQL protocol.
+    #[error("the server at this address is not PostgreSQL")]
     NotPostgres,
-    /// The server wants a password and there is none.
-    #[error("the server wants a password and none was given")]
+    /// The server requires a password and none was given.
+    #[error("the server requires a password, and none was given")]
     PasswordMissing,
-    /// The server did not accept the password, or does not know the role, which it does not tell apart.
+    /// The server did not accept the password, or the role does not exist: the server does not distinguish these.
     #[error("the password was not accepted")]
     PasswordWrong,
-    /// The server's access rules (`pg_hba.conf`) let nobody in like this.
+    /// The access rules of the server (`pg_hba.conf`) reject the connection.
     #[error("the server's access rules refuse the connection")]
     RefusedByRules,
-    /// The server did not accept that we are who we say, by the user of the system or by a certificate.
+    /// The server rejected the identity, by system user or certificate.
     #[error("the server did not accept the identity")]
     IdentityRefused,
     /// The role may not log in or does not exist.
     #[error("the role does not exist or may not log in")]
     UnknownRole,
-    /// There is no such database.
+    /// The database does not exist.
     #[error("the server has no such database")]
     UnknownDatabase,
     /// The role may not connect to the database.
     #[error("the role may not connect to the database")]
     DatabaseForbidden,
-    /// All connections are taken.
+    /// All connections of the server are in use.
     #[error("the server has too many connections")]
     TooManyConnections,
     /// The server is starting up, shutting down or recovering.
     #[error("the server is not ready: it is starting up or shutting down")]
     NotReady,
-    /// The server refuses for another reason, of this SQLSTATE.
+    /// The server refuses for another reason, with this SQLSTATE.
     #[error("the server refused the connection (SQLSTATE {0})")]
     RefusedByServer(String),
-    /// TLS is required and the server has none.
+    /// TLS is required and the server does not offer it.
     #[error("TLS is required and the server does not offer it")]
     TlsNotOffered,
-    /// The server's certificate is not trusted.
+    /// The certificate of the server is not trusted.
     #[error("the server's certificate is not trusted: {0}")]
     Certificate(CertificateFlaw),
-    /// The TLS handshake failed. What was said about it.
+    /// The TLS handshake failed; contains the message.
     #[error("the TLS handshake failed")]
     TlsFailed(String),
-    /// Our own TLS files are unusable. Which and why.
+    /// The local TLS files cannot be used; contains the file and the reason.
     #[error("the TLS settings cannot be used")]
     TlsFiles(String),
-    /// The server wants an authentication that is not spoken here, such as Kerberos.
-    #[error("the server wants a way of authentication that is not supported")]
+    /// The server requires an unsupported authentication method, such as Kerberos.
+    #[error("the server requires an authentication method that is not supported")]
     AuthenticationUnsupported,
-    /// Channel binding is required and the server did not bind.
+    /// Channel binding is required and the server does not offer it.
     #[error("channel binding is required and the server does not offer it")]
     NoChannelBinding,
-    /// The server did not prove that it knows the password. What was said about it.
+    /// The server did not prove that it knows the password; contains the message.
     #[error("the authentication failed")]
     AuthenticationFailed(String),
-    /// The server is there but not of the kind that was asked for.
-    #[error("no session of the kind {} is to be had", .0.name())]
+    /// The server is reachable, but does not offer the requested kind of session.
+    #[error("the server is not suitable for target_session_attrs={}", .0.name())]
     WrongSession(SessionRole),
 }
 
-/// What is wrong with a server's certificate.
+/// The problem of a server certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateFlaw {
-    /// Nobody who is trusted signed it.
+    /// It has no trusted issuer.
     #[error("no trusted authority signed it")]
     UnknownIssuer,
     /// It is for another name.
     #[error("it is for another name")]
     NameMismatch,
-    /// Its time is over.
+    /// It has expired.
     #[error("it has expired")]
     Expired,
-    /// Its time has not come.
+    /// It is not valid yet.
     #[error("it is not valid yet")]
     NotYetValid,
-    /// Something else.
+    /// Another problem.
     #[error("it is not acceptable")]
     Unacceptable,
 }
 
 impl ConnectProblem {
-    /// What the driver's `error` means.
+    /// Derives the problem from the driver's `error`.
     pub(super) fn from_driver(error: &tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
             return Self::from_db_error(refusal);
@@ -123,7 +123,7 @@ impl ConnectProblem {
         if let Some(error) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
             return Self::from_io(error);
         }
-        // The driver keeps its kinds of errors to itself; their words are all there is.
+        // The driver does not expose its kinds of errors; only their texts are available.
         let source = error.source().map(ToString::to_string).unwrap_or_default();
         match (error.to_string().as_str(), source.as_str()) {
             (_, "password missing") => Self::PasswordMissing,
@@ -138,7 +138,7 @@ impl ConnectProblem {
         }
     }
 
-    /// What the system's `error` means.
+    /// Derives the problem from an `error` of the operating system.
     pub(super) fn from_io(error: &io::Error) -> Self {
         let inner = error.get_ref();
         if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
@@ -149,7 +149,7 @@ impl ConnectProblem {
             ErrorKind::NotFound => Self::NoSocket,
             ErrorKind::PermissionDenied => Self::SocketForbidden,
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Self::Closed,
-            // How the driver says that what came can be no message, or ended within one.
+            // The driver's error for bytes that are not a message, or for an incomplete message.
             ErrorKind::InvalidData => Self::NotPostgres,
             ErrorKind::Other if inner.is_some_and(|inner| inner.to_string().contains("bytes remaining")) => {
                 Self::NotPostgres
@@ -160,7 +160,7 @@ impl ConnectProblem {
 
     fn from_tls(error: &rustls::Error) -> Self {
         Self::Certificate(match error {
-            // What answers in plain text after it agreed to TLS is something else that happened to say S.
+            // A plain-text answer after the agreement on TLS means that another protocol sent an S by chance.
             rustls::Error::InvalidMessage(_) => return Self::NotPostgres,
             rustls::Error::InvalidCertificate(flaw) => match flaw {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => CertificateFlaw::UnknownIssuer,
@@ -180,7 +180,8 @@ impl ConnectProblem {
     fn from_db_error(refusal: &DbError) -> Self {
         match refusal.code() {
             &SqlState::INVALID_PASSWORD => Self::PasswordWrong,
-            // One SQLSTATE for several reasons, and a text in the server's language: the place in its source tells.
+            // One SQLSTATE for several reasons, and a message in the language of the server. Only the source routine
+            // distinguishes them.
             &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => match refusal.routine() {
                 Some("InitializeSessionUserId") => Self::UnknownRole,
                 Some("auth_failed") => Self::IdentityRefused,
@@ -194,7 +195,7 @@ impl ConnectProblem {
         }
     }
 
-    /// Whether it may go away by itself, so that another try makes sense.
+    /// Whether a later attempt may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -210,7 +211,7 @@ impl ConnectProblem {
         )
     }
 
-    /// Whether the server spoke for all hosts, so that no other one is asked, as in libpq.
+    /// Whether the error applies to all hosts, so that no other one is tried, as in libpq.
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self,
@@ -232,7 +233,7 @@ impl ConnectProblem {
         matches!(self, Self::TlsNotOffered | Self::Certificate(_) | Self::TlsFailed(_))
     }
 
-    /// How far the attempt came: of several, the one that came furthest says most.
+    /// How far the attempt got. Among several attempts, the one that got furthest has the most useful error.
     pub(super) fn depth_reached(&self) -> u8 {
         match self {
             Self::HostNotFound | Self::NoSocket => 0,

@@ -1,4 +1,4 @@
-//! Service files: named groups of keywords and values, so that a string need only say `service=shop`.
+//! Service files: named groups of keywords and values, so that a connection string can consist of `service=shop`.
 //! <https://www.postgresql.org/docs/current/libpq-pgservice.html>
 
 use std::fs;
@@ -10,7 +10,7 @@ use super::keyword;
 use super::settings::KeywordValue;
 use super::target_error::{SettingOrigin, TargetError};
 
-/// What the service `name` says, and where: the user's own file first, then the system's.
+/// The settings of the service `name` with their location. The file of the user comes before that of the system.
 pub(super) fn find_service(
     name: &str,
     connect_environment: &ConnectEnvironment<'_>,
@@ -37,7 +37,7 @@ fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathB
     own.into_iter().chain(of_system).collect()
 }
 
-/// The group `name` in `content`, if it has one.
+/// The group `name` in `content`, if it exists.
 fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, TargetError> {
     let mut pairs: Option<Vec<(KeywordValue, SettingOrigin)>> = None;
     for (number, line) in (1..).zip(content.lines()) {

@@ -1,4 +1,4 @@
-//! What was said about a connection, by the string, a service, the environment, in this order of rank.
+//! The settings of a connection: from the string, a service, and the environment, in this order of precedence.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::keyword::{self, KEYWORDS, Keyword, Support};
 use super::target_error::{SettingOrigin, TargetError};
 use super::{key_value, service_file, uri};
 
-/// A keyword and its value as a string had them.
+/// A keyword and its value as written in a connection string.
 pub(super) struct KeywordValue {
     pub(super) keyword: &'static Keyword,
     pub(super) value: String,
 }
 
-/// What was said about each keyword. Holds the password, so it has no `Debug`.
+/// The values of the keywords. Contains the password, so it has no `Debug`.
 pub(super) struct Settings(BTreeMap<&'static str, Setting>);
 
 struct Setting {
@@ -22,11 +22,11 @@ struct Setting {
 }
 
 impl Settings {
-    /// Everything that is said by `text` and, where it is silent, by a service and the environment.
+    /// Collects the settings in `text`; missing ones are taken from a service and from the environment.
     pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let mut settings = Self(BTreeMap::new());
         for KeywordValue { keyword, value } in parse(text)? {
-            // Of two in one string the later one counts.
+            // If a string contains a keyword twice, the last value applies.
             settings.0.insert(keyword.name, Setting { value, origin: SettingOrigin::ConnectionString });
         }
         let service = settings.text("service").map(str::to_owned).or_else(|| connect_environment.variable("PGSERVICE"));
@@ -46,22 +46,22 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The value of the keyword `name`, unless it is empty, which means the same as nothing.
+    /// The value of the keyword `name`; an empty value counts as missing.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|setting| setting.value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Where the value of the keyword `name` stands.
+    /// The source of the value of the keyword `name`.
     pub(super) fn origin(&self, name: &str) -> SettingOrigin {
         self.0.get(name).map_or(SettingOrigin::Default, |setting| setting.origin.clone())
     }
 
-    /// The members of the list that the keyword `name` has.
+    /// The elements of the list in the keyword `name`.
     pub(super) fn list(&self, name: &str) -> Vec<&str> {
         self.text(name).map_or_else(Vec::new, |list| list.split(',').collect())
     }
 
-    /// The value of the keyword `name`, read by `read`.
+    /// The value of the keyword `name`, parsed by `read`.
     pub(super) fn read<T>(
         &self,
         name: &'static str,
@@ -72,14 +72,14 @@ impl Settings {
         read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, expected))
     }
 
-    /// The value of the keyword `name`, one of `choices`.
+    /// The value of the keyword `name`, which must be one of `choices`.
     pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, TargetError> {
         let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
         let expected = format!("one of {}", names.join(", "));
         self.read(name, &expected, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
     }
 
-    /// The error that the value of the keyword `name` is not what is `wanted`.
+    /// The error for a value of the keyword `name` that is not as `expected`.
     pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> TargetError {
         TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: expected.to_owned() }
     }
@@ -95,7 +95,7 @@ impl Settings {
                     return Err(TargetError::Unsupported { keyword: name, origin: setting.origin.clone() });
                 }
                 Some(Support::OnlyValues(values)) if !values.contains(&setting.value.as_str()) => {
-                    return Err(self.bad_value(name, &format!("{}, if it is given at all", values.join(" or "))));
+                    return Err(self.bad_value(name, &format!("{}, if it is set", values.join(" or "))));
                 }
                 _ => {}
             }
@@ -105,7 +105,7 @@ impl Settings {
 }
 
 fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
-    // A URI holds no blanks; among keywords and values the last one may be escaped and count.
+    // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
     let uri = text.trim_ascii();
     if let Some(rest) = uri::strip_scheme(uri) {
         return uri::parse(uri, rest);

@@ -1,13 +1,14 @@
-//! What a session begins with: its name in the server's lists, and its settings.
+//! The start of a session: its application name and its settings.
 
-/// What a session begins with.
+/// The parameters at the start of a session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartupParameters<'a> {
-    /// How the session is called in `pg_stat_activity` and the server's log, if the target does not say.
+    /// The name of the session in `pg_stat_activity` and in the server's log, unless the target sets one.
     pub application_name: &'a str,
-    /// Settings by name, set before anything else happens. They come after the owner's own `options`, so they win.
+    /// Settings by name, applied at the start of the session. They follow the owner's own `options`, so they take
+    /// precedence.
     ///
-    /// PgBouncer refuses them unless it is told to ignore `options`.
+    /// PgBouncer refuses them, unless `ignore_startup_parameters` contains `options`.
     pub settings: &'a [(&'a str, &'a str)],
 }
 
@@ -20,7 +21,8 @@ impl StartupParameters<'_> {
     }
 }
 
-/// The server splits at blanks that no backslash precedes. What the protocol cannot carry is left out.
+/// Escapes `text` for a server that splits at unescaped blanks. Drops NUL characters, which the protocol cannot
+/// transmit.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars().filter(|character| *character != '\0') {

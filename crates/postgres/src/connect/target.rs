@@ -1,4 +1,4 @@
-//! Where a connection goes and as whom: a connection string, completed from its surroundings as libpq does.
+//! The target of a connection: a connection string, completed from its environment as in libpq.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use super::settings::Settings;
 use super::target_error::TargetError;
 use super::tls_settings::{TlsMode, TlsSettings};
 
-/// How long connecting to one address may take if nothing is said.
+/// The default time limit for connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest that connecting to one address may take, also where no limit is asked for.
+/// The maximum time limit for connecting to one address; applies also where no limit is configured.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// Hosts that a connection string may list.
+/// The maximum number of hosts in a connection string.
 const HOSTS_MAX: usize = 32;
 
-/// Where a connection goes and as whom.
+/// The target of a connection: servers, database, user and protection.
 ///
-/// Read from a connection string, which is a URI or keywords with values; what it leaves open is taken from a
-/// service, from the environment, from a password file, and from what libpq takes by default, in this order.
+/// Parsed from a connection string, which is a URI or a list of keywords and values. Missing settings come from a
+/// service, the environment, a password file and libpq's defaults, in this order.
 #[derive(Debug, Clone)]
 pub struct ConnectTarget {
     pub(super) hosts: Vec<Host>,
@@ -41,31 +41,31 @@ pub struct ConnectTarget {
     warnings: Vec<String>,
 }
 
-/// How a connection that died in silence is noticed.
+/// The settings that detect a broken connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keepalive {
     pub(super) enabled: bool,
     pub(super) idle: Duration,
     pub(super) interval: Duration,
     pub(super) count: u32,
-    /// How long what was sent may stay unacknowledged.
+    /// The maximum time that sent data may stay unacknowledged.
     pub(super) user_timeout: Option<Duration>,
 }
 
-/// What kind of session is acceptable, as `target_session_attrs` names it.
+/// The kinds of session that `target_session_attrs` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRole {
-    /// Any.
+    /// Any session.
     Any,
-    /// One whose transactions may write.
+    /// A session whose transactions may write.
     ReadWrite,
-    /// One whose transactions only read.
+    /// A session whose transactions are read-only.
     ReadOnly,
-    /// One on a server that is no standby.
+    /// A session on a server that is not a standby.
     Primary,
-    /// One on a standby.
+    /// A session on a standby.
     Standby,
-    /// One on a standby if there is one, else any.
+    /// A session on a standby if there is one, otherwise any.
     PreferStandby,
 }
 
@@ -79,17 +79,18 @@ impl SessionRole {
         ("prefer-standby", Self::PreferStandby),
     ];
 
-    /// As it stands in a connection string.
+    /// The name in a connection string.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
     }
 }
 
 impl ConnectTarget {
-    /// Reads the connection string `text` and completes it from `environment`. An empty text leaves all to them.
+    /// Parses the connection string `text` and completes it from `connect_environment`. An empty text uses the
+    /// environment only.
     ///
     /// # Errors
-    /// When the text, the service or an environment variable cannot be understood or honoured. No value is quoted.
+    /// Fails if the text, the service or an environment variable is invalid or unsupported. Errors never quote values.
     pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let settings = Settings::collect(text, connect_environment)?;
         let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
@@ -118,19 +119,19 @@ impl ConnectTarget {
         // The protocol ends each text with a zero byte.
         let texts = [Some(&target.user), Some(&target.database), target.application_name.as_ref()];
         if texts.into_iter().chain([target.options.as_ref()]).flatten().any(|text| text.contains('\0')) {
-            return Err(TargetError::Contradiction("a value holds a character of the code 0"));
+            return Err(TargetError::Contradiction("a value contains a NUL character"));
         }
         target.find_passwords(&settings, connect_environment);
         Ok(target)
     }
 
-    /// Where it goes and as whom, for logs: `postgres at db.example.com:5432/shop as reader`. Never the password.
+    /// The target for logs: `postgres at db.example.com:5432/shop as reader`. Never contains the password.
     pub fn describe(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(Host::to_string).collect();
         format!("postgres at {}/{} as {}", hosts.join(","), self.database, self.user)
     }
 
-    /// What an owner should know although it is no error, such as a password file that is ignored.
+    /// Warnings for the owner, such as an ignored password file.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -145,7 +146,7 @@ impl ConnectTarget {
         &self.database
     }
 
-    /// How much TLS the connection must have.
+    /// The TLS mode.
     pub fn tls_mode(&self) -> TlsMode {
         self.tls.mode
     }
@@ -153,7 +154,7 @@ impl ConnectTarget {
     fn find_passwords(&mut self, settings: &Settings, connect_environment: &ConnectEnvironment<'_>) {
         let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
-        // Nobody is warned about a file that is not needed.
+        // No warning about a file that is not needed.
         let path = path.filter(|_| settings.text("password").is_none());
         let file = path.map(|path| (PasswordFile::read(&path), path));
         for host in &mut self.hosts {
@@ -170,13 +171,13 @@ impl ConnectTarget {
 impl Keepalive {
     fn from_settings(settings: &Settings) -> Result<Self, TargetError> {
         let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
-        // Zero means what is usual.
+        // Zero selects the default.
         let seconds = |name, usual: u32| {
             number(name).map(|value| Duration::from_secs(value.filter(|value| *value > 0).unwrap_or(usual).into()))
         };
         Ok(Self {
             enabled: number("keepalives")? != Some(0),
-            // The system's own two hours are longer than most firewalls remember a connection.
+            // The two hours of the operating system exceed the connection timeout of most firewalls.
             idle: seconds("keepalives_idle", 60)?,
             interval: seconds("keepalives_interval", 15)?,
             count: number("keepalives_count")?.filter(|count| *count > 0).unwrap_or(4),
@@ -190,7 +191,7 @@ impl Keepalive {
 pub(super) const CHANNEL_BINDINGS: [(&str, ChannelBinding); 3] =
     [("disable", ChannelBinding::Disable), ("prefer", ChannelBinding::Prefer), ("require", ChannelBinding::Require)];
 
-/// Libpq waits for ever at zero or less; nothing waits for ever here.
+/// In libpq, zero or less means no limit; here the maximum applies instead.
 fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {
     let seconds = settings.read("connect_timeout", "a number of seconds", |text| text.parse::<i64>().ok())?;
     Ok(match seconds {

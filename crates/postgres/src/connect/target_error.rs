@@ -1,93 +1,92 @@
-//! What can be wrong with a connection string and with what completes it.
+//! Errors in a connection string and in the settings that complete it.
 //!
-//! No value is ever quoted: whatever stands in a connection string may be a part of its password
-//! that was not escaped.
+//! No value is ever quoted: any part of a connection string may be an unescaped part of the password.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// What is wrong with a connection string or with what completes it.
+/// An error in a connection string or in a setting that completes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
     /// The text is neither a URI nor a list of keywords and values.
     #[error("{origin} cannot be read: {problem}, at character {position}")]
     Malformed {
-        /// Where the text stands.
+        /// The source of the text.
         origin: SettingOrigin,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
         /// Counted from 1.
         position: usize,
     },
-    /// A keyword that nobody knows.
+    /// The keyword is unknown.
     #[error("{origin} has an unknown keyword{}{}", name_or_position(.name, *.position), nearest_keyword_note(.nearest))]
     UnknownKeyword {
-        /// Where it stands.
+        /// The source.
         origin: SettingOrigin,
-        /// The keyword, unless it may be a part of a password.
+        /// The keyword, unless it may be part of a password.
         name: Option<String>,
         /// Counted from 1.
         position: usize,
-        /// The known keyword most like it.
+        /// The most similar known keyword.
         nearest: Option<String>,
     },
-    /// A keyword that libpq knows and that cannot be honoured.
-    #[error("{origin}: {keyword} is not supported, and it would be unsafe to go on as if it were not there")]
+    /// The keyword exists in libpq and is not supported.
+    #[error("{origin}: {keyword} is not supported; ignoring it could make the connection less secure")]
     Unsupported {
         /// The keyword.
         keyword: &'static str,
-        /// Where it stands.
+        /// The source.
         origin: SettingOrigin,
     },
-    /// A value that its keyword does not take.
+    /// The value is not valid for its keyword.
     #[error("{origin}: {keyword} must be {wanted}")]
     BadValue {
         /// The keyword.
         keyword: &'static str,
-        /// Where it stands.
+        /// The source.
         origin: SettingOrigin,
-        /// What it takes.
+        /// The valid values.
         wanted: String,
     },
-    /// Lists that belong together and are of different lengths.
+    /// Two related lists have different lengths.
     #[error("{first} lists {first_count} and {second} lists {second_count}; they must list the same number")]
     UnequalLists {
-        /// One keyword.
+        /// The first keyword.
         first: &'static str,
-        /// How many it lists.
+        /// The length of its list.
         first_count: usize,
-        /// The other keyword.
+        /// The second keyword.
         second: &'static str,
-        /// How many it lists.
+        /// The length of its list.
         second_count: usize,
     },
-    /// Values that exclude each other.
+    /// Two values contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
-    /// No service file has the service.
-    #[error("the service {name:?} is in none of the service files ({})", join_paths(.looked_in))]
+    /// No service file contains the service.
+    #[error("the service {name:?} is not in any service file ({})", join_paths(.looked_in))]
     UnknownService {
-        /// The service's name.
+        /// Service name.
         name: String,
-        /// The files that were looked for.
+        /// The files that were searched.
         looked_in: Vec<PathBuf>,
     },
-    /// A service file or a password file that the system does not let us read.
+    /// A service file or a password file cannot be read.
     #[error("cannot read {}: {source}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Neither the string nor its surroundings name a user.
-    #[error("no user is named: give one in the connection string or in PGUSER")]
+    /// Neither the string nor its environment sets a user.
+    #[error("no user is set; set it in the connection string or in PGUSER")]
     NoUser,
 }
 
-/// Where a setting stands.
+/// The source of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingOrigin {
     /// The connection string.
@@ -96,7 +95,7 @@ pub enum SettingOrigin {
     Service(PathBuf, usize),
     /// An environment variable.
     Variable(&'static str),
-    /// Nothing was said.
+    /// The default.
     Default,
 }
 
@@ -119,7 +118,7 @@ fn name_or_position(name: &Option<String>, position: usize) -> String {
 }
 
 fn nearest_keyword_note(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|nearest| format!("; the nearest known is {nearest}")).unwrap_or_default()
+    nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
 }
 
 fn join_paths(paths: &[PathBuf]) -> String {

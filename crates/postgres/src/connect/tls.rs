@@ -1,7 +1,6 @@
-//! TLS as the settings want it: certificates read from their files, and the connector made of them.
+//! The TLS connector: loads certificates from the configured files.
 //!
-//! The files are read anew for each connection, so that a certificate that is renewed on disk is
-//! taken up without a restart.
+//! The files are read again for each connection, so that a renewed certificate is used without a restart.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,10 +20,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::certificate_verifier::{CertificateVerifier, TrustedRoots};
 use super::tls_settings::{ClientFile, RootCertificates, TlsMode, TlsSettings, TlsVersion};
 
-/// Bytes that a file of certificates or a key may have; the whole of a system's roots has a tenth of it.
+/// The maximum size of a certificate or key file; the root certificates of a system take a tenth of it.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What is wrong with a file that TLS needs. Names the file, never what stands in it.
+/// The problem of a TLS file. Contains the path, never the content.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {}: {why}", .path.display())]
 pub(super) struct TlsFileError {
@@ -33,25 +32,25 @@ pub(super) struct TlsFileError {
     why: String,
 }
 
-/// Makes connections to one host safe, and remembers whether it did.
+/// Performs the TLS handshake for connections to one host, and records whether it was used.
 #[derive(Clone)]
 pub(super) struct TlsConnector {
     connect: MakeRustlsConnect,
-    /// The name for the handshake; the one that the driver would take may be none at all.
+    /// The name for the handshake. The name that the driver would pass may be invalid.
     name: String,
     used: Arc<AtomicBool>,
 }
 
 impl TlsConnector {
-    /// A connector for the host `name`, of which `inet` is an address.
+    /// Creates a connector for the host `name` with the IP address `address`.
     pub(super) fn new(connect: MakeRustlsConnect, name: &str, address: &str, mode: TlsMode) -> Self {
-        // A name that no certificate can be for is only an obstacle if it is to be checked.
+        // A name that cannot occur in a certificate is an error only if the mode verifies it.
         let is_possible = mode == TlsMode::VerifyFull || ServerName::try_from(name).is_ok();
         let name = if is_possible { name } else { address };
         Self { connect, name: name.to_owned(), used: Arc::default() }
     }
 
-    /// Whether a handshake was begun.
+    /// Whether a handshake was started.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -73,7 +72,7 @@ where
     }
 }
 
-/// One handshake to be.
+/// A handshake that has not started.
 pub(super) struct TlsHandshake<C> {
     inner: C,
     used: Arc<AtomicBool>,
@@ -90,7 +89,7 @@ impl<S, C: TlsConnect<S>> TlsConnect<S> for TlsHandshake<C> {
     }
 }
 
-/// Reads what `settings` name. Blocks.
+/// Loads the files that `settings` names. Blocks.
 pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, TlsFileError> {
     let provider = aws_lc_rs::default_provider();
     let trust = CertificateVerifier {
@@ -145,24 +144,21 @@ fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileErr
         RootCertificates::File(path) => path,
         RootCertificates::FileIfPresent(path) if path.exists() => path,
         RootCertificates::FileIfPresent(path) if settings.mode >= TlsMode::VerifyCa => {
-            let why = "there is no such file; name one in sslrootcert, or say sslrootcert=system";
+            let why = "the file does not exist; set sslrootcert to another file, or to system";
             return Err(unusable(path, why));
         }
         RootCertificates::None if settings.mode >= TlsMode::VerifyCa => {
-            return Err(unusable(
-                Path::new(""),
-                "none are named; name a file in sslrootcert, or say sslrootcert=system",
-            ));
+            return Err(unusable(Path::new(""), "no file is set; set sslrootcert to a file, or to system"));
         }
         RootCertificates::FileIfPresent(_) | RootCertificates::None => return Ok(None),
     };
     let roots = TrustedRoots::new(read_certificates(subject, path)?);
-    roots.map(Some).ok_or_else(|| unusable(path, "it holds no certificate in PEM form"))
+    roots.map(Some).ok_or_else(|| unusable(path, "it contains no certificate in PEM format"))
 }
 
 type ClientCertificate = (PathBuf, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// The client's certificate and key. A certificate without its key is an error, as in libpq.
+/// The client certificate and its key. A certificate without a key is an error, as in libpq.
 fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertificate>, TlsFileError> {
     let path = match &settings.certificate {
         ClientFile::Named(path) => path,
@@ -172,11 +168,11 @@ fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertif
     let subject = "cannot use the client certificate";
     let chain = read_certificates(subject, path)?;
     if chain.is_empty() {
-        let why = "it holds no certificate in PEM form".to_owned();
+        let why = "it contains no certificate in PEM format".to_owned();
         return Err(TlsFileError { what: subject, path: path.clone(), why });
     }
     let (ClientFile::Named(key) | ClientFile::IfPresent(key)) = &settings.key else {
-        let why = "it needs a private key; name its file in sslkey".to_owned();
+        let why = "it needs a private key; set sslkey to the key file".to_owned();
         return Err(TlsFileError { what: subject, path: path.clone(), why });
     };
     Ok(Some((path.clone(), chain, read_key(key)?)))
@@ -185,11 +181,11 @@ fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertif
 fn read_certificates(subject: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let content = read_file(subject, path)?;
     let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&content).collect();
-    // The reader's own words may quote the file.
+    // The message of the parser may quote the file.
     certificates.map_err(|_| TlsFileError {
         what: subject,
         path: path.to_owned(),
-        why: "it is not in PEM form".to_owned(),
+        why: "it is not in PEM format".to_owned(),
     })
 }
 
@@ -199,21 +195,21 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     let content = read_file(subject, path)?;
     if is_open_to_others(path) {
         return Err(unusable(
-            "others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it",
+            "users other than its owner may read it; its permissions must be 0600 or less, or 0640 or less if root \
+             owns it",
         ));
     }
-    PrivateKeyDer::from_pem_slice(&content)
-        .map_err(|_| unusable("it holds no key in PEM form that is not itself encrypted"))
+    PrivateKeyDer::from_pem_slice(&content).map_err(|_| unusable("it contains no unencrypted key in PEM format"))
 }
 
 fn read_file(subject: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
     let failed = |why: String| TlsFileError { what: subject, path: path.to_owned(), why };
     let metadata = fs::metadata(path).map_err(|error| {
         let missing = error.kind() == ErrorKind::NotFound;
-        failed(if missing { "there is no such file".to_owned() } else { error.to_string() })
+        failed(if missing { "the file does not exist".to_owned() } else { error.to_string() })
     })?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(failed(format!("it is not a plain file of at most {FILE_BYTES_MAX} bytes")));
+        return Err(failed(format!("it is not a regular file of at most {FILE_BYTES_MAX} bytes")));
     }
     fs::read(path).map_err(|error| failed(error.to_string()))
 }

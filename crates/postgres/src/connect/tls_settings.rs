@@ -1,4 +1,4 @@
-//! How a connection is protected, as libpq names it.
+//! The protection of a connection, in libpq's terms.
 //! <https://www.postgresql.org/docs/current/libpq-ssl.html>
 
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use super::environment::ConnectEnvironment;
 use super::settings::Settings;
 use super::target_error::TargetError;
 
-/// How much TLS a connection must have.
+/// The TLS mode of a connection (`sslmode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsMode {
-    /// None.
+    /// No TLS.
     Disable,
-    /// Only if the server wants it.
+    /// TLS only if the server requires it.
     Allow,
-    /// Where the server can.
+    /// TLS if the server offers it.
     Prefer,
-    /// Always, whoever the server is; checked against root certificates that are there.
+    /// TLS is required. The certificate is verified only if a file of root certificates exists.
     Require,
-    /// Always, and the server's certificate comes from a trusted authority.
+    /// TLS is required, and the certificate must have a trusted issuer.
     VerifyCa,
-    /// Always, and the server's certificate comes from a trusted authority and is for the host's name.
+    /// TLS is required, and the certificate must have a trusted issuer and match the host name.
     VerifyFull,
 }
 
@@ -34,54 +34,54 @@ impl TlsMode {
         ("verify-full", Self::VerifyFull),
     ];
 
-    /// As it stands in a connection string.
+    /// The name in a connection string.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
     }
 }
 
-/// How a connection is protected.
+/// The protection of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
     pub(super) mode: TlsMode,
-    /// Whether TLS begins with the first byte, without asking the server.
+    /// Whether TLS begins with the first byte, without negotiation.
     pub(super) is_direct: bool,
     pub(super) roots: RootCertificates,
-    /// The client's certificate.
+    /// The client certificate.
     pub(super) certificate: ClientFile,
-    /// The client's private key.
+    /// The private key of the client.
     pub(super) key: ClientFile,
-    /// Whether the server is told the name that is wanted.
+    /// Whether the host name is sent to the server (SNI).
     pub(super) sends_name: bool,
     pub(super) version_min: TlsVersion,
     pub(super) version_max: TlsVersion,
 }
 
-/// Whom the server's certificate must come from.
+/// The trusted issuers of server certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RootCertificates {
-    /// Whomever the system trusts.
+    /// The root certificates of the operating system.
     System,
-    /// An authority in this file, which must be there.
+    /// The authorities in this file, which must exist.
     File(PathBuf),
-    /// An authority in this file, if it is there.
+    /// The authorities in this file, if it exists.
     FileIfPresent(PathBuf),
-    /// There are no roots.
+    /// No root certificates.
     None,
 }
 
-/// A file of the client's own.
+/// A file of the client certificate or its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ClientFile {
-    /// It was named and must be there.
+    /// It was configured and must exist.
     Named(PathBuf),
-    /// It is where it lies by default, if it is there.
+    /// The default path, used if the file exists.
     IfPresent(PathBuf),
-    /// There is none.
+    /// No file.
     None,
 }
 
-/// A version of TLS; older ones are spoken by nobody here.
+/// A TLS version; older versions are not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TlsVersion {
     V1_2,
@@ -121,12 +121,14 @@ impl TlsSettings {
     fn check(self) -> Result<Self, TargetError> {
         if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
             return Err(TargetError::Contradiction(
-                "sslrootcert=system trusts so many authorities that only the name tells servers apart: it needs sslmode=verify-full",
+                "sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to \
+                 anyone",
             ));
         }
         if self.is_direct && self.mode < TlsMode::Require {
             return Err(TargetError::Contradiction(
-                "sslnegotiation=direct cannot go back to a connection without TLS, so it needs sslmode=require or more",
+                "sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a \
+                 connection without TLS",
             ));
         }
         if self.version_min > self.version_max {

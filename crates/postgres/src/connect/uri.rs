@@ -1,6 +1,6 @@
-//! Connection strings that are URIs: `postgresql://reader@db.example.com/shop?sslmode=verify-full`.
+//! Connection strings in URI form: `postgresql://reader@db.example.com/shop?sslmode=verify-full`.
 //!
-//! As libpq reads them, several hosts and sockets included.
+//! The syntax is that of libpq, including several hosts and sockets.
 //! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS>
 
 use super::keyword;
@@ -9,20 +9,20 @@ use super::target_error::{SettingOrigin, TargetError};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// What comes after the scheme, if `text` is such a URI.
+/// The part after the scheme, if `text` is such a URI.
 pub(super) fn strip_scheme(text: &str) -> Option<&str> {
     SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme))
 }
 
-/// The keywords and values in the URI `text`, of which `rest` comes after the scheme.
+/// Parses the URI `text`; `rest` is its part after the scheme.
 pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<KeywordValue>, TargetError> {
     let mut uri = UriParser { text, pairs: Vec::new(), has_password_parameter: false };
     let rest = uri.read_user(rest)?;
     let rest = uri.read_hosts(rest)?;
     let (database, parameters) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
     if database.contains('@') {
-        // Most likely the end of a password that began long before.
-        return Err(uri.malformed("an @ after the hosts; in a name or password it is written %40", database));
+        // Most likely the end of a password that began much earlier.
+        return Err(uri.malformed("an @ after the hosts; write it as %40 in a name or password", database));
     }
     if let Some(database) = database.strip_prefix('/') {
         uri.push("dbname", database)?;
@@ -53,7 +53,7 @@ impl<'a> UriParser<'a> {
         Ok(&rest[end + 1..])
     }
 
-    /// Reads `host:port,host:port` up to the path or the query.
+    /// Parses `host:port,host:port` up to the path or the query.
     fn read_hosts(&mut self, mut rest: &'a str) -> Result<&'a str, TargetError> {
         let (mut hosts, mut ports) = (Vec::new(), Vec::new());
         loop {
@@ -65,7 +65,7 @@ impl<'a> UriParser<'a> {
                 (port, rest) = after.split_at(end);
             }
             if host.contains('@') || port.contains('@') {
-                return Err(self.malformed("an @ among the hosts; in a name or password it is written %40", host));
+                return Err(self.malformed("an @ among the hosts; write it as %40 in a name or password", host));
             }
             hosts.push(self.decode(host)?);
             ports.push(self.decode(port)?);
@@ -80,7 +80,7 @@ impl<'a> UriParser<'a> {
         Ok(rest)
     }
 
-    /// A host, which may be an IPv6 address between brackets, and what comes after it.
+    /// A host, which may be an IPv6 address in brackets, and the text after it.
     fn take_host(&self, rest: &'a str) -> Result<(&'a str, &'a str), TargetError> {
         let Some(bracketed) = rest.strip_prefix('[') else {
             return Ok(rest.split_at(rest.find([':', '/', '?', ',']).unwrap_or(rest.len())));
@@ -92,7 +92,7 @@ impl<'a> UriParser<'a> {
             return Err(self.malformed("an empty address between [ and ]", rest));
         }
         if !after.is_empty() && !after.starts_with([':', '/', '?', ',']) {
-            return Err(self.malformed("something between ] and what comes after an address", after));
+            return Err(self.malformed("unexpected text after ]", after));
         }
         Ok((address, after))
     }
@@ -102,9 +102,9 @@ impl<'a> UriParser<'a> {
             return Err(self.malformed("a parameter without =", parameter));
         };
         if value.contains('=') {
-            return Err(self.malformed("a second = in a parameter; in a value it is written %3D", parameter));
+            return Err(self.malformed("a second = in a parameter; write it as %3D in a value", parameter));
         }
-        // As other drivers say it, and libpq too understands.
+        // Other drivers use this form, and libpq accepts it too.
         if (name, value) == ("ssl", "true") {
             return self.store("sslmode", "require".to_owned(), parameter);
         }
@@ -113,7 +113,7 @@ impl<'a> UriParser<'a> {
         self.store(&name, value, parameter)
     }
 
-    /// Stores what is written as `encoded`; nothing, if that is empty.
+    /// Stores the percent-encoded value `encoded`, unless it is empty.
     fn push(&mut self, name: &str, encoded: &'a str) -> Result<(), TargetError> {
         let value = self.decode(encoded)?;
         if value.is_empty() { Ok(()) } else { self.store(name, value, encoded) }
@@ -121,7 +121,7 @@ impl<'a> UriParser<'a> {
 
     fn store(&mut self, name: &str, value: String, at: &'a str) -> Result<(), TargetError> {
         let Some(keyword) = keyword::find(name) else {
-            // What stands before an @, or behind a password among the parameters, may be a piece of the password.
+            // The text before an @, or after a password among the parameters, may be part of the password.
             let position = self.position(at);
             let before_at = self.text.chars().skip(position.saturating_sub(1)).any(|character| character == '@');
             return Err(TargetError::UnknownKeyword {
@@ -147,7 +147,7 @@ impl<'a> UriParser<'a> {
                 byte => byte,
             };
             if decoded == 0 {
-                return Err(self.malformed("a character of the code 0", encoded));
+                return Err(self.malformed("a NUL character", encoded));
             }
             bytes.push(decoded);
         }
@@ -158,7 +158,7 @@ impl<'a> UriParser<'a> {
         TargetError::Malformed { origin: SettingOrigin::ConnectionString, problem, position: self.position(at) }
     }
 
-    /// The position in the text, in characters from 1, of its part `position`.
+    /// The position of the part `at` in the text, in characters from 1.
     fn position(&self, at: &str) -> usize {
         let before = (at.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         self.text.get(..before).map_or(0, |before| before.chars().count()) + 1

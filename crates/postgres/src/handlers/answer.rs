@@ -1,6 +1,6 @@
-//! What a handler answered, read: an envelope of JSON-RPC with a result of its kind, or why it is none.
+//! Parses the answer of a handler: a JSON-RPC envelope with a result of its kind.
 //!
-//! A handler is code of the database's: its answer is checked before a client sees any of it.
+//! Handlers are code of the database: their answers are checked before a client receives any part of them.
 //!
 //! [JSON-RPC 2.0, Response object](https://www.jsonrpc.org/specification#response_object)
 
@@ -12,21 +12,21 @@ use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema, Metadata
 use super::content::{parse_content, parse_resource_contents};
 use super::record::{HandlerKind, HandlerRecord};
 
-/// The id of the request that a handler is given. That of the client's request is the adapter's affair.
+/// The request id that handlers receive. The adapter uses the id of the client's request.
 pub(crate) const REQUEST_ID: &str = "\"1\"";
 
-/// A handler's answer.
+/// The answer of a handler.
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
-    /// It did what was asked.
+    /// The handler succeeded.
     Done(HandlerOutput),
-    /// A tool says in its blocks that it failed.
+    /// A tool reports in its content that it failed.
     Failed(HandlerOutput),
-    /// An error of JSON-RPC, in words for the caller.
+    /// A JSON-RPC error, with a message for the caller.
     Error(Error),
 }
 
-/// What an answer holds.
+/// The content of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerOutput {
     blocks: Vec<(ContentRole, Content)>,
@@ -81,22 +81,22 @@ struct PromptMessage {
     content: Value,
 }
 
-/// A value that is there, null included.
+/// Deserialises a present value, which may be null.
 fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
 impl HandlerAnswer {
-    /// Reads what the handler of `record` gave back.
+    /// Parses the answer of the handler of `record`.
     ///
     /// # Errors
-    /// What is wrong with it, for the log.
+    /// The reason why the answer is invalid, for the log.
     pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
         let envelope: JsonRpcEnvelope<'_> =
-            serde_json::from_str(text).map_err(|error| format!("its envelope is none of JSON-RPC: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("its envelope is not valid JSON-RPC: {error}"))?;
         if envelope.jsonrpc != "2.0" {
-            return Err("its envelope is none of JSON-RPC 2.0".to_owned());
+            return Err("its envelope is not JSON-RPC 2.0".to_owned());
         }
         if envelope.id.get() != REQUEST_ID {
             return Err("its envelope has another id than the request".to_owned());
@@ -108,30 +108,30 @@ impl HandlerAnswer {
         }
     }
 
-    /// Holds the structured answer against `schema`.
+    /// Validates the structured content against `schema`.
     ///
     /// # Errors
-    /// What is wrong with it, for the log.
+    /// The violations, for the log.
     pub(crate) fn check_schema(&self, schema: Option<&JsonSchema>) -> Result<(), String> {
         let (Self::Done(given), Some(schema)) = (self, schema) else { return Ok(()) };
         let Some(structured) = &given.structured else { return Ok(()) };
         let value: Value = serde_json::from_str(structured.get()).map_err(|error| error.to_string())?;
         schema
             .check(&value)
-            .map_err(|violations| format!("its structuredContent breaks its outputSchema: {violations:?}"))
+            .map_err(|violations| format!("its structuredContent does not match its outputSchema: {violations:?}"))
     }
 
-    /// Whether what the handler wrote is to stay.
+    /// Whether the changes of the handler are committed.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 }
 
 impl HandlerOutput {
-    /// Sends it.
+    /// Sends the answer.
     ///
     /// # Errors
-    /// `CancelJob` when nobody listens, `Internal` when the structured answer breaks its schema.
+    /// `CancelJob` if the client is gone, `Internal` if the structured content does not match its schema.
     pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
         for (role, block) in self.blocks {
             match kind {
@@ -145,7 +145,7 @@ impl HandlerOutput {
         Ok(self.metadata)
     }
 
-    /// The first text of it, for whoever reads only one.
+    /// The first text block, for clients that read only one.
     pub(crate) fn first_text(&self) -> Option<&str> {
         self.blocks.iter().find_map(|(_, block)| match block {
             Content::Text { text, .. } => Some(text.as_str()),
@@ -155,12 +155,12 @@ impl HandlerOutput {
 }
 
 fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, String> {
-    let wrong = |error: serde_json::Error| format!("its result is none of a {}: {error}", record.kind.name());
+    let wrong = |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
     match record.kind {
         HandlerKind::Tool => {
             let result: ToolResult = serde_json::from_str(result).map_err(wrong)?;
             if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
-                return Err("it has an outputSchema, and its result no structuredContent".to_owned());
+                return Err("it has an outputSchema, and its result has no structuredContent".to_owned());
             }
             let blocks = result.content.into_iter().map(|block| Ok((ContentRole::Assistant, parse_content(block)?)));
             let blocks: Vec<_> = blocks.collect::<Result<_, String>>()?;
@@ -192,8 +192,7 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
     }
 }
 
-/// Of the codes that the protocol keeps for itself only those of JSON-RPC, -32001 and the old -32002 are a handler's to
-/// use.
+/// Among the codes that the protocol reserves, handlers may use only those of JSON-RPC, -32001 and the old -32002.
 fn read_error(error: ErrorObject) -> Result<Error, String> {
     let ErrorObject { code, message } = error;
     let kind = match code {
@@ -201,7 +200,7 @@ fn read_error(error: ErrorObject) -> Result<Error, String> {
         -32_002 => ErrorKind::NotFound,
         -32_001 => ErrorKind::Unauthenticated,
         -32_700 | -32_600 | -32_601 | -32_603 => ErrorKind::Failed,
-        -32_768..=-32_000 => return Err(format!("the error code {code} is not a handler's to use")),
+        -32_768..=-32_000 => return Err(format!("handlers must not use the error code {code}")),
         _ => return Ok(Error::new(ErrorKind::Failed, message).with_code(code)),
     };
     Ok(Error::new(kind, message))

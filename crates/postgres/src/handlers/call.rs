@@ -1,7 +1,9 @@
-//! The way of one call: a transaction as the caller's role, the handler's function, its answer, the transaction's end.
+//! Executes one call: begins a transaction with the caller's role, calls the function of the handler, checks its
+//! answer, ends the transaction.
 //!
-//! The function itself is called and not the database's dispatcher: who calls, what a handler demands and the arguments
-//! were looked at already. It runs with the rights of the role that calls, so that grants and row-level security bind.
+//! It calls the function directly and not the dispatcher of the database: the caller, the requirements of the handler
+//! and the arguments are already checked. The function runs with the privileges of the caller's role, so that grants
+//! and row-level security apply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,24 +29,24 @@ use crate::server::PostgresServer;
 use crate::session::TransactionIdentity;
 use crate::transaction::{COMMIT, ROLLBACK};
 
-/// Bytes of an answer at most, as the database keeps it.
+/// The maximum size of an answer in the database, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// The code behind an entry: one handler.
+/// The handler behind a registry entry.
 pub(crate) struct DatabaseHandler {
     server: Arc<PostgresServer>,
     record: Arc<HandlerRecord>,
-    /// The call of its function.
+    /// Calls the function of the handler.
     statement: Statement,
-    /// Asks the database's own check who the caller is, where there is one.
+    /// Executes the database's own identity check, if it has one.
     identity_check: Option<String>,
-    /// What its structured answers are.
+    /// The schema of its structured content.
     output_schema: Option<Arc<JsonSchema>>,
-    /// The schema whose exchange log hears of each call, where it is to.
+    /// The schema with the exchange log that records the calls, if enabled.
     exchange_log_schema: Option<SchemaName>,
 }
 
-/// How an attempt ended that others did not disturb.
+/// The outcome of an attempt that had no conflict with concurrent transactions.
 type AttemptResult = Result<HandlerAnswer, HandlerFailure>;
 
 impl DatabaseHandler {
@@ -113,7 +115,7 @@ impl DatabaseHandler {
             }
             return answer;
         }
-        // Nothing can stay, so the end need not wait for the answer.
+        // Nothing is committed, so the answer need not be checked before the end.
         let (rows, ended) = futures::future::join(run, connected.client().batch_execute(ROLLBACK)).await;
         if ended.is_ok() {
             lease.mark_idle();
@@ -121,7 +123,7 @@ impl DatabaseHandler {
         self.read_answer(rows.map_err(HandlerFailure::Server)?.first())
     }
 
-    /// Hands the answer on, or says why there is none.
+    /// Sends the answer, or returns the error.
     async fn send(&self, outcome: AttemptResult, reply: &ReplySender) -> Result<Metadata, Error> {
         match outcome {
             Ok(HandlerAnswer::Done(given)) => given.send(self.record.kind, reply).await,
@@ -146,12 +148,12 @@ impl DatabaseHandler {
             return Err(HandlerFailure::TooLarge);
         }
         let answer = HandlerAnswer::parse(&self.record, text).map_err(broken)?;
-        // Before what was written is there to stay.
+        // Before the changes are committed.
         answer.check_schema(self.output_schema.as_deref()).map_err(broken)?;
         Ok(answer)
     }
 
-    /// Bounds the time of the statements to come.
+    /// Limits the time of the following statements.
     async fn set_statement_timeout(&self, lease: &mut Lease, time: Duration) -> Result<(), HandlerFailure> {
         let connected = lease.session()?.connection().clone();
         lease.mark_busy();
@@ -161,7 +163,7 @@ impl DatabaseHandler {
         Ok(())
     }
 
-    /// Lets the database's own check decide who is known: whoever is not is nobody.
+    /// Executes the database's own identity check: an unrecognised caller is anonymous.
     async fn check_identity(
         &self,
         lease: &mut Lease,
@@ -203,7 +205,7 @@ impl Handler for DatabaseHandler {
     }
 }
 
-/// What a handler is asked.
+/// The request to a handler.
 struct HandlerRequest {
     identity: TransactionIdentity,
     arguments: String,
@@ -214,7 +216,7 @@ struct HandlerRequest {
 
 impl HandlerRequest {
     /// # Errors
-    /// When the database could not hold it.
+    /// Fails if PostgreSQL cannot represent the request.
     fn from_job(job: &Job, identity: TransactionIdentity) -> Result<Self, Error> {
         let uri = match job.target() {
             CallTarget::Resource(uri) => Some(uri.clone()),
@@ -234,18 +236,18 @@ impl HandlerRequest {
         })
     }
 
-    /// The values of the call's placeholders. A handler that reads the context itself must not find a name there that
-    /// counts for nothing.
+    /// The parameters of the call. For an unrecognised caller the context is empty, since a handler may read it
+    /// directly.
     fn parameters(&self, is_known: bool) -> [Option<&str>; 4] {
         let context = if is_known { self.context.as_str() } else { "{}" };
         [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables)]
     }
 }
 
-/// The arguments as JSON text that the database can hold.
+/// The arguments as JSON text that PostgreSQL can represent.
 ///
 /// # Errors
-/// `InvalidArguments` with each place where U+0000 is, which PostgreSQL's text cannot hold.
+/// `InvalidArguments` with each occurrence of U+0000, which PostgreSQL's text cannot contain.
 pub(super) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String, Error> {
     let mut violations = Vec::new();
     for (name, value) in arguments {
@@ -256,7 +258,7 @@ pub(super) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String
     }
     match violations.is_empty() {
         true => Ok(Value::Object(arguments.clone()).to_string()),
-        false => Err(Error::invalid_arguments("the arguments hold what the database cannot:", violations)),
+        false => Err(Error::invalid_arguments("the database cannot represent the arguments:", violations)),
     }
 }
 
@@ -280,10 +282,10 @@ fn find_nul(value: &Value, path: &str, found: &mut Vec<Violation>) {
 }
 
 fn nul_violation(path: String) -> Violation {
-    Violation { path, message: "holds U+0000, which text of PostgreSQL cannot".to_owned() }
+    Violation { path, message: "contains U+0000, which PostgreSQL text cannot contain".to_owned() }
 }
 
-/// Who asks, as a handler reads it: `user_id`, `tenant_id` and the claims that were proven.
+/// The context for handlers: `user_id`, `tenant_id` and the verified claims of the caller.
 pub(super) fn caller_context(principal: &Principal) -> Value {
     let [user, tenant] = user_and_tenant(principal);
     let mut context = Map::new();

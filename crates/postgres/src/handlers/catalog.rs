@@ -1,4 +1,4 @@
-//! All handlers of a database as the roles see them that calls run as.
+//! All handlers of a database that are visible to the roles of calls.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,30 +15,30 @@ use crate::lease::Lease;
 use crate::server::PostgresServer;
 use crate::transaction::ROLLBACK;
 
-/// Handlers of a database at most; what is beyond them is left out, and said.
+/// The maximum number of handlers of a database; further ones are left out, with a warning.
 const HANDLERS_MAX: i64 = 10_000;
 
 /// All handlers of a database.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HandlerCatalog {
-    /// Grows with each change of the handlers.
+    /// Increases with each change of the handlers.
     pub revision: i64,
-    /// The handlers, each once, by kind and name.
+    /// The handlers without duplicates, by kind and name.
     pub handlers: Vec<Arc<HandlerRecord>>,
-    /// What is wrong with handlers that are left out.
+    /// The problems of handlers that are left out.
     pub problems: Vec<String>,
-    /// Whether calls are to be written into the exchange log.
+    /// Whether calls are recorded in the exchange log.
     pub(crate) logs_exchanges: bool,
-    /// Whether a function of the database's owner knows who exists.
+    /// Whether the owner has set an identity check.
     pub(crate) checks_identity: bool,
 }
 
 impl PostgresServer {
-    /// What the roles see of the handlers.
+    /// The handlers that are visible to the roles.
     ///
     /// # Errors
-    /// `Unavailable` when the server cannot be reached, `NotFound` when the schema is not there, `Forbidden` when its
-    /// owner has let in none of the roles.
+    /// `Unavailable` if the server cannot be reached, `NotFound` if the schema does not exist, `Forbidden` if none of
+    /// the roles has access to it.
     pub(crate) async fn list_handlers(&self, options: &HandlerOptions) -> Result<HandlerCatalog, Error> {
         let roles: Vec<Option<String>> = match self.options.run_as.roles() {
             roles if roles.is_empty() => vec![None],
@@ -49,7 +49,7 @@ impl PostgresServer {
         for role in &roles {
             match self.list_handlers_for_role(role.clone(), options).await {
                 Ok(seen) => sum.add(seen),
-                // One role may do without handlers while another has some.
+                // One role may have access while another has none.
                 Err(error) if error.kind() == ErrorKind::Forbidden => refused = Some(error),
                 Err(error) => return Err(error),
             }
@@ -70,7 +70,7 @@ impl PostgresServer {
         lease.mark_busy();
         let read = read_catalog(&lease, options, role.as_deref()).await;
         let read = read.map_err(|error| read_error(&error, &self.database, options, role.as_deref()))?;
-        // A connection whose end fails is thrown away by its lease, and the answer is there.
+        // If this fails, the lease discards the connection; the result stays valid.
         let _ = lease.end(ROLLBACK).await;
         Ok(read)
     }
@@ -96,7 +96,9 @@ async fn read_catalog(
     let handlers = HANDLERS_SQL.replace("{schema}", schema);
     let rows = client.query_typed(&handlers, &[(&HANDLERS_MAX, tokio_postgres::types::Type::INT8)]).await?;
     if i64::try_from(rows.len()).is_ok_and(|count| count == HANDLERS_MAX) {
-        catalog.problems.push(format!("only the first {HANDLERS_MAX} handlers are served"));
+        catalog
+            .problems
+            .push(format!("there are more than {HANDLERS_MAX} handlers; only the first {HANDLERS_MAX} are served"));
     }
     for row in &rows {
         match HandlerRecord::from_row(row, options, role) {
@@ -111,29 +113,29 @@ async fn read_catalog(
     Ok(catalog)
 }
 
-/// Why the handlers could not be read, for the owner of the node.
+/// The error of reading the handlers, for the owner of the node.
 fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
     let schema = &options.schema;
     let whom = role.unwrap_or("the login role");
     match error.code() {
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            let message = format!("the handlers of the database {database} are not for {whom}");
+            let message = format!("the role {whom} has no access to the handlers of the database {database}");
             Error::new(ErrorKind::Forbidden, message)
-                .with_hint(format!("Their owner lets a role in with SELECT {schema}.grant_mcp_access('ROLE')."))
+                .with_hint(format!("The owner of the schema can run SELECT {schema}.grant_mcp_access('ROLE')."))
         }
         Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_SCHEMA => {
             let message = format!("the database {database} has no handlers in the schema {schema}");
-            Error::new(ErrorKind::NotFound, message).with_hint("tidegate pg install makes it.")
+            Error::new(ErrorKind::NotFound, message).with_hint("Create it with tidegate pg install.")
         }
         Some(code) if *code == SqlState::UNDEFINED_COLUMN || *code == SqlState::UNDEFINED_FUNCTION => {
-            let message = format!("the schema {schema} of the database {database} is of an older version");
-            Error::new(ErrorKind::NotFound, message).with_hint("tidegate pg upgrade renews it.")
+            let message = format!("the schema {schema} of the database {database} has an older version");
+            Error::new(ErrorKind::NotFound, message).with_hint("Upgrade it with tidegate pg upgrade.")
         }
         _ => error::internal_statement_error(error, database),
     }
 }
 
-/// What several roles see, as one.
+/// The merged catalogs of several roles.
 #[derive(Default)]
 struct CatalogMerge {
     catalogs_merged: usize,
@@ -145,7 +147,7 @@ impl CatalogMerge {
     fn add(&mut self, catalog: HandlerCatalog) {
         self.catalogs_merged += 1;
         let HandlerCatalog { revision, handlers, problems, logs_exchanges, checks_identity } = catalog;
-        // The oldest revision that was seen: what came in between is read again.
+        // The oldest revision: changes in between are read again.
         self.first.revision = if self.catalogs_merged == 1 { revision } else { self.first.revision.min(revision) };
         self.first.logs_exchanges = logs_exchanges;
         self.first.checks_identity = checks_identity;

@@ -1,4 +1,4 @@
-//! Content as handlers write it, which is as MCP has it on the wire.
+//! Parses content that handlers return; it has the format of MCP.
 //!
 //! [MCP 2026-07-28, Tool Result](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result)
 
@@ -52,12 +52,12 @@ struct Contents {
     blob: Option<String>,
 }
 
-/// A block of content.
+/// Parses a content block.
 ///
 /// # Errors
-/// What is wrong with it, for the log.
+/// The reason why it is invalid, for the log.
 pub(crate) fn parse_content(block: Value) -> Result<Content, String> {
-    let block = Block::deserialize(block).map_err(|error| format!("a block of its content is none: {error}"))?;
+    let block = Block::deserialize(block).map_err(|error| format!("a content block is invalid: {error}"))?;
     Ok(match block {
         Block::Text { text, annotations: hints } => {
             Content::Text { text, annotations: hints.as_ref().map(parse_annotations) }
@@ -71,21 +71,21 @@ pub(crate) fn parse_content(block: Value) -> Result<Content, String> {
     })
 }
 
-/// The contents of a resource.
+/// Parses the contents of a resource.
 ///
 /// # Errors
-/// What is wrong with them, for the log.
+/// The reason why they are invalid, for the log.
 pub(crate) fn parse_resource_contents(one: Value) -> Result<ResourceContents, String> {
-    let one = Contents::deserialize(one).map_err(|error| format!("its contents of a resource are none: {error}"))?;
+    let one = Contents::deserialize(one).map_err(|error| format!("its resource contents are invalid: {error}"))?;
     let body = match (one.text, one.blob) {
         (Some(text), None) => ResourceBody::Text(text),
         (None, Some(blob)) => ResourceBody::Blob(decode_base64(&blob)?),
-        _ => return Err("its contents of a resource must have either text or blob".to_owned()),
+        _ => return Err("its resource contents must have either text or blob".to_owned()),
     };
     Ok(ResourceContents { uri: one.uri, mime_type: one.mime_type, body })
 }
 
-/// Hints, of which what cannot be understood is left out.
+/// Parses annotations; ignores invalid members.
 pub(crate) fn parse_annotations(hints: &Value) -> Annotations {
     let role = |role: &Value| match role.as_str() {
         Some("user") => Some(ContentRole::User),
@@ -99,7 +99,7 @@ pub(crate) fn parse_annotations(hints: &Value) -> Annotations {
     }
 }
 
-/// Pictures, of which those without a source are left out.
+/// Parses icons; ignores those without a source.
 pub(crate) fn parse_icons(icons: Option<&Value>) -> Vec<Icon> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let icon = |icon: &Value| {
@@ -110,8 +110,11 @@ pub(crate) fn parse_icons(icons: Option<&Value>) -> Vec<Icon> {
     icons.and_then(Value::as_array).into_iter().flatten().filter_map(icon).collect()
 }
 
-/// PostgreSQL breaks its base64 into lines.
+/// Decodes base64; PostgreSQL's base64 contains line breaks.
 fn decode_base64(text: &str) -> Result<Bytes, String> {
     let unbroken: String = text.chars().filter(|one| !one.is_ascii_whitespace()).collect();
-    STANDARD.decode(unbroken).map(Bytes::from).map_err(|error| format!("data of its content is no base64: {error}"))
+    STANDARD
+        .decode(unbroken)
+        .map(Bytes::from)
+        .map_err(|error| format!("data in its content is not valid base64: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Handlers as entries of a node's registry.
+//! Converts handlers to entries of a node's registry.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::content::{parse_annotations, parse_icons};
 use super::record::{HandlerKind, HandlerRecord};
 use crate::identity::RunAs;
 
-/// An entry that a handler is behind.
+/// A registry entry that a handler implements.
 pub enum HandlerEntry {
     /// A tool.
     Tool(Box<Tool>),
@@ -25,10 +25,10 @@ pub enum HandlerEntry {
 }
 
 impl HandlerRecord {
-    /// The entry that `handler` answers for.
+    /// Creates the entry for `handler`.
     ///
     /// # Errors
-    /// Why it cannot be served though its database took it.
+    /// The reason why it cannot be served, although the database accepted it.
     pub(crate) fn to_entry(
         &self,
         handler: Arc<dyn Handler>,
@@ -48,7 +48,7 @@ impl HandlerRecord {
         }
     }
 
-    /// Whoever runs as a role that may execute it may reach it.
+    /// Grants access to principals that run as a role with the privilege to execute the handler.
     fn access(&self, run_as: Arc<RunAs>) -> Access {
         let roles = self.roles.clone();
         let only_for = PrincipalRule::new(move |principal| {
@@ -57,10 +57,10 @@ impl HandlerRecord {
         Access { requires_authentication: self.requires_auth, principal_rule: Some(only_for), ..Access::default() }
     }
 
-    /// What its structured answers are.
+    /// The schema of its structured content.
     ///
     /// # Errors
-    /// Why its schema cannot be held against them.
+    /// The reason why the schema is invalid.
     pub(crate) fn output_schema(&self) -> Result<Option<Arc<JsonSchema>>, String> {
         let schema = self.definition.get("outputSchema").cloned().map(JsonSchema::new).transpose();
         Ok(schema.map_err(|error| format!("outputSchema: {error}"))?.map(Arc::new))

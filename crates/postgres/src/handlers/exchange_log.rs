@@ -1,7 +1,8 @@
-//! The exchange log: who called what, how long it took, what became of it, written into the database.
+//! The exchange log: writes caller, handler, duration and outcome of each call to the database.
 //!
-//! Lines are written behind the answers, on connections of their own: a call that fails and is rolled back is in the
-//! log too, and no call waits for it. What cannot be written is counted and said; it hurts no call.
+//! Lines are written after the answers, on separate connections. Therefore failed calls are recorded although they are
+//! rolled back, and no call waits for the log. Lines that cannot be written are counted and reported; they do not
+//! affect calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -20,16 +21,16 @@ use crate::server::PostgresServer;
 use crate::session::TransactionIdentity;
 use crate::transaction::COMMIT;
 
-/// Lines that wait to be written; more of them are lost, and counted.
+/// The maximum number of queued lines; further lines are lost and counted.
 const QUEUED_LINES_MAX: usize = 1_000;
-/// Bytes of arguments in a line at most; a line whose arguments are larger does without them.
+/// The maximum size of the arguments in a line, in bytes; larger arguments are left out.
 const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
-/// Characters of a failure's detail in a line at most.
+/// The maximum length of the error detail in a line, in characters.
 const DETAIL_CHARACTERS_MAX: usize = 4_000;
-/// Lines that are written at once.
+/// The maximum number of lines of one insert.
 const BATCH_LINES_MAX: usize = 100;
 
-/// Redaction is the database's own, so that a path means the same whoever writes the line.
+/// The database performs the redaction, so that a path has the same meaning for all writers.
 const INSERT_SQL: &str = "
 INSERT INTO {schema}.exchange
     (type, name, user_id, tenant_id, duration_ms, outcome, code, reference, detail, arguments)
@@ -43,7 +44,7 @@ FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS lin
     detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
 LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.name";
 
-/// The exchange log of one database. It begins to be written with its first line.
+/// Records calls in the exchange log of one database. The writer starts with the first line.
 #[derive(Default)]
 pub(crate) struct ExchangeRecorder {
     lines: OnceLock<mpsc::Sender<ExchangeLine>>,
@@ -52,12 +53,12 @@ pub(crate) struct ExchangeRecorder {
 
 struct ExchangeLine {
     role: Option<String>,
-    /// As [`INSERT_SQL`] reads it.
+    /// In the form that [`INSERT_SQL`] reads.
     json: Value,
 }
 
 impl ExchangeRecorder {
-    /// Notes that the call `job` of the handler of `record`, with `arguments`, has ended.
+    /// Records that the call `job` of the handler of `record`, with `arguments`, has ended.
     pub(crate) fn record_call(
         &self,
         server: &Arc<PostgresServer>,
@@ -92,14 +93,14 @@ impl ExchangeRecorder {
         });
         let lines = self.lines.get_or_init(|| spawn_writer(server, schema, self.lost.clone()));
         if lines.try_send(ExchangeLine { role: identity.role, json }).is_err() {
-            count_lost_lines(&self.lost, 1, &server.database, "too many wait");
+            count_lost_lines(&self.lost, 1, &server.database, "the queue is full");
         }
     }
 }
 
 fn spawn_writer(server: &Arc<PostgresServer>, schema: &SchemaName, lost: Arc<AtomicU64>) -> mpsc::Sender<ExchangeLine> {
     let (sender, lines) = mpsc::channel(QUEUED_LINES_MAX);
-    // The server owns the log, which must not own the server.
+    // The server owns the log, so the log must not own the server.
     let writer = ExchangeWriter {
         server: Arc::downgrade(server),
         insert: INSERT_SQL.replace("{schema}", schema.as_str()),
@@ -119,7 +120,7 @@ struct ExchangeWriter {
 }
 
 impl ExchangeWriter {
-    /// Writes until the database is closed and nothing waits, or nobody can note anything any more.
+    /// Writes until the database is closed and the queue is empty, or until no sender is left.
     async fn run(self, mut lines: mpsc::Receiver<ExchangeLine>, closing: tokio_util::sync::CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_LINES_MAX);
         loop {
@@ -142,7 +143,7 @@ impl ExchangeWriter {
         }
     }
 
-    /// As the role that called, whose name the line then holds.
+    /// Uses the role of the call, because the line contains the name of the role.
     async fn write(
         &self,
         server: &PostgresServer,
@@ -161,7 +162,7 @@ impl ExchangeWriter {
     }
 }
 
-/// Counts lines that were lost. The first ones are said, and then each time their number has doubled.
+/// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
 fn count_lost_lines(lost: &AtomicU64, count: usize, database: &str, why: &str) {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let before = lost.fetch_add(count, Ordering::Relaxed);

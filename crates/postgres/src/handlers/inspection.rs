@@ -1,4 +1,4 @@
-//! What stands in a database where handlers are, or are to be, and what the role that asks may do about it.
+//! Inspects the schema of handlers in a database, and the privileges of the current role.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::install_error;
 use super::schema_name::SchemaName;
 use super::sql_layer::MigrationStep;
 
-/// What stands there, as its catalog says, which everybody may read.
+/// The state of the schema according to the system catalog, which every role may read.
 pub(super) struct InstallInspection {
     pub(super) database: String,
     pub(super) schema: SchemaName,
-    /// The role that asks.
+    /// The current role.
     role: String,
     may_create_schemas: bool,
-    /// None where there is no such schema.
+    /// `None` if the schema does not exist.
     owner: Option<SchemaOwner>,
-    /// Whether handlers are installed there.
+    /// Whether handlers are installed in it.
     pub(super) is_installed: bool,
 }
 
-/// Whose the schema is and what is in it.
+/// The owner of the schema and its content.
 struct SchemaOwner {
     name: String,
-    /// Whether the role that asks has the owner's rights.
+    /// Whether the current role has the owner's privileges.
     is_current_role: bool,
 }
 
@@ -35,7 +35,7 @@ impl InstallInspection {
             .query_typed(&INSPECTION_SQL.replace("@schema@", schema.as_str()), &[])
             .await
             .map_err(install_error::from_driver)?;
-        let row = rows.first().ok_or_else(|| Error::internal("the catalog gave no row"))?;
+        let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
         let read = |row: &Row| -> Result<Self, tokio_postgres::Error> {
             let owner: Option<String> = row.try_get(3)?;
             let is_asking = row.try_get(4)?;
@@ -51,58 +51,64 @@ impl InstallInspection {
         read(row).map_err(install_error::from_driver)
     }
 
-    /// Whose the schema is.
+    /// The owner of the schema.
     pub(super) fn owner(&self) -> &str {
         self.owner.as_ref().map_or("", |owner| owner.name.as_str())
     }
 
-    /// Whether the role that asks may change what is installed.
+    /// Whether the current role may change the installation.
     pub(super) fn has_owner_rights(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.is_current_role)
     }
 
-    /// Refuses a role that may not make or change the schema, before the server does so in the middle of it.
+    /// Rejects a role that must not create or change the schema, before the server does so in the middle of the work.
     pub(super) fn check_rights(&self) -> Result<(), Error> {
         let Self { database, schema, role, .. } = self;
         match &self.owner {
             None if self.may_create_schemas => Ok(()),
             None => Err(Error::new(
                 ErrorKind::Forbidden,
-                format!("the role {role} may make no schema in the database {database}: it lacks the privilege CREATE there"),
+                format!(
+                    "the role {role} cannot create a schema in the database {database}: it lacks the privilege CREATE"
+                ),
             )
             .with_hint(format!(
-                "Have the owner of the database run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} AUTHORIZATION {1}.",
+                "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
+                 AUTHORIZATION {1}.",
                 quote_identifier(database),
                 quote_identifier(role)
             ))),
             Some(owner) if owner.is_current_role => Ok(()),
             Some(SchemaOwner { name, .. }) => Err(Error::new(
                 ErrorKind::Forbidden,
-                format!("the schema {schema} of the database {database} is {name}'s, and the role {role} has not the rights of {name}"),
+                format!(
+                    "the schema {schema} of the database {database} is owned by {name}, and the role {role} is not a \
+                     member of {name}"
+                ),
             )
-            .with_hint(format!("Connect as {name} or as a member of it, or choose another schema."))),
+            .with_hint(format!("Connect as {name} or as a member of that role, or choose another schema."))),
         }
     }
 
-    /// Refuses a schema that holds no handlers.
+    /// Rejects a schema without an installation.
     pub(super) fn check_installed(&self) -> Result<(), Error> {
         let Self { database, schema, .. } = self;
         let message = match &self.owner {
             _ if self.is_installed => return Ok(()),
             None => format!("the database {database} has no schema {schema}: nothing is installed there"),
-            Some(_) => format!("the schema {schema} of the database {database} holds no handlers' registry"),
+            Some(_) => format!("the schema {schema} of the database {database} contains no registry of handlers"),
         };
-        Err(Error::new(ErrorKind::NotFound, message).with_hint("tidegate pg install puts one there."))
+        Err(Error::new(ErrorKind::NotFound, message).with_hint("Create it with tidegate pg install."))
     }
 }
 
-/// A name as SQL takes it, for statements that a person is told to run.
+/// `name` as an SQL identifier, for statements in hints.
 fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Where handlers are installed, their owner counts beside the schema's: only who has the rights of both may change
-/// them.
+/// If handlers are installed, the owner of the registry counts in addition to the owner of the schema. Changes require
+/// the privileges of both.
 const INSPECTION_SQL: &str = "
     SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
         pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,
@@ -117,16 +123,16 @@ const INSPECTION_SQL: &str = "
             WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
         ) AS held ON true";
 
-/// What the steps and the functions of a schema are, to tell what an installation changed.
+/// The migration steps and functions of a schema, used to determine what an installation changed.
 #[derive(Default)]
 pub(super) struct SchemaInventory {
     pub(super) steps: Vec<MigrationStep>,
-    /// A digest of each function, by its signature.
+    /// A hash of each function, by its signature.
     pub(super) functions: BTreeMap<String, String>,
 }
 
 impl SchemaInventory {
-    /// Takes it, in a schema in which handlers are installed.
+    /// Reads the inventory of a schema in which handlers are installed.
     pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
         let steps = read_steps(client, schema).await?;
         let functions = FUNCTIONS.replace("@schema@", schema.as_str());
@@ -137,7 +143,7 @@ impl SchemaInventory {
     }
 }
 
-/// The steps that were taken in making the schema.
+/// The migration steps that were applied to the schema.
 pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
     let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
     let rows = client.query_typed(&sql, &[]).await.map_err(install_error::from_driver)?;

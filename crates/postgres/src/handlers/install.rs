@@ -1,6 +1,6 @@
-//! Making, renewing and taking away the schema of handlers, each in one transaction on a connection of its own.
+//! Installs, upgrades and removes the schema of handlers. Each operation is one transaction on its own connection.
 //!
-//! Not on the pool's, which only read, and as whoever owns the schema, who is not the role that calls run as.
+//! It does not use the pool, whose connections are read-only and belong to another role than the owner of the schema.
 
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::Client;
@@ -12,48 +12,48 @@ use super::sql_layer::{MigrationStep, SqlLayer};
 use super::status::InstallStatus;
 use crate::connect::{ConnectTarget, OpenConnection, StartupParameters};
 
-/// Bounds of the work: how long it waits for somebody else's, and how long the whole may take.
+/// Time limits: for waiting for a concurrent installation, and for each statement.
 const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";
 
-/// Puts handlers into a database, and takes them out of it.
+/// Installs handlers in a database and removes them.
 #[derive(Debug, Clone)]
 pub struct Installer {
     target: ConnectTarget,
     layer: SqlLayer,
 }
 
-/// Whether what was done stays.
+/// Whether the changes are committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallMode {
-    /// It stays.
+    /// They are committed.
     Commit,
-    /// It is rolled back: all of it was done, and nothing is changed.
+    /// They are executed and rolled back.
     DryRun,
 }
 
-/// What an installation changed.
+/// The changes of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstallChanges {
-    /// The database that it was in.
+    /// The database.
     pub database: String,
-    /// The schema.
+    /// The schema of handlers.
     pub schema: SchemaName,
-    /// Whether the schema held handlers before.
+    /// Whether the schema contained handlers before.
     pub was_installed: bool,
-    /// The version that the schema had before; none where it had none, or was made before versions were counted.
+    /// The version before; `None` if there was none, or if the installation is older than version numbers.
     pub version_before: Option<u32>,
-    /// The steps that it had not seen.
+    /// The migration steps that were missing.
     pub steps: Vec<MigrationStep>,
-    /// Functions that it had not.
+    /// The number of new functions.
     pub functions_added: usize,
-    /// Functions that it had, and that are other ones now.
+    /// The number of changed functions.
     pub functions_replaced: usize,
-    /// Functions that it has no longer.
+    /// The number of removed functions.
     pub functions_dropped: usize,
 }
 
 impl InstallChanges {
-    /// Whether all is as it was.
+    /// Whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.functions_added + self.functions_replaced + self.functions_dropped == 0
     }
@@ -79,32 +79,32 @@ impl InstallChanges {
 }
 
 impl Installer {
-    /// For the database at `target`.
+    /// Creates an installer for the database at `target`.
     pub fn new(target: ConnectTarget, layer: SqlLayer) -> Self {
         Self { target, layer }
     }
 
-    /// Makes the schema, or brings one that is there to this program's version.
+    /// Creates the schema, or upgrades an existing one to the version of this program.
     ///
     /// # Errors
-    /// When the server cannot be reached, the role may not do it, the schema is somebody else's or a newer program's,
-    /// or the server refuses a statement. Nothing is changed then.
+    /// Fails if the server cannot be reached, if the role lacks the privileges, if the schema has another owner or was
+    /// created by a newer program, or if the server rejects a statement. In all these cases nothing is changed.
     pub async fn install(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
         self.apply(ending, |_| Ok(())).await
     }
 
-    /// The same where handlers are installed.
+    /// Like [`Self::install`], but requires that handlers are installed.
     ///
     /// # Errors
-    /// As [`Self::install`], and where none are.
+    /// As [`Self::install`], and if no handlers are installed.
     pub async fn upgrade(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
         self.apply(ending, InstallInspection::check_installed).await
     }
 
-    /// Takes the schema away with all handlers.
+    /// Removes the schema with all handlers.
     ///
     /// # Errors
-    /// As [`Self::upgrade`], and where something outside the schema needs it.
+    /// As [`Self::upgrade`], and if an object outside the schema depends on it.
     pub async fn uninstall(&self, ending: InstallMode) -> Result<(), Error> {
         let connected = self.connect().await?;
         let done = async {
@@ -121,10 +121,10 @@ impl Installer {
         done
     }
 
-    /// What is installed. It changes nothing, and asks a standby as well.
+    /// The installation status. Changes nothing and also works on a standby.
     ///
     /// # Errors
-    /// When the server cannot be reached, or no handlers are installed.
+    /// Fails if the server cannot be reached or if no handlers are installed.
     pub async fn status(&self) -> Result<InstallStatus, Error> {
         let connected = self.connect().await?;
         let status = async {
@@ -165,7 +165,7 @@ impl Installer {
             Ok(InstallChanges::between(&install_inspection, &before, &after))
         };
         let changed = changed.await;
-        // Where it failed in between, the transaction ends with the connection.
+        // After an error, the transaction ends with the connection.
         connected.close().await;
         changed
     }
@@ -176,7 +176,7 @@ impl Installer {
         connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.log_message()))
     }
 
-    /// Begins the transaction and waits until nobody else is at the same work.
+    /// Begins the transaction and waits for concurrent installations.
     async fn begin(&self, client: &Client) -> Result<InstallInspection, Error> {
         let begin = self.layer.begin_sql();
         let (begin, lock) = begin.split_once('\n').unwrap_or((&begin, ""));
@@ -187,18 +187,18 @@ impl Installer {
     }
 }
 
-/// Refuses to go back: what a newer program made, this one does not understand.
+/// Rejects a downgrade: this program does not support the schema of a newer one.
 fn check_not_newer(install_inspection: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
     let Some(unknown) = steps.iter().rfind(|step| !step.is_known()) else { return Ok(()) };
     let subject = match unknown.version() {
-        Some(version) => format!("it has version {version}, and this program brings {}", SqlLayer::VERSION),
-        None => format!("this program does not know its step {unknown}"),
+        Some(version) => format!("it has version {version}, and this program has version {}", SqlLayer::VERSION),
+        None => format!("this program does not contain its migration step {unknown}"),
     };
     let message = format!(
-        "the schema {} of the database {} was made by a newer Tidegate: {subject}",
+        "the schema {} of the database {} was created by a newer Tidegate: {subject}",
         install_inspection.schema, install_inspection.database
     );
-    Err(Error::new(ErrorKind::InvalidArguments, message).with_hint("Use that Tidegate or a newer one."))
+    Err(Error::new(ErrorKind::InvalidArguments, message).with_hint("Use that version of Tidegate or a newer one."))
 }
 
 async fn end(client: &Client, ending: InstallMode) -> Result<(), Error> {

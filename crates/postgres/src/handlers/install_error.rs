@@ -1,8 +1,8 @@
-//! What the server says to somebody who works on the schema of handlers: its owner, who may read all of it.
+//! Errors of the server for the owner of the schema of handlers, who may read all details.
 
 use tidegate_core::{Error, ErrorKind};
 
-/// The server's own words, message and hint, and where in the work it was.
+/// The message and hint of the server, with its location.
 pub(super) fn from_driver(error: tokio_postgres::Error) -> Error {
     let Some(db_error) = error.as_db_error() else {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
@@ -10,12 +10,8 @@ pub(super) fn from_driver(error: tokio_postgres::Error) -> Error {
     };
     let (kind, advice) = match db_error.code().code() {
         "42501" => (ErrorKind::Forbidden, None),
-        "55P03" => {
-            (ErrorKind::Unavailable, Some("Somebody else works on the same objects; try again when they are done."))
-        }
-        "25006" | "0A000" => {
-            (ErrorKind::Unavailable, Some("A standby cannot be written to; connect to the server that it follows."))
-        }
+        "55P03" => (ErrorKind::Unavailable, Some("Another transaction uses the same objects; try again later.")),
+        "25006" | "0A000" => (ErrorKind::Unavailable, Some("A standby is read-only; connect to its primary server.")),
         code if code.starts_with("53") || code.starts_with("57") => (ErrorKind::Unavailable, None),
         _ => (ErrorKind::InvalidArguments, None),
     };

@@ -1,7 +1,7 @@
-//! MCP handlers that live in a database: the schema that holds them, and the way of a call to them.
+//! MCP handlers in a database: the schema that contains them, and the execution of calls.
 //!
-//! The registry of a node is filled with what the database lists ([`HandlerCatalog`]); a call begins a transaction as
-//! the caller's role, runs the handler's function itself, and hands its answer on.
+//! [`HandlerCatalog`] lists the handlers of a database for the registry of a node. A call begins a transaction with the
+//! caller's role, calls the function of the handler, and returns its answer.
 
 mod answer;
 mod call;

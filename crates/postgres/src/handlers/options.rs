@@ -1,14 +1,14 @@
-//! What the owner of a node says of the handlers inside a database.
+//! The configuration of the handlers in a database.
 
 use super::schema_name::SchemaName;
 
-/// The handlers inside a database that callers may reach.
+/// The configuration of the handlers that callers may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerOptions {
-    /// The schema that holds them.
+    /// The schema that contains them.
     pub schema: SchemaName,
-    /// Whether they may write. Otherwise each runs in a transaction that only reads, whatever it says of itself.
+    /// Whether they may write. Otherwise each runs in a read-only transaction, whatever its metadata says.
     pub writes: bool,
-    /// Whether each call is written into the database's exchange log, also where its own switch is off.
+    /// Whether each call is recorded in the exchange log of the database, even if the log is switched off there.
     pub audit: bool,
 }

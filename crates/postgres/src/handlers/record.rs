@@ -1,4 +1,4 @@
-//! One handler as its database describes it.
+//! One handler as described by its database.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use tokio_postgres::Row;
 
 use super::options::HandlerOptions;
 
-/// What a handler answers for.
+/// The kind of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerKind {
     /// Calls of a tool.
     Tool,
-    /// Reads of a resource, or of all that a template names.
+    /// Reads of a resource, or of all resources of a template.
     Resource,
     /// Requests for a prompt.
     Prompt,
 }
 
 impl HandlerKind {
-    /// The word that the database has for it.
+    /// The name of the kind in the database.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -31,36 +31,36 @@ impl HandlerKind {
     }
 }
 
-/// One handler as its database describes it.
+/// One handler as described by its database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandlerRecord {
-    /// What it answers for.
+    /// The kind.
     pub kind: HandlerKind,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// As it is listed.
+    /// The definition for lists.
     pub definition: Map<String, Value>,
-    /// Whether its caller must have shown who it is.
+    /// Whether the caller must be authenticated.
     pub requires_auth: bool,
-    /// Whether it says of itself that it only reads.
+    /// Whether it is declared read-only.
     pub read_only: bool,
-    /// Whether it answers with rows.
+    /// Whether it returns rows.
     pub returns_rows: bool,
-    /// The columns of its rows, as SQL has them behind AS; none where each row is JSON and no more.
+    /// The columns of its rows, as in SQL after AS; `None` if each row is only JSON.
     pub(crate) columns: Option<String>,
-    /// Whether what it wrote stays when it reports an error.
+    /// Whether its changes are committed when it reports an error.
     pub commits_on_error: bool,
-    /// How its transaction begins and how often it is tried again.
+    /// The beginning of its transaction and the number of retries.
     pub(crate) transaction: Transaction,
-    /// How long its statement may take, where that is bounded.
+    /// The time limit of its statement, if any.
     pub(crate) timeout: Option<Duration>,
-    /// The function's name, with its schema, as SQL.
+    /// The qualified name of the function, as SQL.
     pub(crate) function: String,
-    /// The roles that may execute it; none is the login's.
+    /// The roles that may execute it; `None` is the login role.
     pub(crate) roles: BTreeSet<Option<String>>,
 }
 
-/// Reads what a role sees of the handlers. `{schema}` is filled in.
+/// Reads the handlers that are visible to a role. `{schema}` is a placeholder.
 pub(crate) const HANDLERS_SQL: &str =
     "SELECT handler.type, handler.name, handler.definition::text, handler.requires_auth, handler.read_only,
     handler.columns, handler.returns_rows, handler.commits_on_error, handler.function_signature,
@@ -69,28 +69,28 @@ FROM {schema}.handler, LATERAL {schema}.mcp_transaction_policy(handler.type, han
 ORDER BY handler.type, handler.name COLLATE \"C\"
 LIMIT $1";
 
-/// Why a row is no handler that can be called.
+/// Why a row is not a valid handler.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
-    /// The server did not give what was asked for.
+    /// The server did not return the expected columns.
     #[error(transparent)]
     Row(#[from] tokio_postgres::Error),
-    /// A member is not what it must be.
+    /// A member is invalid.
     #[error("{0}")]
     Invalid(&'static str),
 }
 
 impl HandlerRecord {
-    /// Reads a row of [`HANDLERS_SQL`] that `role` saw.
+    /// Parses a row of [`HANDLERS_SQL`], which was read as `role`.
     pub(crate) fn from_row(row: &Row, options: &HandlerOptions, role: Option<&str>) -> Result<Self, RecordError> {
         let kind = match row.try_get::<_, &str>(0)? {
             "tool" => HandlerKind::Tool,
             "resource" => HandlerKind::Resource,
             "prompt" => HandlerKind::Prompt,
-            _ => return Err(RecordError::Invalid("its type is none that this version knows")),
+            _ => return Err(RecordError::Invalid("this version does not support its type")),
         };
         let definition = serde_json::from_str(row.try_get(2)?);
-        let definition = definition.map_err(|_| RecordError::Invalid("its definition is no object"))?;
+        let definition = definition.map_err(|_| RecordError::Invalid("its definition is not an object"))?;
         let only_reads: bool = row.try_get(4)?;
         let retries: i32 = row.try_get(10)?;
         let timeout_ms: Option<i32> = row.try_get(11)?;
@@ -123,9 +123,9 @@ impl HandlerRecord {
     }
 }
 
-/// The name in `signature`, which is put into SQL as it is and so must be one that the registration makes.
+/// The name in `signature`. It becomes part of SQL unchanged, so it must have the form that the registration creates.
 fn function_name(signature: &str, options: &HandlerOptions) -> Result<String, RecordError> {
-    let broken = RecordError::Invalid("its function is none that the registration makes");
+    let broken = RecordError::Invalid("its function was not created by the registration");
     let schema = options.schema.as_str();
     let arguments = format!("({schema}.mcp_request)");
     let name = signature.strip_prefix(schema).and_then(|rest| rest.strip_prefix('.'));

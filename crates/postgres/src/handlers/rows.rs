@@ -1,4 +1,4 @@
-//! Handlers that answer with rows: a statement like any other, whose rows flow to wherever a table may.
+//! Handlers that return rows: each runs as an ordinary statement, whose rows are streamed.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::schema_name::SchemaName;
 use crate::server::PostgresServer;
 use crate::transaction::ROLLBACK;
 
-/// The rows that a handler answers with.
+/// A handler that returns rows.
 pub struct HandlerRows {
     server: Arc<PostgresServer>,
     text: String,
     transaction: Arc<Transaction>,
-    /// Asks the database's own check whether it knows the caller, where that is needed.
+    /// Executes the database's own identity check, if needed.
     identity_check: Option<String>,
     record: Arc<HandlerRecord>,
-    /// The schema whose exchange log hears of each call, where it is to.
+    /// The schema with the exchange log that records the calls, if enabled.
     exchange_log_schema: Option<SchemaName>,
 }
 
@@ -33,8 +33,8 @@ impl HandlerRows {
         schema: &SchemaName,
         catalog: &HandlerCatalog,
     ) -> Self {
-        // Where the database has a check of its own, whoever it does not know is nobody. The handler runs behind it,
-        // since it needs its answer.
+        // If the database has an identity check, an unrecognised caller becomes anonymous. The handler runs after the
+        // check, because it needs its result.
         let (caller, context) = match catalog.checks_identity {
             true => (
                 format!(
@@ -44,7 +44,7 @@ impl HandlerRows {
             ),
             false => (String::new(), "$2::pg_catalog.text::pg_catalog.jsonb"),
         };
-        // In the list of columns the function gives row after row; behind FROM it would run to its end first.
+        // In the select list, the function returns one row at a time; in FROM, it would run to its end first.
         let rows = format!(
             "{caller}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
              '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS given",
@@ -68,10 +68,10 @@ impl HandlerRows {
         }
     }
 
-    /// The statement that answers `job`, which was called with `arguments`.
+    /// The statement for `job`, which was called with `arguments`.
     ///
     /// # Errors
-    /// `AuthenticationError` when the database does not know who calls.
+    /// `AuthenticationError` if the database does not recognise the caller.
     pub async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
         let context = caller_context(job.principal()).to_string();
         if let Some(check) = &self.identity_check {
@@ -83,7 +83,7 @@ impl HandlerRows {
         Ok(statement.in_transaction(self.transaction.clone()))
     }
 
-    /// Hears that the call `job`, with `arguments`, has ended.
+    /// Records that the call `job`, with `arguments`, has ended.
     pub fn record_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
         if let Some(schema) = &self.exchange_log_schema {
             self.server.exchange_log.record_call(
@@ -105,11 +105,11 @@ impl HandlerRows {
         let rows = connected.client().query_typed(check, &[(context, tokio_postgres::types::Type::TEXT)]).await;
         let database = &self.server.database;
         let rows = rows.map_err(|error| super::handler_error::rows_error(&error, database))?;
-        // A connection whose end fails is thrown away by its lease, and the answer is there.
+        // If this fails, the lease discards the connection; the result stays valid.
         let _ = lease.end(ROLLBACK).await;
         match rows.first().map(|row| row.try_get(0)) {
             Some(Ok(true)) => Ok(()),
-            _ => Err(Error::new(ErrorKind::Unauthenticated, "the database does not know who you are")),
+            _ => Err(Error::new(ErrorKind::Unauthenticated, "the database does not recognise the caller")),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The name of the schema that holds handlers. It is put into SQL as it is, which is why it is so narrow.
+//! The name of the schema of handlers. It becomes part of SQL unquoted, so only few characters are allowed.
 
 use std::fmt;
 
-/// Bytes of a name at most: the channel `<name>_mcp_handlers` must fit into a name of the server's.
+/// The maximum length of a name, in bytes: the channel `<name>_mcp_handlers` must be a valid identifier.
 const BYTES_MAX: usize = 41;
 
-/// The name of a schema that holds handlers: lower-case letters, digits and `_`, no key word of SQL.
+/// The name of a schema of handlers: lower-case letters, digits and `_`, and not an SQL keyword.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SchemaName(String);
 
-/// Why a text is no [`SchemaName`].
+/// Why a text is not a [`SchemaName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} cannot be the schema of handlers; {right}")]
 pub struct SchemaNameError {
@@ -18,32 +18,32 @@ pub struct SchemaNameError {
 }
 
 impl SchemaName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// When it is none that may stand in SQL without quotes, or one of the server's own.
+    /// Fails if the name needs quotes in SQL, or if it is one of the server's own schemas.
     pub fn parse(name: &str) -> Result<Self, SchemaNameError> {
         let refused = |right| Err(SchemaNameError { name: name.chars().take(60).collect(), right });
         let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
         let is_word = name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
         if !begins_well || !is_word || name.len() > BYTES_MAX {
-            return refused("it is 1 to 41 lower-case letters, digits and _, and begins with no digit");
+            return refused("it must be 1 to 41 lower-case letters, digits and _, and must not begin with a digit");
         }
         if name.starts_with("pg_") || name == "information_schema" {
-            return refused("that one is the server's own");
+            return refused("it is reserved by the server");
         }
         if KEY_WORDS.contains(&name) {
-            return refused("that is a key word of SQL");
+            return refused("it is an SQL keyword");
         }
         Ok(Self(name.to_owned()))
     }
 
-    /// The name.
+    /// The name as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The channel on which changes of the handlers are told.
+    /// The channel of notifications about changed handlers.
     pub(crate) fn channel(&self) -> String {
         format!("{}_mcp_handlers", self.0)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for SchemaName {
     }
 }
 
-/// Words that PostgreSQL takes as no name without quotes, of any version since 15.
+/// Words that PostgreSQL does not accept as an unquoted name, in any version since 15.
 ///
 /// [PostgreSQL, SQL Key Words](https://www.postgresql.org/docs/current/sql-keywords-appendix.html)
 const KEY_WORDS: &[&str] = &[
@@ -244,6 +244,6 @@ mod tests {
 
     #[test]
     fn error_states_the_valid_form() {
-        insta::assert_snapshot!(SchemaName::parse("Api").unwrap_err(), @r#""Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit"#);
+        insta::assert_snapshot!(SchemaName::parse("Api").unwrap_err(), @r#""Api" cannot be the schema of handlers; it must be 1 to 41 lower-case letters, digits and _, and must not begin with a digit"#);
     }
 }

@@ -1,21 +1,21 @@
-//! A SQL script, split into its statements where `psql` would split it.
+//! Splits an SQL script into statements, in the same way as `psql`.
 //!
-//! Only as much of the language is read as tells where a statement ends: what is quoted, what is a comment, what stands
-//! in parentheses or in a body `BEGIN ATOMIC … END`. Strings are read as `standard_conforming_strings` has them.
+//! It parses only what determines the end of a statement: quotes, comments, parentheses and bodies `BEGIN ATOMIC …
+//! END`. Strings are parsed as with `standard_conforming_strings = on`.
 
 mod token;
 
 use self::token::{ScriptScanner, ScriptToken};
 
-/// Words of a statement that are kept: what it does stands in its first ones.
+/// The maximum number of words of a statement that are kept; the first ones determine its kind.
 const WORDS_MAX: usize = 16;
 
-/// A script in pieces.
+/// A script, split into statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script<'a> {
-    /// Its statements, in their order.
+    /// The statements in order.
     pub statements: Vec<ScriptStatement<'a>>,
-    /// What follows the last one: blanks and comments.
+    /// The text after the last statement: blanks and comments.
     pub rest: &'a str,
 }
 
@@ -26,9 +26,9 @@ pub struct ScriptStatement<'a> {
     pub piece: &'a str,
     /// The line of its first word, from 1.
     pub line: usize,
-    /// Bytes of blanks and comments before it.
+    /// The length of the blanks and comments before it, in bytes.
     leading: usize,
-    /// The first words that are not quoted and stand in no parentheses.
+    /// The first words outside of quotes and parentheses.
     words: Vec<&'a str>,
 }
 
@@ -36,20 +36,20 @@ pub struct ScriptStatement<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ScriptError {
-    /// The line that it is about, from 1.
+    /// The line of the problem, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ScriptProblem,
 }
 
-/// What is wrong with a script.
+/// A problem in a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptProblem {
-    /// Something begins and does not end.
-    #[error("{0} that begins here does not end")]
+    /// A construct is not terminated.
+    #[error("{0} that begins here is not terminated")]
     Unterminated(&'static str),
-    /// A command to `psql`.
-    #[error("{0} is a command to psql; a script must do without psql's own words")]
+    /// A meta-command of `psql`.
+    #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
     MetaCommand(String),
 }
 
@@ -57,7 +57,7 @@ impl<'a> Script<'a> {
     /// Splits `text`.
     ///
     /// # Errors
-    /// When something in it does not end, or is a command to `psql`.
+    /// Fails if a construct is not terminated, or if the script contains a `psql` meta-command.
     pub fn split(text: &'a str) -> Result<Self, ScriptError> {
         let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
@@ -89,7 +89,7 @@ impl<'a> ScriptStatement<'a> {
         &self.piece[self.leading..]
     }
 
-    /// Whether the word at `place` is `word`, in letters of either size.
+    /// Whether the word at `place` is `word`; ignores the case.
     pub(crate) fn has_word_at(&self, place: usize, word: &str) -> bool {
         self.words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
@@ -100,25 +100,25 @@ impl<'a> ScriptStatement<'a> {
     }
 }
 
-/// The statement that is being read.
+/// The statement under construction.
 #[derive(Default)]
 struct StatementBuilder<'a> {
     /// Offset and line of its first token.
     first: Option<(usize, usize)>,
     words: Vec<&'a str>,
-    /// The lines of the parentheses that are open.
+    /// The lines of the open parentheses.
     parentheses: Vec<usize>,
-    /// How many of `BEGIN ATOMIC` and the `CASE`s in it are open, and the line of the first.
+    /// The nesting depth of `BEGIN ATOMIC` and `CASE`, and the line of the outermost one.
     blocks: usize,
     block_line: usize,
-    /// The word just before, if one is.
+    /// The token just before, if it is a word.
     previous_word: Option<&'a str>,
-    /// Whether the next word is a name, whatever it is: one after a dot or `AS`.
+    /// Whether the next word is a name in any case, as after a dot or `AS`.
     is_name_next: bool,
 }
 
 impl<'a> StatementBuilder<'a> {
-    /// Takes the next token; true when the statement ends with it.
+    /// Adds the next token; returns true if it ends the statement.
     fn push_token(&mut self, token: ScriptToken<'a>) -> bool {
         let ScriptToken { kind, text, offset, line } = token;
         if kind == token::TokenKind::Blank {
@@ -175,7 +175,7 @@ impl<'a> StatementBuilder<'a> {
         }
     }
 
-    /// The statement, if there is one in `piece`, which begins at `start`.
+    /// The statement, if `piece`, which begins at `start`, contains one.
     fn finish(self, piece: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
         let (offset, line) = self.first?;
         Some(ScriptStatement { piece, line, leading: offset - start, words: self.words })

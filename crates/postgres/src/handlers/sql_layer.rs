@@ -1,57 +1,56 @@
-//! The SQL that makes a schema of handlers, and the SQL that takes it away: the files of `sql/handlers`, for a schema
-//! of one's own.
+//! The SQL that installs and removes the schema of handlers: the files in `sql/handlers`, with the name of the schema.
 
 use std::fmt;
 
 use super::schema_name::SchemaName;
 
-/// What stands for the schema's name in the files.
+/// The placeholder of the schema name in the files.
 const PLACEHOLDER: &str = "@schema@";
 
-/// Among the steps that a schema keeps, those beyond this number are versions of the whole.
+/// Migration steps with a number above this offset stand for a version of the whole layer.
 const VERSION_OFFSET: u32 = 1000;
 
-/// The SQL layer, for one schema.
+/// The SQL layer for one schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlLayer {
     schema: SchemaName,
 }
 
-/// A step that was taken in making a schema, as the schema keeps it.
+/// A migration step that was applied to a schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MigrationStep {
-    /// Steps are taken in the order of their numbers.
+    /// Steps are applied in the order of their numbers.
     pub number: u32,
-    /// What it makes.
+    /// The name of the step.
     pub name: String,
 }
 
 impl SqlLayer {
-    /// The version that this program brings. It grows with each release whose SQL is not the last one's.
+    /// The version of the layer in this program. It increases with each release that changes the SQL.
     pub const VERSION: u32 = 3;
 
-    /// The layer for `schema`.
+    /// Creates the layer for `schema`.
     pub fn new(schema: SchemaName) -> Self {
         Self { schema }
     }
 
-    /// The schema that it makes.
+    /// The schema.
     pub fn schema(&self) -> &SchemaName {
         &self.schema
     }
 
-    /// Makes the schema, or brings an older one to this version, within a transaction.
+    /// The SQL that creates or upgrades the schema; it must run in a transaction.
     pub fn install_sql(&self) -> String {
         let files: String = FILES.iter().map(|(_, _, sql)| *sql).collect();
         self.for_schema(&files)
     }
 
-    /// Takes the schema away, within a transaction.
+    /// The SQL that removes the schema; it must run in a transaction.
     pub fn uninstall_sql(&self) -> String {
         self.for_schema(UNINSTALL)
     }
 
-    /// `sql`, which is one of the two, as a script for `psql`: a transaction.
+    /// Wraps `sql`, one of the two above, as a `psql` script with a transaction.
     pub fn script(&self, sql: &str) -> String {
         format!(
             "-- Handlers of MCP in the schema {schema}, version {version}; for psql -v ON_ERROR_STOP=1 -f FILE\n\n\
@@ -62,8 +61,8 @@ impl SqlLayer {
         )
     }
 
-    /// How a transaction begins that changes the schema: whoever else does so too waits. A snapshot from before the
-    /// wait would not see what that one did.
+    /// Begins a transaction that changes the schema. It waits for concurrent ones. With a stronger isolation level, the
+    /// snapshot from before the wait would not contain their changes.
     pub(super) fn begin_sql(&self) -> String {
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n\
@@ -82,12 +81,12 @@ impl SqlLayer {
 }
 
 impl MigrationStep {
-    /// The version of the whole that this step stands for, if it does.
+    /// The version of the layer that this step stands for, if any.
     pub fn version(&self) -> Option<u32> {
         self.number.checked_sub(VERSION_OFFSET).filter(|version| *version > 0)
     }
 
-    /// Whether this program knows it, or a program before it did.
+    /// Whether this program or an older one contains the step.
     pub fn is_known(&self) -> bool {
         match self.version() {
             Some(version) => version <= SqlLayer::VERSION,
@@ -108,7 +107,7 @@ macro_rules! files {
     };
 }
 
-/// Number, name and text of each file, in the order of their numbers.
+/// Number, name and text of each file, ordered by number.
 const FILES: &[(u32, &str, &str)] = files! {
     1 "schema" "001_schema.sql"
     2 "envelope" "002_envelope.sql"
@@ -179,10 +178,10 @@ mod tests {
     #[test]
     fn sql_states_the_layer_version() {
         let declared = format!("c_version CONSTANT integer := {};", SqlLayer::VERSION);
-        assert!(FILES[0].2.contains(&declared), "001_schema.sql says another version than Layer::VERSION");
+        assert!(FILES[0].2.contains(&declared), "001_schema.sql has another version than SqlLayer::VERSION");
     }
 
-    /// What a release brought must stay upgradable, and a schema that says a version must have its SQL.
+    /// Released schemas must stay upgradable, and equal versions must have equal SQL.
     #[test]
     fn changed_sql_requires_a_new_version() {
         let versions: Vec<u32> = names("tests/handlers_released")
@@ -193,7 +192,11 @@ mod tests {
         match u32::try_from(versions.len()).unwrap() {
             released if released == SqlLayer::VERSION => {
                 let now: String = FILES.iter().map(|(_, _, sql)| *sql).collect();
-                assert_eq!(text("tests/handlers_released", &format!("{released}.sql")), now, "a new version is due");
+                assert_eq!(
+                    text("tests/handlers_released", &format!("{released}.sql")),
+                    now,
+                    "the SQL changed: increase SqlLayer::VERSION"
+                );
             }
             released => assert_eq!(SqlLayer::VERSION, released + 1),
         }

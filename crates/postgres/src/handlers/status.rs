@@ -1,4 +1,4 @@
-//! What is installed in a schema of handlers, as far as the role that asks may see it.
+//! The status of an installation, as far as the current role may read it.
 
 use tidegate_core::Error;
 use tokio_postgres::Client;
@@ -8,60 +8,60 @@ use super::install_error;
 use super::schema_name::SchemaName;
 use super::sql_layer::MigrationStep;
 
-/// Lines of the exchange log that are counted; beyond them only that there are more is said.
+/// The maximum number of lines of the exchange log that are counted.
 const LINES_COUNTED_MAX: i64 = 1_000_000;
 
-/// What is installed.
+/// The status of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstallStatus {
     /// The database.
     pub database: String,
-    /// The schema.
+    /// The schema of handlers.
     pub schema: SchemaName,
     /// The role that owns it.
     pub owner: String,
-    /// Whether the role that asked has the owner's rights. Another one sees less.
+    /// Whether the current role has the owner's privileges. Other roles see less.
     pub has_owner_rights: bool,
-    /// The version of what is installed.
+    /// The installed version.
     pub version: InstalledVersion,
-    /// How many handlers there are of each type that there is; none when that may not be read.
+    /// The number of handlers of each type that occurs; `None` if the role may not read them.
     pub handlers: Option<Vec<(String, u64)>>,
-    /// The exchange log; none when that may not be read or is not there.
+    /// The exchange log; `None` if the role may not read it or if it does not exist.
     pub exchange: Option<ExchangeLogStatus>,
     /// The roles that may dispatch.
     pub dispatch_roles: Vec<String>,
 }
 
-/// The version of what is installed.
+/// The installed version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstalledVersion {
-    /// It may not be read.
+    /// The role may not read it.
     Hidden,
-    /// It was made before versions were counted.
+    /// The installation is older than version numbers.
     Unversioned,
-    /// This one.
+    /// The version number.
     Version(u32),
 }
 
-/// The exchange log.
+/// The status of the exchange log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeLogStatus {
-    /// Whether calls are written down.
+    /// Whether calls are recorded.
     pub is_on: bool,
-    /// How many lines it holds; none when that may not be read.
+    /// The number of lines; `None` if the role may not read them.
     pub lines: Option<LineCount>,
 }
 
-/// How many lines there are.
+/// A number of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineCount {
-    /// So many.
+    /// The exact number.
     Exactly(u64),
-    /// More than these.
+    /// More than this number.
     MoreThan(u64),
 }
 
-/// What may be read.
+/// The tables that the role may read.
 struct ReadableTables {
     migration: bool,
     handler: bool,
@@ -84,8 +84,9 @@ impl InstallStatus {
                 exchange: row.try_get(3)?,
             })
         });
-        let readable =
-            readable.ok_or_else(|| Error::internal("the catalog gave no row"))?.map_err(install_error::from_driver)?;
+        let readable = readable
+            .ok_or_else(|| Error::internal("the catalog returned no row"))?
+            .map_err(install_error::from_driver)?;
         let version = match readable.migration {
             true => InstalledVersion::from_steps(&inspection::read_steps(client, &install_inspection.schema).await?),
             false => InstalledVersion::Hidden,
@@ -154,7 +155,7 @@ fn read_counts(rows: &[tokio_postgres::Row]) -> Result<Vec<(String, u64)>, tokio
     rows.iter().map(count).collect()
 }
 
-/// The exchange log is younger than the rest, so its switch may be missing.
+/// The exchange log was added later, so its switch may be missing.
 const READABLE_TABLES_SQL: &str = "
     SELECT coalesce(bool_or(relname = 'migration'), false), coalesce(bool_or(relname = 'handler'), false),
         coalesce(bool_or(relname = 'registry' AND EXISTS (

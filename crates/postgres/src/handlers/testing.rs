@@ -1,7 +1,7 @@
-//! Test files of handlers: SQL that runs on a connection of its own, in a transaction that is always rolled back.
+//! Runs test files of handlers: each on its own connection, in a transaction that is always rolled back.
 //!
-//! A file says what it finds in rows that read `ok 1 - name` or `not ok 1 - name`, which the functions of
-//! `sql/tap.sql` make. Each statement runs within a savepoint, so that an error does not hide what follows it.
+//! A file reports results as rows of the form `ok 1 - name` or `not ok 1 - name`, which the functions in `sql/tap.sql`
+//! produce. Each statement runs within a savepoint, so that an error does not hide later results.
 
 mod file;
 mod results;
@@ -16,35 +16,35 @@ use self::run::TestRun;
 use super::SchemaName;
 use crate::connect::{ConnectError, ConnectTarget};
 
-/// The functions that test files call, with a placeholder where the schema's name belongs.
+/// The functions that test files call, with a placeholder for the schema name.
 const FUNCTIONS: &str = include_str!("../../sql/tap.sql");
 
-/// How test files are run.
+/// The options of a test run.
 #[derive(Debug, Clone)]
 pub struct TestOptions {
-    /// The schema of the handlers.
+    /// The schema of handlers.
     pub schema: SchemaName,
-    /// How long one statement may take.
+    /// The time limit of one statement.
     pub statement_timeout: Duration,
 }
 
-/// What became of a test file.
+/// The results of a test file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestReport {
-    /// Its results, in their order.
+    /// The results in order.
     pub results: Vec<TestResult>,
 }
 
-/// One thing that a test file found, or an error that it met.
+/// One result of a test file, or an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
-    /// The line that it is about, from 1; none where it is about the whole file.
+    /// The line, from 1; `None` for the whole file.
     pub line: Option<usize>,
-    /// What was asked, or the error.
+    /// The name of the test, or the error.
     pub name: String,
-    /// Whether it is as it should be.
+    /// Whether the test passed.
     pub is_ok: bool,
-    /// What else there is to say, a line each: what came and what was wanted, or detail, hint and context of an error.
+    /// Further lines: actual and expected value, or detail, hint and context of an error.
     pub notes: Vec<String>,
 }
 
@@ -52,34 +52,34 @@ pub struct TestResult {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestError {
-    /// The server was not reached, or did not let us in.
+    /// The server cannot be reached, or rejects the connection.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The SQL layer is not there.
-    #[error("the schema {0} has no handlers; tidegate pg install makes it, and --schema names another one")]
+    /// The SQL layer is not installed.
+    #[error("the schema {0} has no handlers; create it with tidegate pg install, or set another schema with --schema")]
     NotInstalled(SchemaName),
-    /// The server refused what every test begins with.
-    #[error("the test cannot begin: {0}")]
+    /// The server rejected the beginning of the test.
+    #[error("cannot begin the test: {0}")]
     CannotBegin(String),
-    /// The run was called off.
-    #[error("the run was called off; nothing of it stays")]
+    /// The run was cancelled.
+    #[error("the run was cancelled and its changes were rolled back")]
     Cancelled,
 }
 
 impl TestReport {
-    /// How many results are as they should be.
+    /// The number of passed tests.
     pub fn passed(&self) -> usize {
         self.results.iter().filter(|result| result.is_ok).count()
     }
 
-    /// How many are not.
+    /// The number of failed tests.
     pub fn failed(&self) -> usize {
         self.results.len() - self.passed()
     }
 }
 
 impl TestResult {
-    /// Something that is not as it should be.
+    /// A failed result.
     fn failed_result(line: Option<usize>, name: impl Into<String>) -> Self {
         Self { line, name: name.into(), is_ok: false, notes: Vec::new() }
     }
@@ -89,12 +89,12 @@ impl TestResult {
     }
 }
 
-/// Runs the test file `text`. Nothing that it does stays, however it ends; dropping the future ends it too.
+/// Runs the test file `text`. All changes are rolled back, however it ends. Dropping the future ends the run too.
 ///
-/// What is wrong with the file itself is a result that failed.
+/// A problem of the file itself is a failed result.
 ///
 /// # Errors
-/// When there is no connection, the SQL layer is not there, or `cancellation` fires.
+/// Fails if there is no connection, if the SQL layer is not installed, or if `cancellation` fires.
 pub async fn run_test_file(
     target: &ConnectTarget,
     text: &str,

@@ -1,7 +1,7 @@
-//! Following the handlers of a database: a connection of its own listens, and what was missed is caught up with.
+//! Watches the handlers of a database: listens on its own connection and catches up with missed changes.
 //!
-//! What the server tells only wakes us: what counts is what the database lists. It is read after listening has begun,
-//! so that nothing between is lost; also now and then without being told, since grants change without a word.
+//! A notification only triggers reading; the content of the database counts. It is read after listening has begun, so
+//! that no change is lost. It is also read periodically, since changes of grants cause no notification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +14,36 @@ use super::options::HandlerOptions;
 use crate::connect::{OpenConnection, StartupParameters};
 use crate::server::PostgresServer;
 
-/// Changes that come so close together are read as one.
+/// Changes within this time are read together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// How often the handlers are looked at though nothing was told.
+/// The interval of reading without notifications.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// The same where nothing can be told: behind a pooler in transaction mode, and on a standby.
+/// The interval where notifications are not available: behind a pooler in transaction mode, and on a standby.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The first wait before a lost server is tried again; it doubles.
+/// The first delay before the next connection attempt; it doubles.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// The longest such wait.
+/// The maximum delay.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Follows the handlers of one database.
+/// Watches the handlers of one database.
 pub struct HandlerWatcher {
     server: Arc<PostgresServer>,
     options: HandlerOptions,
     last_catalog: Option<HandlerCatalog>,
     listen_state: ListenState,
-    /// Whether the last look found nothing, so that the next one waits for no reason.
+    /// Whether the last read failed, so that the next one does not wait for a change.
     must_read_again: bool,
-    /// Tries in a row that found no server.
+    /// The number of consecutive failed attempts.
     failures: u32,
 }
 
-/// How changes are heard of.
+/// How changes are detected.
 enum ListenState {
-    /// Not yet.
+    /// Not connected yet.
     Disconnected,
-    /// The server tells on this connection.
+    /// The server sends notifications on this connection.
     Listening(Box<OpenConnection>),
-    /// Nobody tells; it is looked at often.
+    /// Without notifications; the handlers are read frequently.
     Polling,
 }
 
@@ -63,8 +63,8 @@ impl HandlerWatcher {
         }
     }
 
-    /// The handlers, as soon as they are other ones than those that were known or given last. Waits for the server as
-    /// long as it takes. What was begun is not lost when the wait is given up.
+    /// The handlers, as soon as they differ from the known or last returned ones. Waits for the server without a time
+    /// limit. The method is cancel safe.
     pub async fn next_change(&mut self) -> HandlerCatalog {
         loop {
             if let Err(error) = self.wait_for_change().await {
@@ -79,7 +79,7 @@ impl HandlerWatcher {
                         return catalog;
                     }
                 }
-                // The schema is gone, or this node was shut out: then there are none.
+                // The schema was removed, or the roles lost access: then there are no handlers.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
                     let nothing = HandlerCatalog::default();
                     if self.last_catalog.as_ref() != Some(&nothing) {
@@ -96,7 +96,7 @@ impl HandlerWatcher {
         }
     }
 
-    /// Waits for a reason to look; the beginning is one.
+    /// Waits for a reason to read; the first call returns at once.
     async fn wait_for_change(&mut self) -> Result<(), Error> {
         let owes_look = std::mem::take(&mut self.must_read_again);
         match &mut self.listen_state {
@@ -130,18 +130,19 @@ impl HandlerWatcher {
         match connected.client().batch_execute(&format!("LISTEN {}", self.options.schema.channel())).await {
             Ok(()) => Ok(ListenState::Listening(Box::new(connected))),
             Err(error) if error.as_db_error().is_some() => {
-                tracing::warn!(database = %self.server.database, "changes of handlers are looked for instead of told: {error}");
+                let database = &self.server.database;
+                tracing::warn!(%database, "LISTEN failed; polling for changes of handlers: {error}");
                 Ok(ListenState::Polling)
             }
             Err(error) => Err(crate::error::internal_statement_error(&error, &self.server.database)),
         }
     }
 
-    /// Waits before the server is tried again.
+    /// Waits before the next attempt.
     async fn back_off(&mut self, error: &Error) {
         if self.failures == 0 {
             let detail = error.detail().unwrap_or_default();
-            tracing::warn!(database = %self.server.database, detail, "the handlers cannot be read now: {error}");
+            tracing::warn!(database = %self.server.database, detail, "cannot read the handlers: {error}");
         }
         let wait = FIRST_BACKOFF * 2_u32.saturating_pow(self.failures.min(6));
         self.failures = self.failures.saturating_add(1);

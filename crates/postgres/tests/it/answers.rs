@@ -95,7 +95,7 @@ async fn errors_suggest_a_correction() {
     assert_snapshot!(node.run_to_text("SELECT * FROM custmers").await, @r#"
     not_found: relation "custmers" does not exist at line 1, column 15
     Valid choices: customers, stock.items
-    Use the tool list_tables to see what can be read.
+    Use the tool list_tables to list the readable tables.
     "#);
     assert_snapshot!(node.run_to_text("SELECT nam FROM customers").await, @r#"
     invalid_arguments: column "nam" does not exist at line 1, column 8
@@ -108,7 +108,7 @@ async fn errors_suggest_a_correction() {
     assert_snapshot!(node.run_to_text("SELECT 1 / (id - 1) FROM customers").await, @"invalid_arguments: division by zero");
     assert_snapshot!(node.run_to_text("SELECT * FROM stock.secret").await, @r"
     forbidden: permission denied for table secret
-    The role that the call runs as has no right to it; list_tables shows what it may read.
+    The role of the call has no privilege for it; list_tables lists what the role may read.
     ");
     assert_snapshot!(node.run_to_text("DELETE FROM customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
@@ -189,8 +189,8 @@ async fn plan_states_planner_estimates() {
     node.wait_until_idle().await;
     let guarded = scene.open(PostgresOptions { max_cost: Some(1_000.0), ..PostgresOptions::default() });
     assert_snapshot!(guarded.run_to_text("SELECT * FROM orders a, orders b ORDER BY 1").await, @r"
-    too_large: the statement is expected to cost 12565, and at most 1000 is allowed; most of it: Nested Loop (rows 1000000, cost 12565)
-    Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan.
+    too_large: the estimated cost of the statement is 12565, and the limit is 1000; most expensive step: Nested Loop (rows 1000000, cost 12565)
+    Use conditions on indexed columns, or fewer joins. The tool explain shows the whole plan.
     ");
     assert_eq!(guarded.run_to_text("SELECT id FROM orders WHERE id = 7").await, "7");
 }
@@ -217,7 +217,7 @@ async fn changed_table_is_prepared_anew() {
     assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
     relation "customers" does not exist at line 1, column 15
     Valid choices: stock.items
-    Use the tool list_tables to see what can be read.
+    Use the tool list_tables to list the readable tables.
     "#);
     node.wait_until_idle().await;
 }

@@ -76,7 +76,7 @@ async fn stalled_reader_loses_its_connection() {
     let error = last.unwrap_err();
     assert_eq!(
         (error.kind(), error.message()),
-        (ErrorKind::TimedOut, "nobody read the rows for 0.05 s, so the query was ended")
+        (ErrorKind::TimedOut, "the client read no rows for 0.05 s, so the query was cancelled")
     );
 }
 

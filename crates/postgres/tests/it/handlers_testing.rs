@@ -194,8 +194,8 @@ SELECT pg_temp.ok(count(*) = 2, 'and on') FROM kept;",
 async fn transaction_commands_are_rejected() {
     let message = run_and_report("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
     insta::assert_snapshot!(message.await, @r#"
-    3: NOT OK COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
-    4: NOT OK BEGIN is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+    3: NOT OK COMMIT is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
+    4: NOT OK BEGIN is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
     "#);
     let message = run_and_report("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
     insta::assert_snapshot!(message.await, @r#"
@@ -207,10 +207,10 @@ async fn transaction_commands_are_rejected() {
 
 #[tokio::test]
 async fn file_without_results_is_reported() {
-    insta::assert_snapshot!(run_and_report("SELECT 1;\n").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
-    insta::assert_snapshot!(run_and_report("").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
-    insta::assert_snapshot!(run_and_report("SELECT 1;\n\\ir other.sql\n").await, @r#"2: NOT OK \ir is a command to psql; a script must do without psql's own words"#);
-    insta::assert_snapshot!(run_and_report("SELECT 'endless;\n").await, @"1: NOT OK the string that begins here does not end");
+    insta::assert_snapshot!(run_and_report("SELECT 1;\n").await, @"-: NOT OK the file has no result; SELECT pg_temp.ok(condition, 'name') creates one");
+    insta::assert_snapshot!(run_and_report("").await, @"-: NOT OK the file has no result; SELECT pg_temp.ok(condition, 'name') creates one");
+    insta::assert_snapshot!(run_and_report("SELECT 1;\n\\ir other.sql\n").await, @r#"2: NOT OK \ir is a psql meta-command, which is not supported; use SQL statements only"#);
+    insta::assert_snapshot!(run_and_report("SELECT 'endless;\n").await, @"1: NOT OK the string that begins here is not terminated");
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn statement_times_out() {
         limit,
     );
     insta::assert_snapshot!(message.await, @r#"
-    2: NOT OK the statement took longer than 300ms and was ended
+    2: NOT OK the statement exceeded the time limit of 300ms and was cancelled
     3: ok after
     "#);
     // The server's own limit can be switched off, ours cannot.
@@ -230,8 +230,8 @@ async fn statement_times_out() {
         limit,
     );
     insta::assert_snapshot!(message.await, @r#"
-    2: NOT OK the statement took longer than 300ms and was ended
-        what follows in the file was not run
+    2: NOT OK the statement exceeded the time limit of 300ms and was cancelled
+        the rest of the file was not run
     "#);
 }
 
@@ -249,7 +249,7 @@ async fn terminated_connection_ends_the_run() {
     insta::assert_snapshot!(told.await, @r#"
     1: ok before
     2: NOT OK FATAL 57P01: terminating connection due to administrator command
-        what follows in the file was not run
+        the rest of the file was not run
     "#);
 }
 
@@ -276,7 +276,7 @@ async fn custom_schema_name_works() {
 SELECT pg_temp.ok(pg_temp.call('t') ? 'result', 'it answers');";
     insta::assert_snapshot!(report_text(&run(&scene, text, &options("other")).await.unwrap()), @"2: ok it answers");
     let missing = run(&scene, text, &options("api")).await.unwrap_err();
-    insta::assert_snapshot!(missing, @"the schema api has no handlers; tidegate pg install makes it, and --schema names another one");
+    insta::assert_snapshot!(missing, @"the schema api has no handlers; create it with tidegate pg install, or set another schema with --schema");
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn cancelled_run_changes_nothing() {
         cancellation.cancel();
     };
     let (ended, ()) = within_timeout("the run that is called off", futures::future::join(running, cancelling)).await;
-    insta::assert_snapshot!(ended.unwrap_err(), @"the run was called off; nothing of it stays");
+    insta::assert_snapshot!(ended.unwrap_err(), @"the run was cancelled and its changes were rolled back");
     wait_until_disconnected(&scene).await;
     assert_eq!(table_contents(&scene).await, before);
 

@@ -146,7 +146,7 @@ impl LoadResults {
 /// the pooler's.
 const OUTAGE_MESSAGES: [&str; 3] = [
     "the connection to the database shop was lost; try again",
-    "the database shop cannot answer now: ",
+    "the database shop is not available: ",
     "the database shop cannot be reached: ",
 ];
 
@@ -250,7 +250,7 @@ async fn full_disk_is_reported_and_recovered() {
     let sort = "SELECT i FROM t ORDER BY x, i DESC";
     let keep = writing_statement("INSERT INTO kept SELECT i, x FROM t", Vec::new());
     for _ in 0..3 {
-        let full = "the database shop cannot answer now: its disk is full";
+        let full = "the database shop is not available: its disk is full";
         assert_eq!(node.run_to_text(sort).await, format!("unavailable: {full}"));
         assert_eq!(node.lines(&keep).await.unwrap_err().to_string(), full);
         assert_eq!(node.run_to_text("SELECT count(*) FROM kept").await, "0");

@@ -168,9 +168,9 @@ async fn escape_attempts_are_rejected_without_side_effects() {
     DETACH main
         DETACH is refused: only reading tables is allowed
     VACUUM INTO '…/new.db'
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
     VACUUM
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
     PRAGMA writable_schema = ON
         PRAGMA writable_schema is refused: only reading tables is allowed
     PRAGMA query_only = OFF
@@ -208,7 +208,7 @@ async fn escape_attempts_are_rejected_without_side_effects() {
     SELECT sqlite_log(1, 'x')
         the function sqlite_log is refused: only reading tables is allowed
     SELECT json_patch('{}', '{}')
-        the function json_patch, whose time has no bound, is refused: only reading tables is allowed
+        the function json_patch, which cannot be interrupted, is refused: only reading tables is allowed
     SELECT * FROM dbstat
         reading dbstat is refused: only reading tables is allowed
     SELECT * FROM sqlite_dbpage
@@ -268,23 +268,23 @@ async fn escape_attempts_are_rejected_without_side_effects() {
     SELECT 1; DELETE FROM t
         DELETE is refused: only reading tables is allowed
     SELECT 1; SELECT 2
-        the text holds more than one statement
+        the text contains more than one statement
     EXPLAIN SELECT a FROM t
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
     EXPLAIN QUERY PLAN SELECT a FROM t
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
     -- nothing
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
 
-        only a statement that reads and gives rows is allowed
+        only a statement that reads and returns rows is allowed
     SELECT 1 ␀ ; DELETE FROM t
         a NUL character is refused: only reading tables is allowed
     SELECT zeroblob(1000000000)
-        a text, a blob or a row is longer than may be read
+        a text, a blob or a row exceeds the size limit
     SELECT printf('%.*c', 1000000000, 'x')
-        a text, a blob or a row is longer than may be read
+        a text, a blob or a row exceeds the size limit
     SELECT group_concat(hex(zeroblob(1000000))) FROM json_each('[1,2,3,4,5,6,7,8,9,10]')
-        a text, a blob or a row is longer than may be read
+        a text, a blob or a row exceeds the size limit
     "#);
     assert_eq!(attempts.plan_and_run("SELECT a FROM t").await.unwrap(), 2);
     assert_eq!(attempts.files(), before);

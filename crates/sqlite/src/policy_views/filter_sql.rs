@@ -6,16 +6,16 @@ use tidegate_query::{Comparator, RowFilter, RowValue};
 
 use crate::tables::quote_identifier;
 
-/// Bytes of a pattern that SQLite matches; it fails where one is longer.
+/// The maximum length of a pattern that SQLite matches, in bytes. Longer ones fail.
 const PATTERN_BYTES_MAX: usize = 100;
 
-/// `filter_sql` over `columns`; why SQLite cannot have it.
+/// Converts `filter` over `columns` to SQL. The error says why SQLite cannot evaluate it.
 pub(super) fn filter_to_sql(filter: &RowFilter, columns: &[String]) -> Result<String, String> {
     let name = |column: usize| {
         columns
             .get(column)
             .map(|name| quote_identifier(name))
-            .ok_or_else(|| "it asks for a column that is not there".to_owned())
+            .ok_or_else(|| "it uses a column that does not exist".to_owned())
     };
     Ok(match filter {
         RowFilter::All(filters) => join_filters(filters, " AND ", "1", columns)?,
@@ -68,8 +68,8 @@ fn operator_sql(comparator: Comparator) -> &'static str {
     }
 }
 
-/// What keeps a column from making numbers of texts: `007` must not be 7. Other texts stay what they are, and the
-/// column may be looked up in an index.
+/// A prefix that prevents numeric affinity: `007` must not equal 7. Other texts stay unchanged, and an index on the
+/// column stays usable.
 fn affinity_prefix(values: &[RowValue]) -> &'static str {
     let is_like_a_number =
         |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());
@@ -80,7 +80,7 @@ fn literal(value: &RowValue) -> String {
     match value {
         RowValue::Boolean(value) => u8::from(*value).to_string(),
         RowValue::Integer(value) => value.to_string(),
-        // With a point or an exponent, so that it is no integer.
+        // With a point or an exponent, so that SQLite does not read an integer.
         RowValue::Number(value) => format!("{value:?}"),
         RowValue::Text(value) => text_literal(value),
         RowValue::Date(value) => text_literal(&value.to_string()),
@@ -88,7 +88,7 @@ fn literal(value: &RowValue) -> String {
     }
 }
 
-/// `value` as a literal; SQL ends where a text holds a NUL.
+/// `value` as a literal. A plain literal is not possible with a NUL, which ends the SQL text.
 fn text_literal(value: &str) -> String {
     if !value.contains('\0') {
         return format!("'{}'", value.replace('\'', "''"));
@@ -101,7 +101,7 @@ fn text_literal(value: &str) -> String {
     format!("CAST(x'{hexadecimal}' AS TEXT)")
 }
 
-/// A pattern of LIKE as one of GLOB, which tells cases apart.
+/// Converts a LIKE pattern to GLOB, which is case-sensitive.
 fn like_to_glob(pattern: &str) -> String {
     let mut glob = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();

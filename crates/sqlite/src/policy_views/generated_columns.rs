@@ -1,4 +1,5 @@
-//! What computed columns are made of: one that is made of a masked column would show it.
+//! The source columns of generated columns. A generated column would reveal the masked columns that it is computed
+//! from.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::tables::{SqliteTable, TableColumn, quote_identifier};
 
-/// For each of `columns` the positions of those that it may be made of; none of what is not computed.
+/// For each of `columns`, the positions of its possible source columns; empty for columns that are not generated.
 pub(super) fn find_source_columns(
     connection: &Connection,
     table: &SqliteTable,
@@ -27,7 +28,7 @@ pub(super) fn find_source_columns(
         let definition = definitions.iter().find(|words| words.first() == Some(&name));
         let is_named = |other: &TableColumn| match definition {
             Some(words) => words[1..].contains(&other.name.to_lowercase()),
-            // It could be made of any.
+            // Any column could be a source.
             None => true,
         };
         let others = columns.iter().enumerate().filter(|(other, _)| *other != position);
@@ -36,7 +37,7 @@ pub(super) fn find_source_columns(
     columns.iter().enumerate().map(of).collect()
 }
 
-/// The words of each definition in the brackets of `filter_to_sql`, in lower case and without quotes.
+/// The words of each definition in the parentheses of `sql`, in lower case and without quotes.
 fn split_definitions(sql: &str) -> Vec<Vec<String>> {
     let (mut definitions, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
     let (mut depth, mut letters) = (0_usize, sql.chars().peekable());

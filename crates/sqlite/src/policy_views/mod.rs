@@ -1,10 +1,10 @@
-//! What a principal is shown of tables to which row policies apply: views of the connection that stand before them.
+//! Policy views: temporary views that replace tables with row policies for a principal.
 //!
-//! A view in `temp` has the table's name and so stands before it. It reads a second view, the barrier, whose name
-//! nobody knows, and the wall lets that one alone read the table. The barrier has a LIMIT and an OFFSET that leave out
-//! nothing, for SQLite moves no condition into such a query and never merges it with the one around it: nothing that a
-//! caller writes is computed for a row that is hidden from it. A table that is read past its view is refused by the
-//! wall.
+//! A view in `temp` has the name of the table, so SQLite finds it first. It reads a second view, the security barrier,
+//! whose name is secret. The authorizer allows only that view to read the table, and refuses every other read of it.
+//! The barrier has a LIMIT and an OFFSET that remove no rows. SQLite pushes no condition into such a query and never
+//! merges it with the outer query. Therefore nothing that a caller writes is evaluated for a row that is hidden from
+//! the caller.
 
 mod filter_sql;
 mod generated_columns;
@@ -24,16 +24,16 @@ pub(crate) use visibility::{TableVisibility, declared_value_kind, policy_names, 
 
 use crate::tables::SqliteTable;
 
-/// Who asks, where policies may apply.
+/// The caller, where policies may apply.
 pub(crate) struct PolicyCaller {
     pub(crate) policies: RowPolicies,
     pub(crate) principal: Principal,
-    /// What tells it from others to whom something else is shown.
+    /// Distinguishes callers with different policies.
     pub(crate) stamp: u64,
 }
 
 impl PolicyCaller {
-    /// `principal`, where there are `policies`.
+    /// The caller for `principal`; `None` without `policies`.
     pub(crate) fn for_principal(policies: &RowPolicies, principal: &Principal) -> Option<Arc<Self>> {
         let asker =
             || Self { policies: policies.clone(), principal: principal.clone(), stamp: policies.stamp(principal) };
@@ -41,7 +41,7 @@ impl PolicyCaller {
     }
 }
 
-/// Schema and name of a table, in lower case, as SQLite compares them.
+/// Schema and name of a table, in lower case: SQLite ignores the case.
 pub(crate) type TableKey = (String, String);
 
 /// The key of the table `name` of `schema`.
@@ -49,54 +49,54 @@ pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
     (schema.to_ascii_lowercase(), name.to_ascii_lowercase())
 }
 
-/// How the tables of the files are shown to a principal.
+/// The visibility of all tables of the files for one principal.
 pub(crate) struct PolicyViews {
     pub(super) stamp: u64,
-    /// The versions of the files' schemas.
+    /// The schema versions of the files.
     pub(super) versions: Vec<i64>,
-    /// What the names of barriers end in.
+    /// The secret suffix of the names of security barriers.
     pub(crate) token: String,
-    /// Tables to which a policy applies, and all that must not be read past it.
+    /// Tables with a policy, and all others that must be read through a view only.
     pub(super) visibilities: BTreeMap<TableKey, TableVisibility>,
-    /// The names of the views that may read these tables as they are.
+    /// The names of the views that may read these tables directly.
     pub(super) security_barriers: BTreeSet<String>,
-    /// Views of the files' owners, made again over what is shown, by their keys.
+    /// Views of the owner, created again over policy views, by their keys.
     pub(super) views: BTreeMap<TableKey, visibility::ViewDefinition>,
 }
 
 impl PolicyViews {
-    /// How the table is shown; none if it is as it is.
+    /// The visibility of the table; `None` if all of it is visible.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.visibilities.get(&table_key(&table.schema, &table.name))
     }
 
-    /// Whether the table `name` (in lower case) of `schema` must not be read past a view.
+    /// Whether the table `name` (in lower case) of `schema` must be read through a view only.
     pub(crate) fn has_policy(&self, schema: &str, name: &str) -> bool {
         self.visibilities.contains_key(&table_key(schema, name))
     }
 
-    /// Whether `accessor` is a view of ours that may read a table as it is.
+    /// Whether `accessor` is a policy view that may read a table directly.
     pub(crate) fn is_security_barrier(&self, accessor: &str) -> bool {
         self.security_barriers.contains(accessor)
     }
 
-    /// Whether `filter_to_sql` holds what nobody but us may name.
+    /// Whether `sql` contains the secret suffix of security barriers.
     pub(crate) fn contains_reserved_name(&self, sql: &str) -> bool {
         sql.to_ascii_lowercase().contains(&self.token)
     }
 
-    /// Whether any file has such a table.
+    /// Whether any file has a table of that name with a policy.
     pub(crate) fn has_policy_on_name(&self, name: &str) -> bool {
         self.visibilities.keys().any(|(_, one)| one == name)
     }
 
-    /// Whether what is called so is a view of ours before a table, and no owner's.
+    /// Whether the view is a policy view and not a view of the owner.
     pub(crate) fn is_policy_view(&self, schema: &str, name: &str) -> bool {
         let is_shadow = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(one) if one.view_name.eq_ignore_ascii_case(name));
         name.ends_with(&self.token) || schema == "temp" && self.visibilities.values().any(is_shadow)
     }
 
-    /// The mask of a column of a table; none when it is shown as it is.
+    /// The mask of a column of a table; `None` if it is visible as it is.
     pub(crate) fn mask(&self, table: &SqliteTable, column: &str) -> Option<Mask> {
         match self.visibility(table)? {
             TableVisibility::Filtered(guarded) => {
@@ -106,7 +106,7 @@ impl PolicyViews {
         }
     }
 
-    /// Whether nothing may be told of `column` of the table `name` of `schema`, or of the table where none is given.
+    /// Whether `column` of the table `name` of `schema` is hidden, or the whole table if no column is given.
     pub(crate) fn denies(&self, schema: &str, name: &str, column: Option<&str>) -> bool {
         match (self.visibilities.get(&table_key(schema, name)), column) {
             (Some(TableVisibility::Filtered(guarded)), Some(column)) => {
@@ -118,7 +118,7 @@ impl PolicyViews {
         }
     }
 
-    /// Where the table `name` of `schema` is read instead.
+    /// The table or view from which the table `name` of `schema` is read.
     pub(crate) fn replacement_for(&self, schema: &str, name: &str) -> Option<TableLocation> {
         let key = table_key(schema, name);
         let shadow = match self.visibilities.get(&key) {
@@ -129,7 +129,7 @@ impl PolicyViews {
         Some(("temp".to_owned(), shadow))
     }
 
-    /// Why those of `tables` that are not read at all are not.
+    /// The error of the first of `tables` that cannot be read.
     pub(crate) fn denial_for(&self, tables: &[String]) -> Option<&Error> {
         let is_named = |(schema, name): &TableKey| matches_any(tables, schema, name);
         self.visibilities.iter().find_map(|(key, table_visibility)| match table_visibility {
@@ -138,8 +138,8 @@ impl PolicyViews {
         })
     }
 
-    /// The key of the table that `lookup_table` reads, and the name of its view that is no barrier; none if it must stay
-    /// behind one.
+    /// The key of the table that `lookup` reads, and the name of its mergeable view; `None` if it must stay behind a
+    /// security barrier.
     pub(crate) fn mergeable_view_for(&self, lookup: &PointQuery) -> Option<(TableKey, String)> {
         let mut meant =
             self.visibilities.iter().filter(|((schema, name), _)| matches_any(&[lookup.table.join(".")], schema, name));
@@ -152,13 +152,13 @@ impl PolicyViews {
         Some((key.clone(), open.name.clone()))
     }
 
-    /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read
-    /// any.
+    /// The keys of the tables whose views must exist for a statement over `tables`; all tables for a statement that may
+    /// read any.
     pub(crate) fn required_views(&self, tables: Option<&[String]>) -> BTreeSet<TableKey> {
         let all = || self.visibilities.keys().chain(self.views.keys()).cloned().collect();
         let Some(tables) = tables else { return all() };
         let is_named = |(schema, name): &&TableKey| matches_any(tables, schema, name);
-        // A view of the owner's may read whatever there is.
+        // A view of the owner may read any table.
         let is_view = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(guarded) if guarded.mergeable_view.is_none());
         let guarded =
             self.visibilities.iter().filter(|(_, table_visibility)| is_view(table_visibility)).map(|(key, _)| key);

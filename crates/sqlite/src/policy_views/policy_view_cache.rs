@@ -1,4 +1,4 @@
-//! What a connection knows of the views that it has made, and for whom.
+//! The policy views of a connection and the principals that they were created for.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,21 +17,21 @@ use crate::files::DatabaseFiles;
 use crate::tables::{self, SqliteTable, TableColumn, TableKind, quote_identifier};
 use crate::work_error::WorkError;
 
-/// What the name of the function begins with that shortens and hashes values.
+/// The prefix of the name of the function that shortens and hashes values.
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
-/// Principals whose sights a connection remembers; of more the oldest is forgotten.
+/// The maximum number of cached principals for each connection; the oldest is removed first.
 const CACHED_CALLERS_MAX: usize = 64;
 
-/// The views of one connection.
+/// The policy views of one connection.
 pub(crate) struct PolicyViewCache {
-    /// What nobody else knows, and the names of barriers end in.
+    /// The secret suffix of the names of security barriers.
     token: String,
     cached: RefCell<Vec<Arc<PolicyViews>>>,
     shapes: RefCell<Option<Arc<FileSchemas>>>,
-    /// Whose views stand.
+    /// The views that are currently active.
     active_set: RefCell<Option<Arc<PolicyViews>>>,
-    /// Their names, in the order in which they were made, and the tables that they are of.
+    /// Their names in the order of creation, and the tables that they replace.
     active_views: RefCell<(Vec<String>, BTreeSet<TableKey>)>,
     is_changed: Cell<bool>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct PolicyViewCache {
 struct FileSchemas {
     versions: Vec<i64>,
     tables: Vec<TableShape>,
-    /// The tables that modules keep their rows in.
+    /// The shadow tables, in which virtual tables store their rows.
     shadow_tables: Vec<TableKey>,
 }
 
-/// One table, and what each of its columns is made of.
+/// One table, and the source columns of each of its columns.
 pub(super) struct TableShape {
     pub(super) table: SqliteTable,
     pub(super) columns: Vec<TableColumn>,
@@ -52,10 +52,10 @@ pub(super) struct TableShape {
 }
 
 impl PolicyViewCache {
-    /// The ledger of `connection`, which hashes with `table_key`.
+    /// Creates the cache of `connection`; `key` is the key of hashed values.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns SQLite's error.
     pub(crate) fn new(connection: &Connection, key: &HashKey) -> Result<Self> {
         let mut token = String::new();
         for byte in HmacSigner::with_random_key().sign("views", &[]) {
@@ -83,15 +83,16 @@ impl PolicyViewCache {
         })
     }
 
-    /// Whether views were made or taken down since this was asked last.
+    /// Whether views were created or dropped since the last call.
     pub(crate) fn take_changed(&self) -> bool {
         self.is_changed.take()
     }
 
-    /// How the tables of `files` are shown to `asker`; none if all are as they are. Called with the wall open.
+    /// The views of `files` for a caller; `None` if all tables are visible in full. Requires that the authorizer allows
+    /// internal SQL.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns SQLite's error.
     pub(crate) fn views_for(
         &self,
         connection: &Connection,
@@ -129,7 +130,7 @@ impl PolicyViewCache {
         let mut tables = Vec::new();
         for table in tables::list_all_tables(connection)? {
             let of_file = files.files.iter().any(|file| file.schema.eq_ignore_ascii_case(&table.schema));
-            // The columns of a view that cannot be read are not known; a policy does not fit it then.
+            // The columns of a view that cannot be read are unknown; then a policy does not match it.
             let columns = tables::load_columns(connection, &table).unwrap_or_default();
             let sources = generated_columns::find_source_columns(connection, &table, &columns);
             tables.extend(of_file.then_some(TableShape { table, columns, sources }));
@@ -200,10 +201,10 @@ impl PolicyViewCache {
         }
     }
 
-    /// Takes down what stands for others than `shown`. Called with the wall open.
+    /// Drops the views that belong to another set. Requires that the authorizer allows internal SQL.
     ///
     /// # Errors
-    /// What SQLite says; the connection must be closed then.
+    /// Returns SQLite's error; the connection must then be closed.
     pub(crate) fn drop_views_of_others(
         &self,
         connection: &Connection,
@@ -225,10 +226,10 @@ impl PolicyViewCache {
         Ok(())
     }
 
-    /// Makes the views of `required_views` that do not stand yet. Called with the wall open.
+    /// Creates the missing views among `required_views`. Requires that the authorizer allows internal SQL.
     ///
     /// # Errors
-    /// What SQLite says; the connection must be closed then.
+    /// Returns SQLite's error; the connection must then be closed.
     pub(crate) fn create_views(
         &self,
         connection: &Connection,
@@ -252,10 +253,11 @@ impl PolicyViewCache {
         self.execute_ddl(connection, missing.into_iter().map(|made| made.sql.clone()))
     }
 
-    /// Makes the view before the table `table_key` that is no barrier, if it does not stand yet. Called with the wall open.
+    /// Creates the mergeable view of the table `table_key`, if it does not exist. Requires that the authorizer allows
+    /// internal SQL.
     ///
     /// # Errors
-    /// What SQLite says; the connection must be closed then.
+    /// Returns SQLite's error; the connection must then be closed.
     pub(crate) fn create_mergeable_view(
         &self,
         connection: &Connection,
@@ -274,7 +276,7 @@ impl PolicyViewCache {
         self.execute_ddl(connection, std::iter::once(open.sql.clone()))
     }
 
-    /// The names of the views that stand, in lower case.
+    /// The names of the active views, in lower case.
     pub(crate) fn active_view_names(&self) -> BTreeSet<String> {
         self.active_views.borrow().0.iter().map(|name| name.to_ascii_lowercase()).collect()
     }
@@ -285,7 +287,7 @@ impl PolicyViewCache {
             return Ok(());
         }
         self.is_changed.set(true);
-        // The files themselves are open for reading only.
+        // The files themselves stay read-only.
         connection.execute_batch("PRAGMA query_only = OFF")?;
         let outcome = statements.try_for_each(|statement| connection.execute_batch(&statement));
         connection.execute_batch("PRAGMA query_only = ON")?;
@@ -300,7 +302,7 @@ fn read_schema_versions(connection: &Connection, files: &DatabaseFiles) -> Resul
     files.files.iter().map(|file| version(&file.schema)).collect()
 }
 
-/// The code and the number of a mask of text; none of one that shows nothing.
+/// The code and the length of a mask of text; `None` for a mask that hides the value.
 pub(crate) fn mask_code(mask: Mask) -> Option<(u8, u32)> {
     match mask {
         Mask::KeepFirst(kept) => Some((1, kept)),

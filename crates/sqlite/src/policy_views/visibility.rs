@@ -1,4 +1,4 @@
-//! How one table is shown, and the views that show it.
+//! The visibility of one table, and the views that implement it.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use super::{PolicyCaller, mask_code};
 use crate::files::DatabaseFiles;
 use crate::tables::{SqliteTable, TableColumn, TableKind, quote_identifier};
 
-/// How a table is shown.
+/// The visibility of a table.
 pub(crate) enum TableVisibility {
-    /// Through a view.
+    /// Visible through a view.
     Filtered(FilteredTable),
-    /// Not at all.
+    /// Not visible.
     Denied(Error),
 }
 
 impl TableVisibility {
-    /// The names of the views that may read the table as it is.
+    /// The names of the views that may read the table directly.
     pub(super) fn security_barriers(&self) -> Vec<String> {
         match self {
             Self::Filtered(guarded) => guarded
@@ -38,15 +38,15 @@ impl TableVisibility {
 
 /// A table behind a view.
 pub(crate) struct FilteredTable {
-    /// The view's name in `temp`.
+    /// The name of the view in `temp`.
     pub(crate) view_name: String,
     /// The columns of the table and their masks.
     pub(crate) masks: Vec<(String, Option<Mask>)>,
-    /// The name of the view that the one called `view_name` reads.
+    /// The name of the security barrier, which the view reads.
     pub(super) security_barrier: String,
-    /// Views by their names, in the order in which they are made.
+    /// Views by their names, in the order of creation.
     pub(super) views: Vec<ViewDefinition>,
-    /// The view that is no barrier, for statements that SQLite may merge with it; only before a table.
+    /// The mergeable view, which SQLite may merge with a statement. Only tables have one.
     pub(super) mergeable_view: Option<ViewDefinition>,
 }
 
@@ -57,20 +57,20 @@ pub(crate) struct ViewDefinition {
     pub(super) sql: String,
 }
 
-/// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts
-/// to, so that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans
-/// of those who read it. Its column is called as no column of a table is: one of that name would mean either.
+/// An empty table for which SQLite estimates a million rows. Its join with itself exceeds the maximum of four billion
+/// rows that SQLite counts. Added to the rows of a table, it makes the estimate of a view, and so the plan, independent
+/// of the content of the table. Its column has a name that no other table uses, since an equal name would be ambiguous.
 fn empty_rows_cte(token: &str) -> String {
     format!("WITH RECURSIVE none(\"{token}\") AS (SELECT 1 WHERE 0 UNION ALL SELECT \"{token}\" FROM none)")
 }
 
-/// The names that policies may know `table` by; callers see the first.
+/// The names under which policies may refer to `table`; the first is the name for callers.
 pub(crate) fn policy_names(files: &DatabaseFiles, table: &SqliteTable) -> [String; 3] {
     [files.display_name(&table.schema, &table.name), format!("{}.{}", table.schema, table.name), table.name.clone()]
 }
 
-/// What the values of a column are, by its declared type. SQLite holds nobody to it but where it makes numbers of
-/// texts.
+/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
+/// to numbers.
 pub(crate) fn declared_value_kind(declared: &str) -> ValueKind {
     let declared = declared.to_uppercase();
     let has = |part: &str| declared.contains(part);
@@ -85,7 +85,7 @@ pub(crate) fn declared_value_kind(declared: &str) -> ValueKind {
     }
 }
 
-/// How the table of `shape` is shown to `asker`; none if it is as it is.
+/// The visibility of the table of `shape` for a caller; `None` if all of it is visible.
 pub(super) fn determine_visibility(
     policy_caller: &PolicyCaller,
     files: &DatabaseFiles,
@@ -111,9 +111,9 @@ pub(super) fn determine_visibility(
     )
 }
 
-/// `masks`, where no column is shown that is made of one with a mask, unless it has its own.
+/// Extends `masks`: a column that is computed from a masked column is hidden, unless it has a mask of its own.
 fn mask_derived_columns(mut masks: Vec<Option<Mask>>, sources: &[BTreeSet<usize>]) -> Vec<Option<Mask>> {
-    // Computed columns may be made of each other.
+    // Generated columns may be computed from each other.
     loop {
         let tells = |position: usize, masks: &[Option<Mask>]| sources[position].iter().any(|one| masks[*one].is_some());
         let found = (0..masks.len()).find(|position| masks[*position].is_none() && tells(*position, &masks));
@@ -147,19 +147,19 @@ fn build_filtered_table(
             Some(mask) => match mask_code(mask) {
                 None => format!("NULL AS {name}"),
                 Some((code, kept)) => {
-                    // Cast, so that it is compared as a column of texts is.
+                    // The cast gives the result text affinity in comparisons.
                     format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {kept}) AS TEXT) AS {name}")
                 }
             },
         });
     }
     if visible.is_empty() {
-        return Err(cannot("no column of it is shown".to_owned()));
+        return Err(cannot("no column of it is visible".to_owned()));
     }
     let visible = visible.join(", ");
     let shadow = if is_alone { table.name.clone() } else { format!("{}.{}", table.schema, table.name) };
     let (security_barrier_value, open) = (format!("{display}#{token}"), format!("{display}##{token}"));
-    // A view is read as it was made again, over what is shown of its own tables.
+    // A view of the owner is replaced by a copy that reads the policy views of its tables.
     let retried = (table.kind == TableKind::View && files.is_single()).then(|| format!("{}#{token}#", table.name));
     let source = match &retried {
         Some(retried) => format!("temp.{}", quote_identifier(retried)),
@@ -191,7 +191,8 @@ fn build_filtered_table(
     })
 }
 
-/// The owner's view of that name as one of `temp` called `name`; none if what makes it is not written as SQLite does.
+/// A copy of the owner's view as a view of `temp` called `name`; `None` if its definition does not have SQLite's usual
+/// form.
 pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
     let sql =
         format!("SELECT sql FROM {}.sqlite_schema WHERE type = 'view' AND name = ?1", quote_identifier(&table.schema));
@@ -200,7 +201,7 @@ pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, 
     Some(ViewDefinition { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{rest}", quote_identifier(name)) })
 }
 
-/// What follows the name that `filter_to_sql` begins with.
+/// The part of `sql` after the name that it begins with.
 fn skip_name(sql: &str) -> Option<&str> {
     let first = sql.chars().next()?;
     let end = match first {
@@ -209,7 +210,7 @@ fn skip_name(sql: &str) -> Option<&str> {
             let mut at = 1;
             loop {
                 at += sql[at..].find(close)? + 1;
-                // A doubled quote is a part of the name.
+                // A doubled quote is part of the name.
                 match first != '[' && sql[at..].starts_with(close) {
                     true => at += 1,
                     false => break at,
@@ -221,25 +222,28 @@ fn skip_name(sql: &str) -> Option<&str> {
     Some(&sql[end..])
 }
 
-/// Why a virtual table without a policy is not read: what its module reads is not known.
+/// The error for a virtual table without a policy: it is unknown which tables its module reads.
 pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) -> Error {
     let name = files.display_name(&table.schema, &table.name);
     Error::new(
         ErrorKind::Unavailable,
-        format!("the table {name:?} cannot be read: no row policy says what is shown of it"),
+        format!("the table {name:?} cannot be read: no row policy covers this virtual table"),
     )
-    .with_hint("Where policies bind the caller, tables of modules need one of their own.")
+    .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
 }
 
-/// Why `table` is not read that fails over what is shown: the caller reads nothing of the `reason`, which may name what
-/// is not.
+/// The error for a table that fails over policy views. The caller does not receive the `reason`, which may contain
+/// hidden names.
 pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &SqliteTable, reason: &str) -> Error {
     let name = files.display_name(&table.schema, &table.name);
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))
-        .with_detail(format!("reading {name:?} over what row policies show: {reason}"))
+        .with_detail(format!("reading {name:?} through row policies: {reason}"))
 }
 
-/// Why a table is not read that a module keeps rows in.
+/// The error for a shadow table.
 pub(super) fn shadow_table_error(name: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: another is made of its rows"))
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly"),
+    )
 }

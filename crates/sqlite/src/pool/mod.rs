@@ -1,4 +1,4 @@
-//! A bounded number of connections, each on a thread of its own, since SQLite waits where it works.
+//! A bounded number of connections. Each has its own thread, since SQLite blocks.
 
 mod worker;
 
@@ -25,25 +25,25 @@ struct PoolState {
     files: Arc<DatabaseFiles>,
     options: Arc<SqliteOptions>,
     permits: Arc<Semaphore>,
-    /// Threads without work; the one used last is last.
+    /// Idle threads; the most recently used is last.
     idle: Mutex<Vec<Worker>>,
 }
 
-/// The right to use a connection.
+/// The permission to use a connection.
 pub(crate) struct PoolPermit {
-    #[expect(dead_code, reason = "it works when it is dropped")]
+    #[expect(dead_code, reason = "it releases its place when it is dropped")]
     permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
-    /// A pool of connections to `files`; none is opened yet.
+    /// Creates a pool of connections to `files`; opens none.
     pub(crate) fn new(database: Arc<str>, files: DatabaseFiles, options: SqliteOptions) -> Self {
         let semaphore = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let (files, options) = (Arc::new(files), Arc::new(options));
         Self { inner: Arc::new(PoolState { database, files, options, permits: semaphore, idle: Mutex::default() }) }
     }
 
-    /// The bounds.
+    /// The limits.
     pub(crate) fn options(&self) -> &SqliteOptions {
         &self.inner.options
     }
@@ -53,20 +53,20 @@ impl Pool {
         &self.inner.files
     }
 
-    /// The database's name.
+    /// The name of the database.
     pub(crate) fn database(&self) -> &Arc<str> {
         &self.inner.database
     }
 
-    /// Connections that nobody uses now, open or not.
+    /// The number of unused connections, open or not.
     pub(crate) fn available(&self) -> usize {
         self.inner.permits.available_permits()
     }
 
-    /// Waits for a place; dropping the wait gives it up.
+    /// Waits for a permit. If the future is dropped, nothing is held.
     ///
     /// # Errors
-    /// Never while the pool stands.
+    /// Fails only after the pool was closed.
     pub(crate) async fn acquire(&self) -> Result<PoolPermit, Error> {
         let permit = self.inner.permits.clone().acquire_owned().await;
         permit
@@ -74,10 +74,10 @@ impl Pool {
             .map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
     }
 
-    /// Does `work` on a connection for `asker` and waits for what it returns; dropping the wait stops it.
+    /// Runs `work` on a connection and waits for its result. If the future is dropped, the work stops.
     ///
     /// # Errors
-    /// What `work` fails with, in the caller's words.
+    /// The error of `work`, as the caller receives it.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         running: Arc<WorkCancellation>,
@@ -89,7 +89,7 @@ impl Pool {
         let _stop = StopOnDrop(running.clone());
         self.start(place, move |session| {
             let outcome = session.read(&running, policy_caller.as_deref(), work);
-            // Who no longer waits needs no answer.
+            // The caller may have stopped waiting.
             Box::new(move || drop(sender.send(outcome)))
         })?;
         match receiver.await {
@@ -98,10 +98,11 @@ impl Pool {
         }
     }
 
-    /// Starts `work` on a connection; when it ends, its place is given back and then what it returns is called.
+    /// Starts `work` on a connection. When it ends, the connection is released first; then the returned callback is
+    /// called.
     ///
     /// # Errors
-    /// `Unavailable` when no thread can be started.
+    /// `Unavailable` if no thread can be started.
     pub(crate) fn start(
         &self,
         place: PoolPermit,
@@ -119,7 +120,7 @@ impl Pool {
             };
             match worker.send(order) {
                 Ok(()) => return Ok(()),
-                // The thread has ended, which only a fault of ours does; another may live.
+                // The thread has ended, which only a defect in this crate causes. Another one may be alive.
                 Err(back) => order = back,
             }
         }

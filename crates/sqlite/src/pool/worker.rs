@@ -1,4 +1,4 @@
-//! A thread with a connection: it takes one piece of work after the other, and ends when none comes for a while.
+//! A thread with a connection. It processes one work item after the other and ends after an idle time.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,21 +11,21 @@ use std::time::Duration;
 use super::{PoolPermit, PoolState};
 use crate::session::SqliteSession;
 
-/// The stack of a thread, reserved but not held: SQLite walks expressions and subqueries recursively, as deep as its
-/// limits let it, in unoptimised builds too.
+/// The stack of a thread; reserved, not allocated. SQLite processes expressions and subqueries recursively, up to its
+/// limits. The size also suffices for unoptimised builds.
 const STACK_BYTES: usize = 16 << 20;
 
-/// A piece of work, and the place that it holds until it is done.
+/// A piece of work and the permit that it holds until it is done.
 pub(super) struct WorkItem {
     pub(super) work: Box<dyn FnOnce(&mut SqliteSession) -> CompletionCallback + Send>,
     pub(super) permit: PoolPermit,
 }
 
-/// Tells of the work's outcome. This comes after the connection is free again, so that whoever hears of it and asks
-/// the next question finds it.
+/// Reports the outcome of the work. It is called after the connection is released, so that the next query of the same
+/// caller finds it free.
 pub(crate) type CompletionCallback = Box<dyn FnOnce() + Send>;
 
-/// The way to a thread. Only one owner at a time has it, so there is never more than one order on the way.
+/// The sending end of a thread. It has only one owner at a time, so at most one work item is in transit.
 pub(super) struct Worker {
     id: u64,
     work_items: SyncSender<(WorkItem, Worker)>,
@@ -35,7 +35,7 @@ impl Worker {
     /// Starts a thread for the connections of `pool`.
     ///
     /// # Errors
-    /// When the system has no more threads.
+    /// Fails if the system has no more threads.
     pub(super) fn start(pool: &Arc<PoolState>) -> io::Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
@@ -54,17 +54,17 @@ impl Worker {
         Ok(Self { id, work_items: sender })
     }
 
-    /// Hands `order` over, and the worker with it, which comes back to the pool when the work is done.
+    /// Sends a work item together with the worker. The worker returns to the pool when the work is done.
     ///
     /// # Errors
-    /// The order, when the thread has ended.
+    /// Returns the work item if the thread has ended.
     pub(super) fn send(self, order: WorkItem) -> Result<(), WorkItem> {
         let orders = self.work_items.clone();
         orders.send((order, self)).map_err(|back| back.0.0)
     }
 }
 
-/// The thread's side.
+/// The receiving end, in the thread.
 struct WorkerThread {
     id: u64,
     work_items: Receiver<(WorkItem, Worker)>,
@@ -74,12 +74,12 @@ struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Works until the pool is gone or nothing came for long.
+    /// Processes work items until the pool is closed or the idle time is over.
     fn run(mut self) {
         loop {
             let order = match self.work_items.recv_timeout(self.idle_timeout) {
                 Err(RecvTimeoutError::Timeout) if self.try_retire() => return,
-                // Somebody has taken the worker just now, so an order comes.
+                // The worker was taken from the pool just now, so a work item follows.
                 Err(RecvTimeoutError::Timeout) => self.work_items.recv().ok(),
                 received => received.ok(),
             };
@@ -93,14 +93,14 @@ impl WorkerThread {
                 pool.idle.lock().push(worker);
             }
             drop(place);
-            // After a panic who waits for the work sees that nothing came of it.
+            // After a panic, the dropped callback reports the failure to the caller.
             if let Ok(message) = message {
                 message();
             }
         }
     }
 
-    /// Takes this thread from the idle ones, if it is among them or the pool is gone.
+    /// Removes this thread from the idle threads. Returns true if it was idle, or if the pool is closed.
     fn try_retire(&self) -> bool {
         let Some(pool) = self.pool.upgrade() else { return true };
         let mut idle = pool.idle.lock();

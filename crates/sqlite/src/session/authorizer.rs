@@ -1,7 +1,7 @@
-//! The wall inside SQLite: an authorizer that lets through what reads and nothing else.
+//! The authorizer of SQLite: allows reading and nothing else.
 //!
-//! It does not look at the text. SQLite asks it about each thing that a statement would do, views and virtual tables
-//! included, so it holds whatever the parser in front of it was made to believe.
+//! It does not depend on the text of a statement. SQLite calls it for each action of a statement, including those of
+//! views and virtual tables. Therefore it protects the files even if the parser in front of it was deceived.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 use crate::policy_views::{MASK_PREFIX, PolicyViews};
 
-/// Functions that do more than compute; most of them exist only in builds of SQLite other than ours.
+/// Functions that do more than compute. Most of them exist only in other builds of SQLite.
 const DENIED_FUNCTIONS: &[&str] = &[
     "load_extension",
     "readfile",
@@ -27,37 +27,37 @@ const DENIED_FUNCTIONS: &[&str] = &[
     "shell_putsnl",
 ];
 
-/// Functions that take a time with the product of their arguments' lengths, within which nothing can end them.
+/// Functions whose time grows with the product of the lengths of their arguments and cannot be interrupted.
 const UNBOUNDED_FUNCTIONS: &[&str] = &["json_patch", "jsonb_patch"];
 
-/// Tables that SQLite has without anybody having made them, and that show the file instead of what is in it.
+/// Built-in tables that expose the file itself instead of its rows.
 const DENIED_TABLES: &[&str] =
     &["dbstat", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used", "fsdir", "zipfile"];
 
-/// Settings that full-text search asks for by itself while it reads. Each only tells a number.
+/// Pragmas that full-text search executes while it reads. Each only returns a number.
 const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
-/// The wall of one connection.
+/// The authorizer of one connection.
 #[derive(Default)]
 pub(super) struct Authorizer {
-    /// Whether it is our own SQL that is prepared.
+    /// Whether internal SQL is being prepared.
     is_internal: AtomicBool,
     reads: Mutex<BTreeSet<(String, String)>>,
     refused_action: Mutex<Option<String>>,
-    /// How tables are shown to whoever asks, where policies apply, and the names that stand before them.
+    /// The visibility of tables for the caller, where policies apply, and the names of the active views.
     active_policy: Mutex<Option<(Arc<PolicyViews>, BTreeSet<String>)>>,
-    /// Whether a caller's SQL is being prepared. Modules prepare their own while rows are read.
+    /// Whether a caller's SQL is being prepared. Modules prepare their own SQL while rows are read.
     is_planning: AtomicBool,
 }
 
 impl Authorizer {
-    /// Lets everything through as long as the guard lives.
+    /// Allows everything while the returned scope exists.
     pub(super) fn allow_internal(&self) -> InternalSqlScope<'_> {
         self.is_internal.store(true, Ordering::Release);
         InternalSqlScope(self)
     }
 
-    /// Forgets what the last statement did; a caller's is being prepared as long as the guard lives.
+    /// Forgets the last statement. A caller's SQL is prepared while the returned scope exists.
     pub(super) fn begin_planning(&self) -> PlanningScope<'_> {
         self.reads.lock().clear();
         *self.refused_action.lock() = None;
@@ -65,19 +65,19 @@ impl Authorizer {
         PlanningScope(self)
     }
 
-    /// From now on tables are read as they are `shown`.
+    /// Sets the visibility of tables for the following statements.
     pub(super) fn set_policy_views(&self, policy_views: Option<Arc<PolicyViews>>) {
         *self.active_policy.lock() = policy_views.map(|policy_views| (policy_views, BTreeSet::new()));
     }
 
-    /// Views called `names` (in lower case) stand before tables.
+    /// Sets the names of the active views, in lower case.
     pub(super) fn set_active_views(&self, names: BTreeSet<String>) {
         if let Some((_, validity)) = self.active_policy.lock().as_mut() {
             *validity = names;
         }
     }
 
-    /// What is refused since policies apply.
+    /// The action that a row policy forbids, if any.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
         let guard = self.active_policy.lock();
         let Some((policy_views, validity)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
@@ -94,7 +94,8 @@ impl Authorizer {
             AuthAction::Read { table_name, .. } => {
                 let name = table_name.to_ascii_lowercase();
                 let is_read_past = match context.database_name {
-                    // A part of the name of what is read: SQLite says no more of a table of which no column is wanted.
+                    // Without a schema, only the name is available: SQLite reports no more for a table of which no
+                    // column is read.
                     None => policy_views.has_policy_on_name(&name) && !validity.contains(&name),
                     Some(schema) => policy_views.has_policy(schema, &name),
                 };
@@ -112,12 +113,12 @@ impl Authorizer {
         self.reads.lock().clone()
     }
 
-    /// What the last statement was refused for.
+    /// The first action of the last statement that was refused.
     pub(super) fn last_refusal(&self) -> Option<String> {
         self.refused_action.lock().clone()
     }
 
-    /// Answers SQLite.
+    /// Decides about an action. SQLite calls this.
     pub(super) fn authorize(&self, context: AuthContext<'_>) -> Authorization {
         if self.is_internal.load(Ordering::Acquire) {
             return Authorization::Allow;
@@ -136,7 +137,7 @@ impl Authorizer {
     }
 }
 
-/// A caller's SQL is being prepared.
+/// Exists while a caller's SQL is prepared.
 pub(super) struct PlanningScope<'a>(&'a Authorizer);
 
 impl Drop for PlanningScope<'_> {
@@ -145,7 +146,7 @@ impl Drop for PlanningScope<'_> {
     }
 }
 
-/// Closes the wall again.
+/// Exists while internal SQL is allowed.
 pub(super) struct InternalSqlScope<'a>(&'a Authorizer);
 
 impl Drop for InternalSqlScope<'_> {
@@ -154,7 +155,7 @@ impl Drop for InternalSqlScope<'_> {
     }
 }
 
-/// What is refused of `action`, as the caller reads it; none when it only reads.
+/// The forbidden part of `action`, in words for the caller; `None` if the action only reads.
 fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
     let is_among = |names: &[&str], name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     match action {
@@ -163,7 +164,7 @@ fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
             is_among(DENIED_TABLES, table_name).then(|| format!("reading {table_name}"))
         }
         AuthAction::Function { function_name } if is_among(UNBOUNDED_FUNCTIONS, function_name) => {
-            Some(format!("the function {function_name}, whose time has no bound,"))
+            Some(format!("the function {function_name}, which cannot be interrupted,"))
         }
         AuthAction::Function { function_name } => {
             is_among(DENIED_FUNCTIONS, function_name).then(|| format!("the function {function_name}"))
@@ -176,14 +177,14 @@ fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
     }
 }
 
-/// What is refused of calls of the function of row policies, which views of ours alone may call.
+/// Refuses the mask function, which only policy views may call.
 fn mask_function_refusal(action: &AuthAction<'_>) -> Option<String> {
     let AuthAction::Function { function_name } = action else { return None };
     let is_ours = function_name.to_ascii_lowercase().starts_with(MASK_PREFIX);
-    is_ours.then(|| "a function of row policies".to_owned())
+    is_ours.then(|| "an internal function of row policies".to_owned())
 }
 
-/// The SQL that asks for what changes something.
+/// The SQL command of an action that changes something.
 fn action_name(action: &AuthAction<'_>) -> &'static str {
     match action {
         AuthAction::Attach { .. } => "ATTACH",
@@ -205,7 +206,7 @@ fn action_name(action: &AuthAction<'_>) -> &'static str {
         AuthAction::AlterTable { .. } => "ALTER TABLE",
         AuthAction::Reindex { .. } => "REINDEX",
         AuthAction::Analyze { .. } => "ANALYZE",
-        AuthAction::Unknown { .. } => "an action that is not known here",
+        AuthAction::Unknown { .. } => "an unknown action",
         _ => "DROP",
     }
 }

@@ -1,8 +1,8 @@
-//! Functions of texts that take a time with the length of their arguments.
+//! Text functions with linear running time.
 //!
-//! SQLite's own take one with the product of the lengths: a search for eight million letters in sixteen million takes
-//! hours, and nothing can end it, since SQLite looks at its flag between instructions and a function is one. These
-//! give the same results.
+//! The running time of SQLite's own functions grows with the product of the argument lengths: a search for eight
+//! million letters in sixteen million takes hours. Nothing can end it, since SQLite checks for interrupts only between
+//! instructions, and a function is one instruction. These replacements return the same results.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result, ffi};
 
-/// Puts our functions in the place of SQLite's; none gives more than `bytes_max`.
+/// Replaces SQLite's functions; none of the replacements returns more than `bytes_max`.
 pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let texts = TextConverter::new()?;
@@ -29,11 +29,11 @@ pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<
     add("unhex", 2, |texts, context, _| unhex(texts, context))
 }
 
-/// The place of the second argument in the first, from 1; 0 when it is not there.
+/// The position of the second argument in the first, from 1; 0 if it does not occur.
 fn instr(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
     let (text, expected) = match (context.get_raw(0), context.get_raw(1)) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => return Ok(Value::Null),
-        // The standard library searches texts in linear time, but not bytes: each byte is made a letter.
+        // The standard library searches texts in linear time, but not bytes. Therefore each byte becomes a character.
         (ValueRef::Blob(bytes), ValueRef::Blob(expected)) => {
             (bytes_to_chars(bytes).into(), bytes_to_chars(expected).into())
         }
@@ -47,7 +47,7 @@ fn bytes_to_chars(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// The first argument with the third in each place of the second.
+/// The first argument, with each occurrence of the second replaced by the third.
 fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
     let (Some(text), Some(expected)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
@@ -64,7 +64,7 @@ fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Re
     Ok(Value::Text(text.replace(expected.as_ref(), &new)))
 }
 
-/// The first argument without the letters of the second at its ends.
+/// The first argument without the characters of the second at its ends.
 fn trim(texts: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
     let (Some(text), Some(letters)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
@@ -80,7 +80,7 @@ fn trim(texts: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bo
     Ok(Value::Text(rest.to_owned()))
 }
 
-/// The bytes whose hexadecimal digits the first argument is; letters of the second may stand between them.
+/// Decodes the hexadecimal digits of the first argument; ignores the characters of the second between bytes.
 fn unhex(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
     let (Some(text), Some(between)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
         return Ok(Value::Null);
@@ -92,7 +92,7 @@ fn unhex(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
         match (letter.to_digit(16), letters.clone().next().and_then(|second| second.to_digit(16))) {
             (Some(first), Some(second)) => {
                 letters.next();
-                // Two digits fit a byte.
+                // Two digits fit in a byte.
                 bytes.push((first << 4 | second) as u8);
             }
             (None, _) if between.contains(&letter) => {}
@@ -102,10 +102,10 @@ fn unhex(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
     Ok(Value::Blob(bytes))
 }
 
-/// Values as text.
+/// Converts values to text.
 #[derive(Clone)]
 struct TextConverter {
-    /// Only SQLite knows how it writes a real. This connection has no file, and is asked for nothing else.
+    /// Only SQLite can format a real as SQLite does. This connection has no file and is used for nothing else.
     writer: Arc<Mutex<Connection>>,
 }
 
@@ -114,7 +114,7 @@ impl TextConverter {
         Ok(Self { writer: Arc::new(Mutex::new(Connection::open_in_memory()?)) })
     }
 
-    /// `value` as text, none for null.
+    /// `value` as text; `None` for null.
     fn to_text<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
         Ok(match value {
             ValueRef::Null => None,

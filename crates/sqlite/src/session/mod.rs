@@ -1,5 +1,4 @@
-//! A connection and what is done on it: each piece of work in a read transaction of its own, so that it sees one
-//! snapshot of the files.
+//! A connection. Each piece of work runs in its own read transaction and so reads one snapshot of the files.
 
 mod authorizer;
 mod functions;
@@ -23,7 +22,7 @@ use crate::work_error::{WorkError, sqlite_message};
 use authorizer::Authorizer;
 use open::{CurrentWork, SqliteConnection, has_log, read_schema};
 
-/// A connection that is opened when it is needed, and again when its files were replaced.
+/// A connection that is opened on first use, and again after its files were replaced.
 pub(crate) struct SqliteSession {
     files: Arc<DatabaseFiles>,
     options: Arc<SqliteOptions>,
@@ -32,7 +31,7 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// A session on `files`; nothing is opened yet.
+    /// Creates a session on `files`; opens nothing.
     pub(crate) fn new(files: Arc<DatabaseFiles>, options: Arc<SqliteOptions>) -> Self {
         Self { files, options, open: None, current_work: CurrentWork::default() }
     }
@@ -42,10 +41,10 @@ impl SqliteSession {
         self.open = None;
     }
 
-    /// Does `work` in a read transaction, until `running` must end. Tables are as they are shown to `asker`.
+    /// Runs `work` in a read transaction, until `running` is cancelled. Applies the row policies of the caller.
     ///
     /// # Errors
-    /// What keeps the files from being read, and what `work` returns.
+    /// Fails if the files cannot be read, and with the error of `work`.
     pub(crate) fn read<T>(
         &mut self,
         running: &Arc<WorkCancellation>,
@@ -73,7 +72,7 @@ impl SqliteSession {
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
         if self.open.as_ref().is_some_and(|open| !is_unchanged(&self.files, open)) {
-            tracing::debug!("a file of SQLite was changed or replaced; it is opened again");
+            tracing::debug!("a SQLite file was changed or replaced; opening it again");
             self.close();
         }
         let open = match &mut self.open {
@@ -81,7 +80,7 @@ impl SqliteSession {
             closed => closed.insert(open::open(&self.files, &self.options, &self.current_work)?),
         };
         running.attach(open.connection.get_interrupt_handle());
-        // Who stopped the work before had no handle to interrupt it with.
+        // A cancellation before this point had no handle to interrupt.
         if running.must_stop() {
             return Err(WorkError::Cancelled);
         }
@@ -118,7 +117,7 @@ pub(crate) struct ReadTransaction<'a> {
     /// The files that are read.
     pub(crate) files: &'a DatabaseFiles,
     view_cache: &'a PolicyViewCache,
-    /// How their tables are shown; none where all are as they are.
+    /// The visibility of their tables; `None` if no policy applies.
     policy_views: Option<Arc<PolicyViews>>,
 }
 
@@ -126,7 +125,7 @@ impl ReadTransaction<'_> {
     fn begin(&self) -> Result<(), WorkError> {
         self.run_internal(|connection| {
             connection.execute_batch("BEGIN DEFERRED")?;
-            // Each file is looked at now, or its snapshot would be that of the moment when it is first read.
+            // Reads each file now. Otherwise its snapshot would begin at its first read.
             self.files.files.iter().try_for_each(|file| read_schema(connection, &file.schema))
         })
         .inspect_err(|_| drop(self.end()))
@@ -136,15 +135,15 @@ impl ReadTransaction<'_> {
     fn end(&self) -> Result<(), WorkError> {
         let is_changed = self.view_cache.take_changed();
         if self.connection.is_autocommit() {
-            // SQLite has ended it by itself, as it does after grave errors, and has taken our views with it.
+            // SQLite ends the transaction itself after severe errors, and drops the policy views.
             return if is_changed { Err(WorkError::Changed) } else { Ok(()) };
         }
-        // Views that were made stay for the next call; a rollback would make SQLite read all schemas again, too.
+        // New views stay for the next call. A rollback would also make SQLite read all schemas again.
         let end = if is_changed { "COMMIT" } else { "ROLLBACK" };
         self.run_internal(|connection| connection.execute_batch(end)).map_err(WorkError::Sqlite)
     }
 
-    /// From now on tables are as they are shown to `asker`.
+    /// Applies the row policies of the caller.
     fn apply_policies(&mut self, policy_caller: Option<&PolicyCaller>) -> Result<(), WorkError> {
         let _opened = self.authorizer.allow_internal();
         let policy_views = match policy_caller {
@@ -157,10 +156,10 @@ impl ReadTransaction<'_> {
         Ok(())
     }
 
-    /// Makes the views that a statement needs which reads `tables`, or which may read any.
+    /// Creates the views that a statement over `tables` needs; `None` stands for any table.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns SQLite's error.
     pub(crate) fn create_views_for(&self, tables: Option<&[String]>) -> Result<(), WorkError> {
         let Some(policy_views) = &self.policy_views else { return Ok(()) };
         let _opened = self.authorizer.allow_internal();
@@ -171,10 +170,10 @@ impl ReadTransaction<'_> {
         Ok(())
     }
 
-    /// Makes the view before the table `table_key` that is no barrier.
+    /// Creates the mergeable view of the table `key`.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns SQLite's error.
     pub(crate) fn create_mergeable_view(&self, key: &TableKey) -> Result<(), WorkError> {
         let Some(policy_views) = &self.policy_views else { return Ok(()) };
         let _opened = self.authorizer.allow_internal();
@@ -186,7 +185,7 @@ impl ReadTransaction<'_> {
         self.policy_views.is_some()
     }
 
-    /// How `table` is shown, where a policy applies to it.
+    /// The visibility of `table`, if a policy applies to it.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.policy_views.as_ref()?.visibility(table)
     }
@@ -196,7 +195,7 @@ impl ReadTransaction<'_> {
         self.policy_views.as_ref()?.mask(table, column)
     }
 
-    /// Schema and name by which `table` is read.
+    /// The schema and name from which `table` is read.
     pub(crate) fn effective_name(&self, table: &SqliteTable) -> (String, String) {
         let rewritten = self
             .policy_views
@@ -205,12 +204,12 @@ impl ReadTransaction<'_> {
         rewritten.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
     }
 
-    /// How the tables are shown, where policies apply to any.
+    /// The visibility of all tables, if a policy applies to any.
     pub(crate) fn policy_views(&self) -> Option<&PolicyViews> {
         self.policy_views.as_deref()
     }
 
-    /// Runs SQL of our own, which the wall lets through.
+    /// Runs internal SQL, which the authorizer allows.
     pub(crate) fn run_internal<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let _opened = self.authorizer.allow_internal();
         work(self.connection)
@@ -219,14 +218,14 @@ impl ReadTransaction<'_> {
     /// Prepares SQL of a caller.
     ///
     /// # Errors
-    /// What SQLite says of it, and what the wall refuses.
+    /// Errors of SQLite and refusals of the authorizer.
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, WorkError> {
         if sql.contains('\0') {
-            // SQLite would read no further.
+            // SQLite would stop reading there.
             return Err(WorkError::Unauthorized("a NUL character".to_owned()));
         }
         let statement = match self.prepare_once(sql) {
-            // Some modules prepare what they would write when one of their tables is first named, whatever for.
+            // Some modules prepare their write statements when one of their tables is first used, even for reading.
             Err(WorkError::Unauthorized(subject)) => match self.connect_virtual_tables() {
                 true => self.prepare_once(sql)?,
                 false => return Err(WorkError::Unauthorized(subject)),
@@ -244,7 +243,7 @@ impl ReadTransaction<'_> {
         self.connection.prepare(sql).map_err(|error| self.classify_error(error))
     }
 
-    /// Lets the modules of all virtual tables prepare what they need; false when there are none.
+    /// Initialises the modules of all virtual tables; returns false if there are none.
     fn connect_virtual_tables(&self) -> bool {
         let connected = self.run_internal(|connection| {
             let mut statement =
@@ -252,7 +251,7 @@ impl ReadTransaction<'_> {
             let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let names = names.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
             for (schema, name) in &names {
-                // A table whose module is missing is only a fault of those who ask for it.
+                // A table with a missing module is an error only for statements that use it.
                 let _ = connection.prepare(&format!(
                     "SELECT 1 FROM {}.{}",
                     quote_identifier(schema),
@@ -292,7 +291,7 @@ impl ReadTransaction<'_> {
         self.authorizer.tables_read()
     }
 
-    /// What `error` of a caller's statement is: a refusal of the wall says what it refused.
+    /// Classifies an error of a caller's statement: a refusal contains what was refused.
     pub(crate) fn classify_error(&self, error: rusqlite::Error) -> WorkError {
         let is_behind = |policy_views: &Arc<PolicyViews>| sqlite_message(&error).contains(&policy_views.token);
         if self.policy_views.as_ref().is_some_and(is_behind) {

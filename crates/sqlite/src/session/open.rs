@@ -1,4 +1,4 @@
-//! Opening a connection: for reading, with every door shut that SQLite has, and bounds on what a statement may take.
+//! Opens connections: read-only, with all optional features of SQLite disabled, and with limits for statements.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
 
-/// Instructions of SQLite's machine between two looks at whether the work must end: some ten microseconds.
+/// The number of virtual machine instructions between two checks for cancellation: about ten microseconds.
 const PROGRESS_INSTRUCTIONS: i32 = 1_000;
 
-/// The work that has the connection now.
+/// The work that uses the connection now.
 pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
 
 /// An open connection.
@@ -29,19 +29,19 @@ pub(super) struct SqliteConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) view_cache: PolicyViewCache,
-    /// The files as they were before they were opened.
+    /// The stamps of the files, read before they were opened.
     pub(super) stamps: Vec<FileStamp>,
-    /// The logs of the files that were opened as ones that nobody changes. There must be none.
+    /// The logs of files that were opened as immutable. They must not exist.
     pub(super) logs_excluded: Vec<PathBuf>,
 }
 
-/// Why there is no connection.
+/// Why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenFileError {
-    /// The file is gone or cannot be seen.
+    /// The file does not exist or cannot be accessed.
     #[error("{0}: {1}")]
     FileUnavailable(String, std::io::Error),
-    /// The file has a log that cannot be read.
+    /// The file has a write-ahead log that cannot be read.
     #[error("{0}: the write-ahead log cannot be opened")]
     LogUnreadable(String),
     /// SQLite refuses the file.
@@ -52,13 +52,13 @@ pub(crate) enum OpenFileError {
 /// Opens `files`.
 ///
 /// # Errors
-/// Why it cannot, with the schema of the file.
+/// The reason, with the schema of the file.
 pub(super) fn open(
     files: &DatabaseFiles,
     options: &SqliteOptions,
     slot: &CurrentWork,
 ) -> Result<SqliteConnection, OpenFileError> {
-    // Before the files are opened: one that is replaced in between looks changed, and is opened again.
+    // Read before the files are opened: a file that is replaced in between appears as changed and is opened again.
     let stamps = files
         .files
         .iter()
@@ -105,7 +105,7 @@ fn open_single(
     }
 }
 
-/// Opens an empty database in memory and attaches the files to it, so that each has a schema of its own name.
+/// Opens an empty database in memory and attaches each file under its schema name.
 fn open_several(
     files: &[DatabaseFile],
     options: &SqliteOptions,
@@ -125,7 +125,7 @@ fn open_several(
             Ok(()) => {}
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
                 let (uri, log) = immutable_uri(file, error)?;
-                // The first attempt may have got as far as having the name.
+                // The failed attempt may already have attached the name.
                 let _ = connection.execute("DETACH ?1", [&file.schema]);
                 attach(&uri).map_err(refused)?;
                 logs_excluded.push(log);
@@ -140,11 +140,11 @@ fn open_flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// The file as one that nobody changes, for what SQLite cannot open otherwise: a database in WAL mode in a folder that
-/// we may not write, where the index of the log cannot be made. Such a file is read without locks, so it is only for
-/// when there is no log beside it; that it did not change is looked at after each query. Gives the log's path too.
+/// A URI that opens the file as immutable, and the path of its log. SQLite cannot otherwise open a database in WAL mode
+/// in a read-only folder, since it cannot create the index of the log. An immutable file is read without locks.
+/// Therefore this requires that there is no log, and each query checks afterwards that the file did not change.
 fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String, PathBuf), OpenFileError> {
-    // The log lies beside the file itself, not beside a link to it.
+    // The log is beside the file itself, not beside a link to it.
     let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
     let mut log = path.clone().into_os_string();
     log.push("-wal");
@@ -158,12 +158,12 @@ fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String,
     }
 }
 
-/// Whether there is a log with something in it at `path`.
+/// Whether there is a log with content at `path`.
 pub(super) fn has_log(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }
 
-/// `path` as a URI whose every odd byte is escaped.
+/// `path` as a URI; unusual bytes are percent-encoded.
 fn immutable_file_uri(path: &str) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.bytes() {
@@ -177,14 +177,14 @@ fn immutable_file_uri(path: &str) -> String {
     uri
 }
 
-/// Reads from `schema`, which is when SQLite first opens its file.
+/// Reads from `schema`: SQLite opens a file at the first read.
 pub(super) fn read_schema(connection: &Connection, schema: &str) -> rusqlite::Result<()> {
     let sql = format!("SELECT 1 FROM {}.sqlite_schema LIMIT 1", quote_identifier(schema));
     connection.prepare(&sql)?.raw_query().next()?;
     Ok(())
 }
 
-/// Settings that must stand before the first file is read.
+/// Sets the options that must be in effect before the first file is read.
 fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &CurrentWork) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
@@ -204,11 +204,11 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &Curren
         std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));
         true
     }))?;
-    // Last, since some of them read the file, which somebody may have locked.
+    // Last, since some of them read the file, which may be locked.
     set_pragmas(connection, options)
 }
 
-/// What SQLite can turn on and off.
+/// The configuration switches of SQLite.
 fn set_switches(connection: &Connection) -> rusqlite::Result<()> {
     let switches = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -236,7 +236,7 @@ fn set_limits(connection: &Connection, options: &SqliteOptions) -> rusqlite::Res
         (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 200),
         (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
         (Limit::SQLITE_LIMIT_FUNCTION_ARG, 127),
-        // Matching costs the product of the lengths and cannot be interrupted.
+        // Matching takes time with the product of the lengths and cannot be interrupted.
         (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100),
         (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1_000),
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
@@ -249,13 +249,13 @@ fn set_pragmas(connection: &Connection, options: &SqliteOptions) -> rusqlite::Re
     let pragmas = [
         "query_only = ON".to_owned(),
         format!("cache_size = -{}", (options.cache_bytes / 1_024).max(64)),
-        // A file that is cut short while it is mapped kills the process that reads it.
+        // If a mapped file is truncated, the reading process is killed.
         "mmap_size = 0".to_owned(),
         "cell_size_check = ON".to_owned(),
         format!("hard_heap_limit = {}", options.memory_bytes),
     ];
     for pragma in pragmas {
-        // Some of them answer with a row.
+        // Some of them return a row.
         connection.prepare(&format!("PRAGMA {pragma}"))?.raw_query().next()?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! One piece of work on a connection, as those see it who may end it.
+//! The cancellation of a piece of work on a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,18 @@ use tidegate_core::Job;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// One piece of work on a connection.
+/// A handle that can end one piece of work on a connection.
 pub(crate) struct WorkCancellation {
     cancellation: CancellationToken,
-    /// Asked again and again for its deadline, which may be moved.
+    /// Its deadline is read repeatedly, since it may be extended.
     job: Option<Arc<Job>>,
     is_stopped: AtomicBool,
-    /// There only while the work has the connection: an interrupt that comes later would hit somebody else's query.
+    /// Present only while the work has the connection. A later interrupt would end the query of another caller.
     interrupt: Mutex<Option<InterruptHandle>>,
 }
 
 impl WorkCancellation {
-    /// Work that ends when `start_job` is cancelled or its deadline passes.
+    /// Work that ends when `job` is cancelled or its deadline passes.
     pub(crate) fn for_job(job: &Arc<Job>) -> Arc<Self> {
         Self::new(job.cancellation(), Some(job.clone()))
     }
@@ -29,17 +29,17 @@ impl WorkCancellation {
         Arc::new(Self { cancellation, job, is_stopped: AtomicBool::new(false), interrupt: Mutex::new(None) })
     }
 
-    /// Work that ends when it is stopped, and not before.
+    /// Work that ends only when it is stopped.
     pub(crate) fn unbounded() -> Arc<Self> {
         Self::new(CancellationToken::new(), None)
     }
 
-    /// Fires when nobody wants the work any more.
+    /// Fires when the work is cancelled.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.cancellation
     }
 
-    /// Ends the work at once, within a single instruction of SQLite too where SQLite looks at its flag there.
+    /// Ends the work at once. SQLite also checks its interrupt flag inside some long instructions.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         if let Some(handle) = self.interrupt.lock().as_ref() {
@@ -54,19 +54,19 @@ impl WorkCancellation {
             || self.job.as_ref().is_some_and(|job| job.is_cancelled() || Instant::now() >= job.deadline())
     }
 
-    /// The work has a connection from now on.
+    /// Records that the work has a connection.
     pub(super) fn attach(&self, handle: InterruptHandle) {
         let mut interrupt = self.interrupt.lock();
         *interrupt = Some(handle);
     }
 
-    /// The work has a connection no longer.
+    /// Records that the work no longer has a connection.
     pub(super) fn detach(&self) {
         self.interrupt.lock().take();
     }
 }
 
-/// Stops the work when whoever waits for it goes away.
+/// Stops the work when the caller that waits for it is dropped.
 pub(crate) struct StopOnDrop(pub(crate) Arc<WorkCancellation>);
 
 impl Drop for StopOnDrop {

@@ -14,23 +14,22 @@ use crate::work_error::WorkError;
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableColumn {
-    /// Its name.
     pub(crate) name: String,
     declared_type: String,
     is_not_null: bool,
-    /// Its place in the primary key, from 1; 0 when it is not in it.
+    /// The position in the primary key, from 1; 0 if it is not part of it.
     key_position: i64,
-    /// Whether it is another name of the rowid, and so always an integer.
+    /// Whether it is an alias of the rowid, and so always an integer.
     is_rowid: bool,
     generated: GeneratedKind,
     references: Option<ForeignKey>,
 }
 
-/// What a foreign key refers to.
+/// The target of a foreign key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ForeignKey {
     table: String,
-    /// None where it is the primary key.
+    /// `None` for the primary key.
     column: Option<String>,
 }
 
@@ -41,18 +40,18 @@ enum GeneratedKind {
     Stored,
 }
 
-/// The columns of `table`, without those that a virtual table hides.
+/// The columns of `table`, without the hidden columns of a virtual table.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns SQLite's error.
 pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
     Ok(reading.run_internal(|connection| load_columns(connection, table))?)
 }
 
-/// The columns of `table` as callers see them.
+/// The columns of `table` that are visible to the caller.
 ///
 /// # Errors
-/// What SQLite says, and why the table cannot be read.
+/// SQLite's error, or the reason why the table cannot be read.
 pub(crate) fn visible_columns(
     reading: &ReadTransaction<'_>,
     table: &SqliteTable,
@@ -62,7 +61,7 @@ pub(crate) fn visible_columns(
     }
     if table.kind == TableKind::View && reading.has_policies() {
         reading.create_views_for(None)?;
-        // What SQLite has of the columns of a view that reads past what is shown would tell of them.
+        // SQLite's column list of a view that reads hidden tables could reveal them.
         check_readable(reading, table)?;
         let (schema, name) = reading.effective_name(table);
         let sqlite_table = SqliteTable { schema, name, ..table.clone() };
@@ -84,7 +83,7 @@ pub(crate) fn visible_columns(
     Ok(column_entries)
 }
 
-/// The columns of `table`, without those that a virtual table hides.
+/// The columns of `table`, without the hidden columns of a virtual table.
 pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<TableColumn>> {
     let mut references = load_foreign_keys(connection, table)?;
     let mut statement = connection
@@ -107,20 +106,20 @@ pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusq
     })?;
     let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     if table.kind == TableKind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
-        // A primary key that needs no index is the rowid itself.
+        // A primary key without an index is the rowid itself.
         columns.iter_mut().for_each(|column| column.is_rowid = column.key_position > 0);
     }
     Ok(columns)
 }
 
-/// Whether callers are told that a column of `table` refers to `target`, which may be nothing that they see.
+/// Whether the reference from `table` to `target` is visible; the caller may not see its target.
 fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
     reading
         .policy_views()
         .is_none_or(|policy_views| !policy_views.denies(&table.schema, &target.table, target.column.as_deref()))
 }
 
-/// What columns refer to, by their names in lower case.
+/// The targets of foreign keys, by column names in lower case.
 fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
     let mut statement =
         connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
@@ -138,22 +137,22 @@ fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Resu
 }
 
 impl TableColumn {
-    /// Whether it is computed from others.
+    /// Whether it is computed from other columns.
     pub(crate) fn is_generated(&self) -> bool {
         self.generated != GeneratedKind::No
     }
 
-    /// Its type, as it is declared.
+    /// The declared type.
     pub(crate) fn declared_type(&self) -> &str {
         &self.declared_type
     }
 
-    /// The type of its values, if all of them have it.
+    /// The type of all of its values, if it is certain.
     pub(crate) fn certain_type(&self, table: &SqliteTable) -> Option<SqliteType> {
         if self.is_rowid {
             return Some(SqliteType::Integer);
         }
-        // SQLite does not look at the type of what is computed on reading.
+        // SQLite does not check the type of a virtual generated column.
         if !table.is_strict || self.generated == GeneratedKind::Virtual {
             return None;
         }
@@ -166,9 +165,9 @@ impl TableColumn {
         }
     }
 
-    /// The column as callers see it.
+    /// The column as listed for callers.
     pub(crate) fn describe(self, table: &SqliteTable) -> ColumnEntry {
-        // Elsewhere SQLite lets a primary key be null, by an old mistake.
+        // In other tables, SQLite allows null in a primary key, because of an old bug.
         let is_key = self.key_position > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
         let mut notes = Vec::new();
         if self.key_position > 0 {

@@ -13,46 +13,44 @@ use crate::session::ReadTransaction;
 use crate::work_error::{WorkError, sqlite_message};
 pub(crate) use column::{TableColumn, load_columns, read_columns, visible_columns};
 
-/// Tables that an error names at most.
+/// The maximum number of tables that an error suggests.
 const CHOICES_MAX: usize = 20;
 
 /// A table as SQLite lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteTable {
-    /// The file that it is in.
+    /// The schema, which stands for the file.
     pub(crate) schema: String,
-    /// Its name there.
     pub(crate) name: String,
-    /// What it is.
     pub(crate) kind: TableKind,
     /// Whether it has no rowid.
     pub(crate) is_without_rowid: bool,
-    /// Whether its columns hold only what their types say.
+    /// Whether its columns enforce their types.
     pub(crate) is_strict: bool,
 }
 
-/// What a table is.
+/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableKind {
     /// Rows of the file.
     Table,
     /// A query.
     View,
-    /// Rows that a module makes, such as a full-text index.
+    /// Rows that a module produces, such as a full-text index.
     Virtual,
 }
 
-/// The tables of all files, without SQLite's own and without those that virtual tables keep their data in.
+/// The tables of all files, without internal tables and without the shadow tables of virtual tables.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns SQLite's error.
 pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTable>, WorkError> {
     let tables = reading.run_internal(list_all_tables)?;
     let is_of_a_file = |table: &SqliteTable| reading.files.files.iter().any(|file| file.schema == table.schema);
     Ok(tables.into_iter().filter(is_of_a_file).collect())
 }
 
-/// The tables of all schemas, our own views among them.
+/// The tables of all schemas, including policy views.
 pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<SqliteTable>> {
     let mut statement = connection.prepare(
         "SELECT schema, name, type, wr, strict FROM pragma_table_list \
@@ -62,17 +60,17 @@ pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<S
     tables.collect()
 }
 
-/// The schemas and names of the tables that modules keep the rows of virtual ones in.
+/// The schemas and names of shadow tables, in which virtual tables store their rows.
 pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
     let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     names.collect()
 }
 
-/// The table `name` of `schema`, if it is one that a caller can read.
+/// The table `name` of `schema`, if callers can read it.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns SQLite's error.
 pub(crate) fn lookup_table(
     reading: &ReadTransaction<'_>,
     schema: &str,
@@ -98,14 +96,14 @@ fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
     Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
 }
 
-/// The catalog as callers see it.
+/// The catalog for callers.
 ///
 /// # Errors
-/// What SQLite says; a single view that cannot be read is listed with its reason.
+/// Returns SQLite's error. A view that cannot be read is listed with the reason.
 pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, WorkError> {
     let mut counts = HashMap::new();
     for file in &reading.files.files {
-        // Nobody has ever counted the rows where the table of counts is missing.
+        // If ANALYZE never ran, the table of counts does not exist.
         let counted = reading.run_internal(|connection| read_row_counts(connection, &file.schema)).unwrap_or_default();
         counts.extend(counted.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
     }
@@ -117,7 +115,7 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
         .into_iter()
         .map(|table| TableEntry {
             name: reading.files.display_name(&table.schema, &table.name),
-            // Counted were all of its rows.
+            // The count includes all rows, so it is not given where rows are hidden.
             rows: match reading.visibility(&table) {
                 None => counts.get(&(table.schema.clone(), table.name.clone())).copied(),
                 Some(_) => None,
@@ -130,7 +128,7 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
     Ok(Catalog::from_tables(tables))
 }
 
-/// The rows of each table, as the owner's last ANALYZE counted them.
+/// The row count of each table, from the last ANALYZE.
 fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(String, u64)>> {
     let sql =
         format!("SELECT tbl, max(CAST(stat AS INTEGER)) FROM {}.sqlite_stat1 GROUP BY tbl", quote_identifier(schema));
@@ -138,7 +136,7 @@ fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Ve
     let mut rows = statement.raw_query();
     let mut counted = Vec::new();
     while let Some(row) = rows.next()? {
-        // The file's owner may have written anything there.
+        // The file may contain anything there.
         if let (Ok(table), Ok(count)) = (row.get::<_, String>(0), row.get::<_, i64>(1)) {
             counted.extend(u64::try_from(count).ok().map(|count| (table, count)));
         }
@@ -146,7 +144,7 @@ fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Ve
     Ok(counted)
 }
 
-/// Whether a table can be read, so far as that is seen without reading it.
+/// Whether a table can be read, as far as can be determined without reading rows.
 fn table_status(reading: &ReadTransaction<'_>, table: &SqliteTable) -> TableStatus {
     let is_barred = matches!(reading.visibility(table), Some(TableVisibility::Denied(_)));
     if table.kind == TableKind::Table && !is_barred {
@@ -163,10 +161,10 @@ fn table_status(reading: &ReadTransaction<'_>, table: &SqliteTable) -> TableStat
     }
 }
 
-/// Plans to read all of `table`, before which what stands for it stands.
+/// Plans to read all of `table`, through its policy view if there is one.
 ///
 /// # Errors
-/// Why it cannot be read, in words that tell nothing of what is not shown.
+/// The reason why it cannot be read. It reveals nothing that is hidden.
 pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<(), WorkError> {
     if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
         return Err(WorkError::ClientError(error.clone()));
@@ -179,10 +177,10 @@ pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable)
     })
 }
 
-/// The table that a caller means by `name`: as the catalog has it, or bare where only one file has such a table.
+/// Finds the table `name`: as in the catalog, or unqualified if only one file has such a table.
 ///
 /// # Errors
-/// `NotFound` with the nearest names, `InvalidArguments` when several files have it.
+/// `NotFound` with similar names; `InvalidArguments` if several files have it.
 pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &str) -> Result<SqliteTable, WorkError> {
     let tables = list_tables(reading)?;
     let display = |table: &SqliteTable| reading.files.display_name(&table.schema, &table.name);
@@ -210,13 +208,13 @@ pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &s
     }
 }
 
-/// The names like `required_views`, or the first of all when none is.
+/// The names similar to `expected`, or the first names if none is similar.
 pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
     let near = nearest_names(expected, names.iter().map(String::as_str));
     if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
 }
 
-/// `name` as SQL has it.
+/// `name` as a quoted SQL identifier.
 pub(crate) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

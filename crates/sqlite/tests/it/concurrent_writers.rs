@@ -81,7 +81,7 @@ async fn locked_file_times_out_with_a_hint() {
     let node = folder.open(&["data.db"], options);
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
-    unavailable: the file of the database "shop" is locked by a program that writes it
+    unavailable: the file of the database "shop" is locked by a program that writes to it
     Try again in a few seconds.
     "#);
     writer.execute_batch("COMMIT").unwrap();

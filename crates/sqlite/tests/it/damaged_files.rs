@@ -22,10 +22,10 @@ async fn reports_non_database_files_without_their_path() {
     .unwrap();
     drop(folder.write("good.db", "CREATE TABLE t (a)"));
     let node = folder.open(&["text.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT 1").await, @r#"unavailable: the file of the database "shop" is no SQLite database, or is encrypted"#);
-    insta::assert_snapshot!(node.tables().await.unwrap_err(), @r#"the file of the database "shop" is no SQLite database, or is encrypted"#);
+    insta::assert_snapshot!(node.refusal("SELECT 1").await, @r#"unavailable: the file of the database "shop" is not a SQLite database, or is encrypted"#);
+    insta::assert_snapshot!(node.tables().await.unwrap_err(), @r#"the file of the database "shop" is not a SQLite database, or is encrypted"#);
     let node = folder.open(&["good.db", "noise.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @r#"unavailable: the file "noise" of the database "shop" is no SQLite database, or is encrypted"#);
+    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @r#"unavailable: the file "noise" of the database "shop" is not a SQLite database, or is encrypted"#);
     // An empty file is an empty database.
     fs::write(folder.join("empty.db"), "").unwrap();
     assert_eq!(folder.open(&["empty.db"], SqliteOptions::default()).tables().await.unwrap(), "");
@@ -42,7 +42,7 @@ async fn damaged_pages_fail_only_queries_that_read_them() {
     fs::write(folder.join("data.db"), bytes).unwrap();
     insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @r#"
     unavailable: the database "shop" is damaged
-    Its owner can look with PRAGMA integrity_check, or put back a copy.
+    Check it with PRAGMA integrity_check, or restore a copy.
     "#);
     assert_eq!(node.rows("SELECT a FROM u").await, "1");
 }
@@ -52,7 +52,7 @@ async fn recovers_when_a_missing_file_returns() {
     let (folder, node) = open_database("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
     fs::rename(folder.join("data.db"), folder.join("away.db")).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"unavailable: the file of the database "shop" is gone"#);
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"unavailable: the file of the database "shop" does not exist"#);
     fs::rename(folder.join("away.db"), folder.join("data.db")).unwrap();
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
 }
@@ -124,12 +124,12 @@ async fn opens_wal_file_without_shm_only_if_log_is_empty() {
     // What stands in a log would be missing from the answer.
     fs::write(folder.join("data.db-wal"), [0; 64]).unwrap();
     insta::assert_snapshot!(folder.open(&["data.db"], SqliteOptions::default()).refusal("SELECT a FROM t").await, @r#"
-    unavailable: the file of the database "shop" has a write-ahead log that cannot be read here
-    Its owner can give the server the right to write the folder, or close the program that writes the file.
+    unavailable: the file of the database "shop" has a write-ahead log that cannot be read
+    Grant the server write access to the folder, or close the program that uses the file.
     "#);
     insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
-    unavailable: the file of the database "shop" has a write-ahead log that cannot be read here
-    Its owner can give the server the right to write the folder, or close the program that writes the file.
+    unavailable: the file of the database "shop" has a write-ahead log that cannot be read
+    Grant the server write access to the folder, or close the program that uses the file.
     "#);
 }
 
@@ -145,8 +145,8 @@ async fn reports_an_unfinished_write() {
     fs::write(folder.join("data.db"), data).unwrap();
     fs::write(folder.join("data.db-journal"), journal).unwrap();
     insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
-    unavailable: the file of the database "shop" was left in the middle of a write
-    It is put right when a program that may write it opens it.
+    unavailable: the file of the database "shop" contains an incomplete write
+    Open it once with a program that may write it; SQLite then recovers it.
     "#);
     drop(folder.write("data.db", "SELECT 1; CREATE TABLE v (a)"));
     assert_eq!(node.rows("SELECT a FROM t").await, "1");

@@ -46,17 +46,17 @@ async fn rejects_values_and_queries_over_limits() {
     let options = SqliteOptions { value_bytes_max: 1 << 20, memory_bytes: 64 << 20, ..SqliteOptions::default() };
     let (_folder, node) = open_database_with(TABLES, options);
     insta::assert_snapshot!(node.refusal("SELECT zeroblob(1000000000)").await, @r#"
-    too_large: a text, a blob or a row is longer than may be read
-    Leave out the column; a part of it can only be had when the row as a whole is shorter.
+    too_large: a text, a blob or a row exceeds the size limit
+    Leave out the column. A part of it can be selected only if the whole row is within the limit.
     "#);
     insta::assert_snapshot!(node.refusal("SELECT hex(zeroblob(500000)), hex(zeroblob(500001)), hex(zeroblob(500002)), hex(zeroblob(500003)), hex(zeroblob(500004))").await, @r#"
-    too_large: one row of the answer has more than 4 MiB
+    too_large: one row of the result exceeds the limit of 4 MiB
     Select fewer columns, or parts of long ones: substr(column, 1, 1000).
     "#);
     let values = (0..200).map(|value| format!("hex(zeroblob({}))", 500_000 + value)).collect::<Vec<_>>().join(", ");
     insta::assert_snapshot!(node.refusal(&format!("SELECT {values}")).await, @r#"
-    too_large: the query needs more memory than there is for SQLite
-    Try again later, or ask for less: filter, aggregate, or select fewer columns.
+    too_large: the query exceeds the memory limit of SQLite
+    Try again later, or reduce the query: filter, aggregate, or select fewer columns.
     "#);
     insta::assert_snapshot!(node.refusal(&format!("SELECT 'a' LIKE '{}'", "%a".repeat(200))).await, @"invalid_arguments: LIKE or GLOB pattern too complex");
     // The database is as good as before.
@@ -73,7 +73,7 @@ async fn reports_a_table_changed_after_planning() {
     let error = futures::StreamExt::next(&mut rows.batches).await.unwrap().unwrap_err();
     insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @r#"
     unavailable: the database "shop" changed while it was read
-    Ask again.
+    Try again.
     "#);
     assert_eq!(node.rows("SELECT count(late) FROM orders").await, "0");
 }

@@ -115,7 +115,7 @@ async fn stalled_reader_times_out() {
     let error = ends.pop().unwrap().unwrap_err();
     assert!(ends.iter().all(Result::is_ok) && !ends.is_empty());
     insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @r#"
-    timed_out: the answer was not read for too long, so the query was ended
-    Ask again, and for less.
+    timed_out: the client stopped reading, so the query was cancelled
+    Try again, and request fewer rows.
     "#);
 }

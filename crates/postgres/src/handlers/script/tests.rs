@@ -94,13 +94,13 @@ fn unterminated_token_reports_its_line() {
             .flat_map(|text| split(&format!("SELECT 1;\n{text}\n;")))
             .collect();
     insta::assert_snapshot!(problems.join("\n"), @r#"
-    error in line 2: the string that begins here does not end
-    error in line 2: the string that begins here does not end
-    error in line 2: the quoted name that begins here does not end
-    error in line 2: the dollar-quoted string that begins here does not end
-    error in line 2: the comment that begins here does not end
-    error in line 2: the parenthesis that begins here does not end
-    error in line 2: the body BEGIN ATOMIC that begins here does not end
+    error in line 2: the string that begins here is not terminated
+    error in line 2: the string that begins here is not terminated
+    error in line 2: the quoted name that begins here is not terminated
+    error in line 2: the dollar-quoted string that begins here is not terminated
+    error in line 2: the comment that begins here is not terminated
+    error in line 2: the parenthesis that begins here is not terminated
+    error in line 2: the body BEGIN ATOMIC that begins here is not terminated
     "#);
 }
 
@@ -108,11 +108,11 @@ fn unterminated_token_reports_its_line() {
 fn psql_commands_are_rejected() {
     assert_eq!(
         split("SELECT 1;\n\\ir other.sql\n"),
-        [r"error in line 2: \ir is a command to psql; a script must do without psql's own words"]
+        [r"error in line 2: \ir is a psql meta-command, which is not supported; use SQL statements only"]
     );
     assert_eq!(
         split("SELECT 1 \\gset\n"),
-        [r"error in line 1: \gset is a command to psql; a script must do without psql's own words"]
+        [r"error in line 1: \gset is a psql meta-command, which is not supported; use SQL statements only"]
     );
     assert_eq!(split("SELECT '\n\\ir';").len(), 1);
 }

@@ -1,27 +1,27 @@
-//! The tokens of a script, as far as its splitting asks for them.
+//! The tokens of a script, as far as needed to split it.
 
 use super::{ScriptError, ScriptProblem};
 
-/// Characters of a command to `psql` that are told.
+/// The maximum length of a `psql` meta-command in an error, in characters.
 const COMMAND_CHARACTERS_MAX: usize = 20;
 
-/// A piece of a script that is never split.
+/// A part of a script that is never split.
 pub(super) struct ScriptToken<'a> {
     pub(super) kind: TokenKind,
     pub(super) text: &'a str,
-    /// Where it begins, in bytes.
+    /// The offset of its beginning, in bytes.
     pub(super) offset: usize,
-    /// The line that it begins in, from 1.
+    /// The line of its beginning, from 1.
     pub(super) line: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// Blanks, or a comment.
+    /// Blanks or a comment.
     Blank,
-    /// A key word or a name without quotes.
+    /// A keyword or an unquoted name.
     Word,
-    /// A string, or a name in quotes.
+    /// A string or a quoted name.
     Quoted,
     Semicolon,
     Open,
@@ -30,7 +30,7 @@ pub(super) enum TokenKind {
     Other,
 }
 
-/// Reads a script token by token.
+/// Splits a script into tokens.
 pub(super) struct ScriptScanner<'a> {
     text: &'a str,
     position: usize,
@@ -42,7 +42,7 @@ impl<'a> ScriptScanner<'a> {
         Self { text, position: 0, line: 1 }
     }
 
-    /// How far it has read, in bytes.
+    /// The current offset, in bytes.
     pub(super) fn position(&self) -> usize {
         self.position
     }
@@ -139,7 +139,7 @@ fn block_comment_length(rest: &str) -> Option<usize> {
     }
 }
 
-/// Quoted by `quote`, which stands for itself where it stands twice.
+/// The length of a text in `quote`s; a doubled quote stands for one.
 fn quoted_length(rest: &str, quote: u8) -> Option<usize> {
     let bytes = rest.as_bytes();
     let mut at = 1;
@@ -152,7 +152,7 @@ fn quoted_length(rest: &str, quote: u8) -> Option<usize> {
     }
 }
 
-/// `E'…'`, in which a backslash keeps the next character from meaning anything. It goes on after a line break.
+/// The length of `E'…'`, where a backslash escapes the next character. It may continue after a line break.
 fn escape_string_length(rest: &str) -> Option<usize> {
     let bytes = rest.as_bytes();
     let mut at = 2;
@@ -169,8 +169,7 @@ fn escape_string_length(rest: &str) -> Option<usize> {
     }
 }
 
-/// How many bytes lead from the end of a string to its next part: blanks with a line break among them, comments of a
-/// line, and the quote.
+/// The length of the text between two parts of a string: blanks with a line break, line comments, and the quote.
 fn continuation_length(rest: &str) -> Option<usize> {
     let mut at = 0;
     let mut has_break = false;
@@ -201,7 +200,7 @@ fn dollar_quoted_length(rest: &str, tag: &str) -> Option<usize> {
     Some(length + 2 * tag.len())
 }
 
-/// The command to `psql` that `rest` begins with.
+/// The `psql` meta-command at the beginning of `rest`.
 fn psql_command(rest: &str) -> String {
     let word = rest.split(|other: char| other.is_whitespace() || other == ';').next().unwrap_or_default();
     word.chars().take(COMMAND_CHARACTERS_MAX).collect()

@@ -1,25 +1,28 @@
-//! A test file: its statements, the transaction that it asks for, and what it may not do.
+//! Parses a test file: its statements, its isolation level, and its forbidden statements.
 
 use super::TestResult;
 use crate::handlers::{Script, ScriptStatement};
 
-/// How a comment at the top of a file names the isolation of its transaction.
+/// The comment at the top of a file that sets the isolation level of its transaction.
 const ISOLATION: &str = "isolation:";
 const ISOLATIONS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 
 /// A test file that can be run.
 pub(super) struct TestFile<'a> {
     pub(super) statements: Vec<ScriptStatement<'a>>,
-    /// As `BEGIN` takes it.
+    /// As in `BEGIN`.
     pub(super) isolation: &'static str,
 }
 
 impl<'a> TestFile<'a> {
-    /// Reads `text`, or says everything that is wrong with it.
+    /// Parses `text`, or returns all of its problems.
     pub(super) fn read(text: &'a str) -> Result<Self, Vec<TestResult>> {
         let failure = |line, problem: String| TestResult::failed_result(Some(line), problem);
         if let Some((before, _)) = text.split_once('\0') {
-            return Err(vec![failure(before.matches('\n').count() + 1, "a zero byte, which no SQL holds".to_owned())]);
+            return Err(vec![failure(
+                before.matches('\n').count() + 1,
+                "a NUL character, which SQL cannot contain".to_owned(),
+            )]);
         }
         let script = Script::split(text).map_err(|error| vec![failure(error.line, error.problem.to_string())])?;
         let refused = |statement: &ScriptStatement<'_>| Some(failure(statement.line, forbidden_reason(statement)?));
@@ -32,7 +35,7 @@ impl<'a> TestFile<'a> {
     }
 }
 
-/// The isolation that the comments at the top of `text` ask for.
+/// The isolation level that the comments at the top of `text` set.
 fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
     for (index, line) in text.lines().map(str::trim).enumerate() {
         let Some(comment) = line.strip_prefix("--") else {
@@ -44,7 +47,7 @@ fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
         if let Some(requested) = comment.trim().strip_prefix(ISOLATION) {
             let requested = requested.trim().to_ascii_lowercase();
             return ISOLATIONS.into_iter().find(|known| *known == requested).ok_or_else(|| {
-                let message = format!("there is no isolation {requested:?}; there are {}", ISOLATIONS.join(", "));
+                let message = format!("unknown isolation level {requested:?}; valid are {}", ISOLATIONS.join(", "));
                 TestResult::failed_result(Some(index + 1), message)
             });
         }
@@ -52,7 +55,7 @@ fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
     Ok(ISOLATIONS[0])
 }
 
-/// Why a statement has no place in a test file.
+/// Why a statement is forbidden in a test file.
 fn forbidden_reason(statement: &ScriptStatement<'_>) -> Option<String> {
     let first = |words: &[&str]| words.iter().enumerate().all(|(place, word)| statement.has_word_at(place, word));
     let ends = ["COMMIT", "END", "ABORT", "BEGIN"].into_iter().find(|word| first(&[word]));
@@ -61,15 +64,15 @@ fn forbidden_reason(statement: &ScriptStatement<'_>) -> Option<String> {
     let ends = ends.or_else(|| (first(&["ROLLBACK"]) && !statement.has_word("TO")).then_some("ROLLBACK"));
     if let Some(word) = ends {
         return Some(format!(
-            "{word} is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO \
-             and RELEASE may stand in it"
+            "{word} is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and \
+              RELEASE are allowed"
         ));
     }
     let copies = first(&["COPY"]) && (statement.has_word("STDIN") || statement.has_word("STDOUT"));
-    copies.then(|| "COPY from and to a client is refused: a test file has INSERT and SELECT".to_owned())
+    copies.then(|| "COPY from and to a client is refused: use INSERT and SELECT in test files".to_owned())
 }
 
-/// Whether a statement makes, keeps or undoes a savepoint.
+/// Whether a statement creates, releases or rolls back to a savepoint.
 pub(super) fn is_about_savepoints(statement: &ScriptStatement<'_>) -> bool {
     ["SAVEPOINT", "RELEASE", "ROLLBACK"].into_iter().any(|word| statement.has_word_at(0, word))
 }
@@ -78,7 +81,7 @@ pub(super) fn is_about_savepoints(statement: &ScriptStatement<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// What is wrong with `text`, or its isolation.
+    /// The problems of `text`, or its isolation level.
     fn check(text: &str) -> String {
         match TestFile::read(text) {
             Ok(file) => file.isolation.to_owned(),
@@ -94,17 +97,17 @@ mod tests {
         assert_eq!(check("SELECT 1; -- isolation: serializable"), "read committed");
         assert_eq!(check("\n-- what\n-- isolation: Serializable\nSELECT 1;"), "serializable");
         insta::assert_snapshot!(check("-- isolation: chaos\nCOMMIT;"), @r#"
-        1: there is no isolation "chaos"; there are read committed, repeatable read, serializable
-        2: COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+        1: unknown isolation level "chaos"; valid are read committed, repeatable read, serializable
+        2: COMMIT is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
         "#);
     }
 
     #[test]
     fn the_transaction_is_not_the_files_to_end() {
         insta::assert_snapshot!(check("begin;\nSELECT 1;\nrollback work;\nCOMMIT AND CHAIN"), @r#"
-        1: BEGIN is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
-        3: ROLLBACK is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
-        4: COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+        1: BEGIN is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
+        3: ROLLBACK is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
+        4: COMMIT is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
         "#);
         for text in ["END;", "ABORT;", "START TRANSACTION;", "PREPARE TRANSACTION 'x';", "ROLLBACK PREPARED 'x';"] {
             assert!(check(text).contains("is refused"), "{text}");
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn nothing_is_copied_through_the_client() {
-        insta::assert_snapshot!(check("SELECT 1;\nCOPY t (a) FROM STDIN;"), @"2: COPY from and to a client is refused: a test file has INSERT and SELECT");
+        insta::assert_snapshot!(check("SELECT 1;\nCOPY t (a) FROM STDIN;"), @"2: COPY from and to a client is refused: use INSERT and SELECT in test files");
         assert!(check("COPY (SELECT 1) TO stdout").contains("is refused"));
         assert_eq!(check("COPY t FROM '/tmp/x'"), "read committed");
     }

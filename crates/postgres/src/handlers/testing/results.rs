@@ -1,10 +1,10 @@
-//! Results in the rows of a statement, in the words of the [Test Anything Protocol](https://testanything.org).
+//! Parses results in the rows of a statement, in the format of the [Test Anything Protocol](https://testanything.org).
 
 use super::TestResult;
 
-/// Characters of a name or a note that are kept.
+/// The maximum length of a name or a note, in characters.
 const CHARACTERS_MAX: usize = 10_000;
-/// Notes of one result that are kept.
+/// The maximum number of notes of one result.
 const NOTES_MAX: usize = 100;
 
 /// A line that is a result.
@@ -14,7 +14,7 @@ pub(super) struct NumberedResult {
     pub(super) result: TestResult,
 }
 
-/// The results in a value of the statement in `line`; lines after one that begin with `#` are its notes.
+/// The results in a value of the statement in `line`. Lines after a result that begin with `#` are its notes.
 pub(super) fn parse_value(value: &str, line: usize) -> Vec<NumberedResult> {
     let mut found: Vec<NumberedResult> = Vec::new();
     for text in value.lines() {
@@ -29,7 +29,7 @@ pub(super) fn parse_value(value: &str, line: usize) -> Vec<NumberedResult> {
     found
 }
 
-/// `ok 1 - name` or `not ok 1 - name`. Text without a number may be anybody's.
+/// Parses `ok 1 - name` or `not ok 1 - name`. Text without a number may be ordinary data.
 fn parse_line(text: &str, line: usize) -> Option<NumberedResult> {
     let (is_ok, rest) = match text.strip_prefix("not ok ") {
         Some(rest) => (false, rest),

@@ -1,4 +1,4 @@
-//! One run of a test file: its connection, its transaction, and what it has found so far.
+//! One run of a test file: its connection, its transaction, and its results so far.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -15,25 +15,25 @@ use super::{FUNCTIONS, TestError, TestOptions, TestResult, results};
 use crate::connect::{ConnectTarget, OpenConnection, StartupParameters};
 use crate::handlers::ScriptStatement;
 
-/// How much longer than a statement may take it is waited for: a file may switch the server's own limit off.
+/// The additional waiting time after the time limit of a statement: a file may switch off the limit of the server.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
-/// How long the end of the transaction may take.
+/// The time limit for the end of the transaction.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// Results of one file that are kept.
+/// The maximum number of results of one file.
 const RESULTS_MAX: usize = 100_000;
-/// The savepoint that a statement runs in.
+/// The savepoint of a statement.
 const SAVEPOINT: &str = "tidegate_test_statement";
-/// What is said when a run ends before its file does.
-const NOT_RUN: &str = "what follows in the file was not run";
+/// The message if a run ends before the end of its file.
+const NOT_RUN: &str = "the rest of the file was not run";
 
 /// A run of one file.
 pub(super) struct TestRun {
     connected: OpenConnection,
-    /// What the server has remarked since it was last looked at.
+    /// Notices of the server since they were last read.
     notices: mpsc::Receiver<DbError>,
     statement_timeout: Duration,
     results: Vec<TestResult>,
-    /// Numbers of results that were in rows.
+    /// The numbers of results that occurred in rows.
     seen_numbers: HashSet<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct TestRun {
 struct RunAborted;
 
 impl TestRun {
-    /// Connects, begins the transaction and makes the functions that tests call.
+    /// Connects, begins the transaction and creates the functions for tests.
     pub(super) async fn begin(
         target: &ConnectTarget,
         isolation: &str,
@@ -52,7 +52,7 @@ impl TestRun {
         let TestOptions { schema, statement_timeout } = options;
         let begun = async {
             let timeout_ms = statement_timeout.as_millis();
-            // The last one lets a server notice in the midst of a statement that nobody waits for it any more.
+            // With the last setting, the server notices during a statement that the client is gone.
             let begin = format!(
                 "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL client_min_messages = notice; \
                  SET LOCAL standard_conforming_strings = on; SET LOCAL statement_timeout = {timeout_ms}; \
@@ -77,7 +77,7 @@ impl TestRun {
         Ok(Self { connected, notices: remarks, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
     }
 
-    /// Runs the statements of `file`, one after another.
+    /// Runs the statements of `file` in order.
     pub(super) async fn run_statements(&mut self, file: &TestFile<'_>) {
         for statement in &file.statements {
             let found_before = self.results.len();
@@ -89,18 +89,17 @@ impl TestRun {
         }
     }
 
-    /// Rolls back and closes the connection. What was found but stood in no row is a result too, if the run came to its
-    /// end.
+    /// Rolls back and closes the connection. If the run was complete, results that occurred in no row are added.
     pub(super) async fn end(mut self, is_whole: bool) -> Vec<TestResult> {
         if is_whole {
-            // Without an answer there is nothing to add; the failure that led to it is a result already.
+            // Without an answer there is nothing to add; the preceding failure is already recorded.
             let _ = timeout(END_TIMEOUT, self.add_unseen_results()).await;
             if self.results.is_empty() {
-                let message = "there is no result; SELECT pg_temp.ok(condition, 'name') is one";
+                let message = "the file has no result; SELECT pg_temp.ok(condition, 'name') creates one";
                 self.results.push(TestResult::failed_result(None, message));
             }
         } else if let Err(error) = self.connected.canceller().cancel().await {
-            tracing::debug!(%error, "the statement of a test was not cancelled");
+            tracing::debug!(%error, "could not cancel the statement of a test");
         }
         // A server that does not answer rolls back when the connection ends.
         let _ = timeout(END_TIMEOUT, self.connected.client().batch_execute("ROLLBACK")).await;
@@ -113,7 +112,7 @@ impl TestRun {
         let began = Instant::now();
         let limit = self.statement_timeout + GRACE_PERIOD;
         match timeout(limit, self.run_query(statement)).await {
-            // Which savepoints there are now is the file's affair; ours may be gone with them, and hurts nobody if not.
+            // The file controls its savepoints. Ours may be released by this statement; if not, it does no harm.
             Ok(Ok(())) if is_about_savepoints(statement) => Ok(()),
             Ok(Ok(())) => self.run_savepoint(&format!("RELEASE SAVEPOINT {SAVEPOINT}"), statement).await,
             Ok(Err(error)) => {
@@ -127,24 +126,23 @@ impl TestRun {
                 self.run_savepoint(&back, statement).await
             }
             Err(_) => {
-                // A cancelled connection must not be used again: the next statement could be what is cancelled.
+                // A cancelled connection must not be used again: the cancellation could hit the next statement.
                 let failure = TestResult::failed_result(Some(statement.line), self.timeout_message());
                 self.push_result(failure.with_notes(vec![NOT_RUN.to_owned()]));
                 if let Err(error) = self.connected.canceller().cancel().await {
-                    tracing::debug!(%error, "the statement of a test was not cancelled");
+                    tracing::debug!(%error, "could not cancel the statement of a test");
                 }
                 Err(RunAborted)
             }
         }
     }
 
-    /// Runs a statement of ours about the savepoint. That it fails says that the transaction is not the one that it
-    /// was.
+    /// Runs an internal statement about the savepoint. If it fails, the transaction is no longer the original one.
     async fn run_savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
         let Err(error) = self.connected.client().batch_execute(sql).await else { return Ok(()) };
         let failure = match error.as_db_error() {
             Some(_) => {
-                let message = "the transaction of the test has ended before its time, so what was done may stay";
+                let message = "the transaction of the test ended early, so its changes may be committed";
                 TestResult::failed_result(Some(statement.line), message)
                     .with_notes(vec![error_line(&error), NOT_RUN.to_owned()])
             }
@@ -156,7 +154,7 @@ impl TestRun {
         Err(RunAborted)
     }
 
-    /// Runs a statement and takes the results out of its rows, which are not gathered.
+    /// Runs a statement and extracts the results from its rows; the rows are not collected.
     async fn run_query(&mut self, statement: &ScriptStatement<'_>) -> Result<(), tokio_postgres::Error> {
         let mut messages = pin!(self.connected.client().simple_query_raw(statement.sql()).await?);
         let mut found = Vec::new();
@@ -174,7 +172,7 @@ impl TestRun {
         Ok(())
     }
 
-    /// Adds results that were in no row: those of a `DO` block, say.
+    /// Adds results that occurred in no row, such as those of a `DO` block.
     async fn add_unseen_results(&mut self) -> Result<(), tokio_postgres::Error> {
         let sql =
             "RESET SESSION AUTHORIZATION; RESET ROLE; SELECT number, is_so, name FROM pg_temp.tap ORDER BY number";
@@ -210,7 +208,7 @@ impl TestRun {
         self.push_result(failure);
     }
 
-    /// Adds what the server remarked to the first failure after the first `found_before` results.
+    /// Adds the notices of the server to the first failure after the first `found_before` results.
     fn add_notices(&mut self, found_before: usize) {
         let mut notes = Vec::new();
         while let Ok(remark) = self.notices.try_recv() {
@@ -223,7 +221,7 @@ impl TestRun {
     }
 
     fn timeout_message(&self) -> String {
-        format!("the statement took longer than {:?} and was ended", self.statement_timeout)
+        format!("the statement exceeded the time limit of {:?} and was cancelled", self.statement_timeout)
     }
 
     fn push_result(&mut self, result: TestResult) {
@@ -233,7 +231,7 @@ impl TestRun {
     }
 }
 
-/// An error of the server's, in the line that it names.
+/// A failed result for an error of the server, with the line that it reports.
 fn failure_from_db_error(error: &DbError, statement: &ScriptStatement<'_>) -> TestResult {
     let name = format!("{} {}: {}", error.severity(), error.code().code(), error.message());
     let parts = [("detail", error.detail()), ("hint", error.hint()), ("context", error.where_())];

@@ -44,17 +44,17 @@ fn parses_uris() {
     => postgres at db.example.com:6432/shop as ann
     postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full
     => postgres at db.example.com:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
       sslmode: verify-full
     postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop
     => postgres at h:5432/sh/op as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://reader:pa?ss&wo=rd#@h/shop
     => postgres at h:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://:s3cret@h
     => postgres at h:5432/ann as ann
-      password: the password is the connection string's
+      password: the password is from the connection string
     postgres://reader:@h
     => postgres at h:5432/reader as reader
     postgres://@h
@@ -76,7 +76,7 @@ fn parses_uris() {
     => postgres at a:5433,b:5433/ann as ann
     postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3
     => postgres at h:5432/shop as reader
-      password: the password is the connection string's
+      password: the password is from the connection string
       connect_timeout: 3
     postgresql://h/shop?ssl=true
     => postgres at h:5432/shop as ann
@@ -142,7 +142,7 @@ fn parses_keywords_and_values() {
     => postgres at h:5432/shop as ann
     host=h dbname='my shop' user='o\'brien' password='a b\\c'
     => postgres at h:5432/my shop as o'brien
-      password: the password is the connection string's
+      password: the password is from the connection string
     host=h dbname=my\ shop
     => postgres at h:5432/my shop as ann
     host=h dbname=shop 2
@@ -295,17 +295,17 @@ fn malformed_strings_are_rejected() {
     =h
     => error: the connection string has an unknown keyword ""
     host=h dbname='shop
-    => error: the connection string cannot be read: a quote that is never closed, at character 15
+    => error: the connection string cannot be read: an unclosed quote, at character 15
     hots=h
-    => error: the connection string has an unknown keyword "hots"; the nearest known is host
+    => error: the connection string has an unknown keyword "hots"; did you mean host?
     host=h sslmod=require
-    => error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     host=h pgbouncer=true
-    => error: the connection string has an unknown keyword "pgbouncer"; the nearest known is gssencmode
+    => error: the connection string has an unknown keyword "pgbouncer"; did you mean gssencmode?
     host=h pasword=s3cret
-    => error: the connection string has an unknown keyword "pasword"; the nearest known is password
+    => error: the connection string has an unknown keyword "pasword"; did you mean password?
     host=h password=s3cret phrase=more
-    => error: the connection string has an unknown keyword at character 24; the nearest known is passfile
+    => error: the connection string has an unknown keyword at character 24; did you mean passfile?
     host=h port=http
     => error: the connection string: port must be a number from 1 to 65535
     host=h port=0
@@ -319,7 +319,7 @@ fn malformed_strings_are_rejected() {
     host=h hostaddr=example.com
     => error: the connection string: hostaddr must be an IP address
     host=@abstract
-    => error: the connection string: host must be a name, an address or the folder of a socket
+    => error: the connection string: host must be a name, an address or a socket folder
     host=h sslmode=on
     => error: the connection string: sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full
     host=h connect_timeout=soon
@@ -331,47 +331,47 @@ fn malformed_strings_are_rejected() {
     host=h channel_binding=yes
     => error: the connection string: channel_binding must be one of disable, prefer, require
     host=h sslrootcert=system sslmode=require
-    => error: sslrootcert=system trusts so many authorities that only the name tells servers apart: it needs sslmode=verify-full
+    => error: sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to anyone
     host=h sslnegotiation=direct
-    => error: sslnegotiation=direct cannot go back to a connection without TLS, so it needs sslmode=require or more
+    => error: sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a connection without TLS
     host=h ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2
     => error: ssl_min_protocol_version is above ssl_max_protocol_version
     host=h ssl_min_protocol_version=TLSv1
     => error: the connection string: ssl_min_protocol_version must be one of TLSv1.2, TLSv1.3
     host=h require_auth=scram-sha-256
-    => error: the connection string: require_auth is not supported, and it would be unsafe to go on as if it were not there
+    => error: the connection string: require_auth is not supported; ignoring it could make the connection less secure
     host=h sslcrl=/etc/crl.pem
-    => error: the connection string: sslcrl is not supported, and it would be unsafe to go on as if it were not there
+    => error: the connection string: sslcrl is not supported; ignoring it could make the connection less secure
     host=h gssencmode=require
-    => error: the connection string: gssencmode must be disable or prefer, if it is given at all
+    => error: the connection string: gssencmode must be disable or prefer, if it is set
     host=h client_encoding=LATIN1
-    => error: the connection string: client_encoding must be UTF8 or utf8 or UTF-8 or utf-8 or auto, if it is given at all
+    => error: the connection string: client_encoding must be UTF8 or utf8 or UTF-8 or utf-8 or auto, if it is set
     postgres://h:http/shop
     => error: the connection string: port must be a number from 1 to 65535
     postgres://reader:pa/ss@h/shop
-    => error: the connection string cannot be read: an @ after the hosts; in a name or password it is written %40, at character 21
+    => error: the connection string cannot be read: an @ after the hosts; write it as %40 in a name or password, at character 21
     postgres://reader:p@ss@h/shop
-    => error: the connection string cannot be read: an @ among the hosts; in a name or password it is written %40, at character 21
+    => error: the connection string cannot be read: an @ among the hosts; write it as %40 in a name or password, at character 21
     postgres://reader:12/ss?a=b@h/shop
-    => error: the connection string has an unknown keyword at character 25; the nearest known is passfile
+    => error: the connection string has an unknown keyword at character 25; did you mean passfile?
     postgres://[::1/shop
     => error: the connection string cannot be read: a [ without ], at character 12
     postgres://[]/shop
     => error: the connection string cannot be read: an empty address between [ and ], at character 12
     postgres://[::1]5432/shop
-    => error: the connection string cannot be read: something between ] and what comes after an address, at character 17
+    => error: the connection string cannot be read: unexpected text after ], at character 17
     postgres://h/shop?sslmode
     => error: the connection string cannot be read: a parameter without =, at character 19
     postgres://h/shop?sslmode=a=b
-    => error: the connection string cannot be read: a second = in a parameter; in a value it is written %3D, at character 19
+    => error: the connection string cannot be read: a second = in a parameter; write it as %3D in a value, at character 19
     postgres://h/shop?sslmod=require
-    => error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     postgres://h/sh%zzop
     => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
     postgres://h/sh%0
     => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
     postgres://h/sh%00op
-    => error: the connection string cannot be read: a character of the code 0, at character 14
+    => error: the connection string cannot be read: a NUL character, at character 14
     postgres://h/sh%ffop
     => error: the connection string cannot be read: an encoding that is not UTF-8, at character 14
     "#);

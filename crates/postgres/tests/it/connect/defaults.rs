@@ -69,7 +69,7 @@ fn services_are_found_in_their_files() {
     let scene = EnvironmentFixture::new().with_file(".pg_service.conf", file);
     insta::assert_snapshot!(scene.describe_settings("service=shop"), @"postgres at db.example.com:6432/ann as ann");
     insta::assert_snapshot!(scene.describe_settings("postgres:///?service=shop2"), @"postgres at other:5432/ann as ann");
-    insta::assert_snapshot!(scene.describe_settings("service=shop3"), @r#"error: the service "shop3" is in none of the service files (~/.pg_service.conf)"#);
+    insta::assert_snapshot!(scene.describe_settings("service=shop3"), @r#"error: the service "shop3" is not in any service file (~/.pg_service.conf)"#);
 
     let elsewhere = EnvironmentFixture::new()
         .with_file("services", "[shop]\nhost=elsewhere\n")
@@ -79,7 +79,7 @@ fn services_are_found_in_their_files() {
     let elsewhere = elsewhere.with_variable("PGSERVICEFILE", path).with_variable("PGSYSCONFDIR", folder);
     insta::assert_snapshot!(elsewhere.describe_settings("service=shop"), @"postgres at elsewhere:5432/ann as ann");
     insta::assert_snapshot!(elsewhere.describe_settings("service=b"), @"postgres at sys:5432/ann as ann");
-    insta::assert_snapshot!(elsewhere.describe_settings("service=c"), @r#"error: the service "c" is in none of the service files (~/services, ~/pg_service.conf)"#);
+    insta::assert_snapshot!(elsewhere.describe_settings("service=c"), @r#"error: the service "c" is not in any service file (~/services, ~/pg_service.conf)"#);
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn service_file_errors_name_the_line() {
             .describe_settings("service=shop")
     };
     insta::assert_snapshot!(understand("host db"), @"error: line 2 of ~/.pg_service.conf cannot be read: a keyword without =, at character 1");
-    insta::assert_snapshot!(understand("hosts=db"), @r#"error: line 2 of ~/.pg_service.conf has an unknown keyword "hosts"; the nearest known is host"#);
+    insta::assert_snapshot!(understand("hosts=db"), @r#"error: line 2 of ~/.pg_service.conf has an unknown keyword "hosts"; did you mean host?"#);
     insta::assert_snapshot!(understand("service=other"), @"error: line 2 of ~/.pg_service.conf cannot be read: a service within a service, at character 1");
     insta::assert_snapshot!(understand("sslmode=on"), @"error: line 2 of ~/.pg_service.conf: sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full");
-    insta::assert_snapshot!(understand("requirepeer=postgres"), @"error: line 2 of ~/.pg_service.conf: requirepeer is not supported, and it would be unsafe to go on as if it were not there");
+    insta::assert_snapshot!(understand("requirepeer=postgres"), @"error: line 2 of ~/.pg_service.conf: requirepeer is not supported; ignoring it could make the connection less secure");
 }
 
 #[test]
@@ -135,12 +135,12 @@ fn readable_password_file_is_ignored_with_warning() {
     let scene = EnvironmentFixture::new().with_file(".pgpass", "*:*:*:*:s3cret\n").with_file_mode(".pgpass", 0o640);
     insta::assert_snapshot!(scene.describe_settings("host=h"), @r#"
     postgres at h:5432/ann as ann
-      warning: the password file ~/.pgpass is ignored: others than its owner may reach it; its permissions must be 0600 or less
+      warning: the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less
     "#);
     // Nobody is warned who does not need it.
     insta::assert_snapshot!(scene.describe_settings("host=h password=s3cret"), @r#"
     postgres at h:5432/ann as ann
-      password: the password is the connection string's
+      password: the password is from the connection string
     "#);
 }
 
@@ -174,7 +174,7 @@ fn missing_host_uses_the_default_socket() {
 #[test]
 fn missing_user_is_rejected() {
     let scene = EnvironmentFixture::new().without_user();
-    insta::assert_snapshot!(scene.describe_settings("host=h"), @"error: no user is named: give one in the connection string or in PGUSER");
+    insta::assert_snapshot!(scene.describe_settings("host=h"), @"error: no user is set; set it in the connection string or in PGUSER");
     insta::assert_snapshot!(scene.with_variable("PGUSER", "reader").describe_settings("host=h"), @"postgres at h:5432/reader as reader");
 }
 

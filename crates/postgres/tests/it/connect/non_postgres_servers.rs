@@ -31,9 +31,9 @@ async fn web_server_is_detected() {
         let message = told.replace(&port.to_string(), "PORT");
         assert_eq!(
             message,
-            "caller: the database shop cannot be reached: what listens there is not PostgreSQL\n\
+            "caller: the database shop cannot be reached: the server at this address is not PostgreSQL\n\
              owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: what listens there is not \
-             PostgreSQL; is the port right?",
+             PostgreSQL; check the port",
             "{mode}"
         );
     }
@@ -46,7 +46,7 @@ async fn ssh_server_is_detected() {
     for mode in ["disable", "require"] {
         let told =
             connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode={mode}")).await;
-        assert!(told.contains("what listens there is not PostgreSQL"), "{mode}: {told}");
+        assert!(told.contains("the server at this address is not PostgreSQL"), "{mode}: {told}");
     }
     task.abort();
 }
@@ -58,7 +58,7 @@ async fn postgres_without_tls_is_not_mistaken() {
         connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode=require")).await;
     insta::assert_snapshot!(message.replace(&port.to_string(), "PORT"), @r#"
     caller: the database shop cannot be reached: TLS is required and the server does not offer it
-    owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: TLS is required and the server does not offer it; sslmode is require; set ssl = on in the server, or a weaker sslmode
+    owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: TLS is required and the server does not offer it; sslmode is require; set ssl = on in the server, or use a weaker sslmode
     "#);
     task.abort();
 }
@@ -98,8 +98,8 @@ async fn unresolvable_name_is_reported() {
 #[tokio::test]
 async fn missing_socket_is_reported() {
     insta::assert_snapshot!(connect_error_text("host=/nowhere user=reader dbname=shop").await, @r#"
-    caller: the database shop cannot be reached: the server's socket is not there
-    owner: cannot connect to postgres at /nowhere/.s.PGSQL.5432/shop as reader: the server's socket is not there
+    caller: the database shop cannot be reached: the server's socket does not exist
+    owner: cannot connect to postgres at /nowhere/.s.PGSQL.5432/shop as reader: the server's socket does not exist
     "#);
 }
 
@@ -108,7 +108,7 @@ async fn errors_list_each_host() {
     insta::assert_snapshot!(connect_error_text("host=/nowhere,no-such-host.invalid user=reader dbname=shop").await, @r#"
     caller: the database shop cannot be reached: the host was not found
     owner: cannot connect to postgres at /nowhere/.s.PGSQL.5432,no-such-host.invalid:5432/shop as reader
-    - /nowhere/.s.PGSQL.5432: the server's socket is not there
+    - /nowhere/.s.PGSQL.5432: the server's socket does not exist
     - no-such-host.invalid:5432: the host was not found
     "#);
 }

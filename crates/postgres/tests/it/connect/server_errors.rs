@@ -20,7 +20,7 @@ async fn wrong_password_names_user_and_password_source() {
     let message = connect_error_text(&format!("{text} password=s3cret")).await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the password was not accepted
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (message of the server: password authentication failed for user "ROLE"); the user is ROLE, and the password is from the connection string
     "#);
     assert!(!message.contains("s3cret"));
 
@@ -37,8 +37,8 @@ async fn wrong_password_names_user_and_password_source() {
     right_in_file.parse_target(&text).connect(&StartupParameters::default()).await.unwrap();
 
     insta::assert_snapshot!(redact_role(&connect_error_text(&text).await, &role), @r#"
-    caller: the database shop cannot be reached: the server wants a password and none was given
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server wants a password and none was given; the user is ROLE; put the password into a password file, PGPASSWORD or the connection string
+    caller: the database shop cannot be reached: the server requires a password, and none was given
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server requires a password, and none was given; the user is ROLE; put the password into a password file, PGPASSWORD or the connection string
     "#);
 }
 
@@ -48,7 +48,7 @@ async fn unknown_role_reads_like_a_wrong_password() {
         connect_error_text(&network_string("user=nobody_at_all password=s3cret dbname=postgres sslmode=disable")).await;
     insta::assert_snapshot!(redact_role(&message, "nobody_at_all"), @r#"
     caller: the database shop cannot be reached: the password was not accepted
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (the server says: password authentication failed for user "ROLE"); the user is ROLE, and the password is the connection string's
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the password was not accepted (message of the server: password authentication failed for user "ROLE"); the user is ROLE, and the password is from the connection string
     "#);
 }
 
@@ -59,7 +59,7 @@ async fn unknown_database_is_reported() {
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname=nowhere"))).await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server has no such database
-    owner: cannot connect to postgres at 127.0.0.1:PORT/nowhere as ROLE: the server has no such database (the server says: database "nowhere" does not exist)
+    owner: cannot connect to postgres at 127.0.0.1:PORT/nowhere as ROLE: the server has no such database (message of the server: database "nowhere" does not exist)
     "#);
 }
 
@@ -73,7 +73,7 @@ async fn forbidden_database_is_reported() {
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname={role}"))).await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the role may not connect to the database
-    owner: cannot connect to postgres at 127.0.0.1:PORT/ROLE as ROLE: the role may not connect to the database (the server says: permission denied for database "ROLE")
+    owner: cannot connect to postgres at 127.0.0.1:PORT/ROLE as ROLE: the role may not connect to the database (message of the server: permission denied for database "ROLE")
     "#);
     admin.client().batch_execute(&format!("DROP DATABASE {role}")).await.unwrap();
 }
@@ -87,7 +87,7 @@ async fn role_without_login_is_reported() {
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname=postgres"))).await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the role does not exist or may not log in
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the role does not exist or may not log in (the server says: role "ROLE" is not permitted to log in); the user is ROLE
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the role does not exist or may not log in (message of the server: role "ROLE" is not permitted to log in); the user is ROLE
     "#);
 }
 
@@ -101,7 +101,7 @@ async fn connection_limit_is_reported() {
     let message = connect_error_text(&text).await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server has too many connections
-    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server has too many connections (the server says: too many connections for role "ROLE")
+    owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server has too many connections (message of the server: too many connections for role "ROLE")
     "#);
     let error = EnvironmentFixture::new().parse_target(&text).connect(&StartupParameters::default()).await.unwrap_err();
     assert_eq!(error.problem(), &ConnectProblem::TooManyConnections);

@@ -100,7 +100,10 @@ async fn target_session_attrs_is_checked() {
     for expected in ["read-only", "standby"] {
         let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={expected}");
         let message = connect_error_text(&text).await;
-        assert!(message.contains(&format!("no session of the kind {expected} is to be had")), "{message}");
+        assert!(
+            message.contains(&format!("the server is not suitable for target_session_attrs={expected}")),
+            "{message}"
+        );
     }
     let reading = "options='-c default_transaction_read_only=on'";
     connect(&superuser_string(&format!("{reading} target_session_attrs=read-only"))).await;
@@ -134,7 +137,7 @@ async fn standby_and_primary_are_distinguished() {
         }
     }
     let message = connect_error_text(&format!("{standby} target_session_attrs=primary")).await;
-    assert!(message.contains("no session of the kind primary is to be had"), "{message}");
+    assert!(message.contains("the server is not suitable for target_session_attrs=primary"), "{message}");
     let alone = format!("{primary} target_session_attrs=prefer-standby");
     assert_eq!(query_value(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
     // The engine is content with a standby.
@@ -201,7 +204,7 @@ async fn cancel_times_out() {
         let connected = connect(&text).await;
         let canceller = connected.canceller().with_timeout(Duration::from_millis(50));
         let error = canceller.cancel().await.unwrap_err();
-        assert_eq!(error.to_string(), "the request to cancel was not delivered within 0.05 s");
+        assert_eq!(error.to_string(), "the cancel request was not delivered within 0.05 s");
         connected.close().await;
     };
     tokio::join!(forward, cancel);

@@ -76,7 +76,7 @@ async fn only_verify_full_checks_the_name() {
             .await;
     insta::assert_snapshot!(redact_role(&message, &role), @r#"
     caller: the database shop cannot be reached: the server's certificate is not trusted: it is for another name
-    owner: cannot connect to postgres at db.example.com:PORT/postgres as ROLE: the server's certificate is not trusted: it is for another name; connect by a name that the certificate lists as a subject alternative name, or say sslmode=verify-ca
+    owner: cannot connect to postgres at db.example.com:PORT/postgres as ROLE: the server's certificate is not trusted: it is for another name; connect by a name that the certificate lists as a subject alternative name, or set sslmode=verify-ca
     "#);
 }
 
@@ -147,12 +147,12 @@ async fn unusable_tls_files_are_named_in_errors() {
         let error = target.connect(&StartupParameters::default()).await.unwrap_err();
         error.to_string().replace(&scene.home().display().to_string(), "~")
     };
-    insta::assert_snapshot!(tell("sslmode=verify-full".to_owned()).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/.postgresql/root.crt: there is no such file; name one in sslrootcert, or say sslrootcert=system");
-    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("missing.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/missing.pem: there is no such file");
-    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/empty.pem: it holds no certificate in PEM form");
-    insta::assert_snapshot!(tell(format!("sslcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the client certificate ~/empty.pem: it holds no certificate in PEM form");
-    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("open.key"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/open.key: others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it");
-    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("key.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/key.pem: it holds no key in PEM form that is not itself encrypted");
+    insta::assert_snapshot!(tell("sslmode=verify-full".to_owned()).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/.postgresql/root.crt: the file does not exist; set sslrootcert to another file, or to system");
+    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("missing.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/missing.pem: the file does not exist");
+    insta::assert_snapshot!(tell(format!("sslrootcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/empty.pem: it contains no certificate in PEM format");
+    insta::assert_snapshot!(tell(format!("sslcert={}", path("empty.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the client certificate ~/empty.pem: it contains no certificate in PEM format");
+    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("open.key"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/open.key: users other than its owner may read it; its permissions must be 0600 or less, or 0640 or less if root owns it");
+    insta::assert_snapshot!(tell(format!("sslcert={} sslkey={}", path("my.pem"), path("key.pem"))).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the private key ~/key.pem: it contains no unencrypted key in PEM format");
 }
 
 #[tokio::test]
@@ -202,15 +202,15 @@ async fn pg_hba_rejection_retries_with_other_tls_mode() {
     assert!(connect(&host_connection_string("localhost", &encrypted, "sslmode=allow")).await.is_encrypted());
     insta::assert_snapshot!(redact_role(&connect_error_text(&host_connection_string("localhost", &plain, "sslmode=require")).await, &plain), @r#"
     caller: the database shop cannot be reached: the server's access rules refuse the connection
-    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (the server says: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", SSL encryption); it came with TLS; pg_hba.conf needs a line for this user, database and address
+    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (message of the server: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", SSL encryption); the connection was with TLS; pg_hba.conf needs a line for this user, database and address
     "#);
     insta::assert_snapshot!(redact_role(&connect_error_text(&host_connection_string("localhost", &encrypted, "sslmode=disable")).await, &encrypted), @r#"
     caller: the database shop cannot be reached: the server's access rules refuse the connection
-    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (the server says: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", no encryption); it came without TLS; pg_hba.conf needs a line for this user, database and address
+    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (message of the server: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", no encryption); the connection was without TLS; pg_hba.conf needs a line for this user, database and address
     "#);
     insta::assert_snapshot!(redact_role(&connect_error_text(&host_connection_string("localhost", &nobody, "sslmode=prefer")).await, &nobody), @r#"
     caller: the database shop cannot be reached: the server's access rules refuse the connection
-    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (the server says: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", SSL encryption); it came with TLS; pg_hba.conf needs a line for this user, database and address
+    owner: cannot connect to postgres at localhost:PORT/postgres as ROLE: the server's access rules refuse the connection (message of the server: pg_hba.conf rejects connection for host "127.0.0.1", user "ROLE", database "postgres", SSL encryption); the connection was with TLS; pg_hba.conf needs a line for this user, database and address
     "#);
     let over_socket = superuser_string(&format!("user={peer} dbname=postgres"));
     let message = connect_error_text(&over_socket).await;

@@ -20,13 +20,13 @@ async fn install_error_text<T: std::fmt::Debug>(
 async fn role_without_create_privilege_is_rejected() {
     let ground = InstalledDatabase::new("").await;
     assert_snapshot!(install_error_text(&ground, ground.default_installer().install(InstallMode::Commit)).await, @r#"
-    the role shop_login may make no schema in the database shop: it lacks the privilege CREATE there
-    Have the owner of the database run GRANT CREATE ON DATABASE "shop" TO "shop_login", or CREATE SCHEMA api AUTHORIZATION "shop_login".
+    the role shop_login cannot create a schema in the database shop: it lacks the privilege CREATE
+    The owner of the database can run GRANT CREATE ON DATABASE "shop" TO "shop_login", or CREATE SCHEMA api AUTHORIZATION "shop_login".
     "#);
     ground.scene.run("CREATE SCHEMA api; GRANT ALL ON SCHEMA api TO {login}").await;
     assert_snapshot!(install_error_text(&ground, ground.default_installer().install(InstallMode::Commit)).await, @r"
-    the schema api of the database shop is postgres's, and the role shop_login has not the rights of postgres
-    Connect as postgres or as a member of it, or choose another schema.
+    the schema api of the database shop is owned by postgres, and the role shop_login is not a member of postgres
+    Connect as postgres or as a member of that role, or choose another schema.
     ");
 }
 
@@ -36,12 +36,12 @@ async fn foreign_schema_is_rejected() {
     ground.scene.run("CREATE ROLE {db}_other LOGIN PASSWORD 'right'").await;
     let other = ground.installer_as_role(&format!("{}_other", ground.scene.name), "api");
     assert_snapshot!(install_error_text(&ground, other.upgrade(InstallMode::Commit)).await, @r"
-    the schema api of the database shop is shop_login's, and the role shop_other has not the rights of shop_login
-    Connect as shop_login or as a member of it, or choose another schema.
+    the schema api of the database shop is owned by shop_login, and the role shop_other is not a member of shop_login
+    Connect as shop_login or as a member of that role, or choose another schema.
     ");
     assert_snapshot!(install_error_text(&ground, other.uninstall(InstallMode::Commit)).await, @r"
-    the schema api of the database shop is shop_login's, and the role shop_other has not the rights of shop_login
-    Connect as shop_login or as a member of it, or choose another schema.
+    the schema api of the database shop is owned by shop_login, and the role shop_other is not a member of shop_login
+    Connect as shop_login or as a member of that role, or choose another schema.
     ");
 
     ground.scene.run("CREATE SCHEMA mine AUTHORIZATION {login}; CREATE TABLE mine.migration (version int)").await;
@@ -51,12 +51,12 @@ async fn foreign_schema_is_rejected() {
     Choose a schema that is empty or does not exist.
     "#);
     assert_snapshot!(install_error_text(&ground, mine.upgrade(InstallMode::Commit)).await, @r"
-    the schema mine of the database shop holds no handlers' registry
-    tidegate pg install puts one there.
+    the schema mine of the database shop contains no registry of handlers
+    Create it with tidegate pg install.
     ");
     assert_snapshot!(install_error_text(&ground, mine.uninstall(InstallMode::Commit)).await, @r"
-    the schema mine of the database shop holds no handlers' registry
-    tidegate pg install puts one there.
+    the schema mine of the database shop contains no registry of handlers
+    Create it with tidegate pg install.
     ");
 }
 
@@ -65,7 +65,7 @@ async fn missing_installation_is_reported() {
     let ground = InstalledDatabase::new(InstalledDatabase::MAY_CREATE).await;
     assert_snapshot!(install_error_text(&ground, ground.default_installer().upgrade(InstallMode::Commit)).await, @r"
     the database shop has no schema api: nothing is installed there
-    tidegate pg install puts one there.
+    Create it with tidegate pg install.
     ");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
     install_error_text(&ground, ground.default_installer().status()).await;
@@ -93,20 +93,20 @@ async fn newer_version_is_rejected() {
     let ground = InstalledDatabase::installed().await;
     ground.scene.run("INSERT INTO api.migration VALUES (98, 'sampling')").await;
     assert_snapshot!(install_error_text(&ground, ground.default_installer().install(InstallMode::Commit)).await, @r"
-    the schema api of the database shop was made by a newer Tidegate: this program does not know its step 098 sampling
-    Use that Tidegate or a newer one.
+    the schema api of the database shop was created by a newer Tidegate: this program does not contain its migration step 098 sampling
+    Use that version of Tidegate or a newer one.
     ");
     let newer = SqlLayer::VERSION + 1;
     ground.scene.run(&format!("INSERT INTO api.migration VALUES (1000 + {newer}, 'version {newer}')")).await;
     let message = install_error_text(&ground, ground.default_installer().upgrade(InstallMode::Commit)).await;
-    let words = format!("it has version {newer}, and this program brings {}", SqlLayer::VERSION);
-    assert!(message.contains("was made by a newer Tidegate") && message.contains(&words), "{message}");
+    let words = format!("it has version {newer}, and this program has version {}", SqlLayer::VERSION);
+    assert!(message.contains("was created by a newer Tidegate") && message.contains(&words), "{message}");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
     // Whoever uses psql is told as well.
     let sql = super::layer_for("api").install_sql();
     let text = ground.scene.admin.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_err();
     let text = text.as_db_error().unwrap().message();
-    assert!(text.contains("was made by a newer Tidegate"), "{text}");
+    assert!(text.contains("was created by a newer Tidegate"), "{text}");
 }
 
 #[tokio::test]

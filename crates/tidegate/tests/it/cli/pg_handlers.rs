@@ -93,12 +93,12 @@ fn installs_shows_and_uninstalls_handlers() {
     assert_snapshot!(shop.pg("uninstall", &["--yes"]), @"handlers are uninstalled from the schema api of the database shop, with the handlers in it (3: 2 tools, 1 prompt)");
     assert_snapshot!(shop.pg("status", &[]), @r"
     error: the database shop has no schema api: nothing is installed there
-    tidegate pg install puts one there.
+    Create it with tidegate pg install.
     exit code 1
     ");
     assert_snapshot!(shop.pg("uninstall", &["--yes"]), @r"
     error: the database shop has no schema api: nothing is installed there
-    tidegate pg install puts one there.
+    Create it with tidegate pg install.
     exit code 1
     ");
 }
@@ -112,7 +112,7 @@ fn dry_run_changes_nothing() {
     ");
     assert_snapshot!(shop.pg("upgrade", &[]), @r"
     error: the database shop has no schema api: nothing is installed there
-    tidegate pg install puts one there.
+    Create it with tidegate pg install.
     exit code 1
     ");
 }
@@ -164,17 +164,17 @@ fn reports_connection_and_usage_errors() {
     exit code Some(1)
     ");
     assert_snapshot!(text(&["install", "postgres://db/shop?sslmod=require"]), @r#"
-    error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     exit code Some(2)
     "#);
     assert_snapshot!(text(&["install", "--schema", "Api", "host=db"]), @r#"
-    error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit
+    error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it must be 1 to 41 lower-case letters, digits and _, and must not begin with a digit
 
     For more information, try '--help'.
     exit code Some(2)
     "#);
     assert_snapshot!(text(&["print", "--schema", "select"]), @r#"
-    error: invalid value 'select' for '--schema <NAME>': "select" cannot be the schema of handlers; that is a key word of SQL
+    error: invalid value 'select' for '--schema <NAME>': "select" cannot be the schema of handlers; it is an SQL keyword
 
     For more information, try '--help'.
     exit code Some(2)

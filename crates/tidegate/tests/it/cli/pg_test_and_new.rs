@@ -85,13 +85,13 @@ fn failures_are_printed_in_full() {
               hint: No function matches the given name and argument types. You might need to add explicit type casts.
     ok    ok.sql  1 passed  N ms
     FAIL  psql.sql  0 passed, 1 failed  N ms
-          psql.sql:1: \set is a command to psql; a script must do without psql's own words
+          psql.sql:1: \set is a psql meta-command, which is not supported; use SQL statements only
     FAIL  ends.sql  0 passed, 1 failed  N ms
-          ends.sql:2: COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+          ends.sql:2: COMMIT is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
     FAIL  empty.sql  0 passed, 1 failed  N ms
-          empty.sql: there is no result; SELECT pg_temp.ok(condition, 'name') is one
+          empty.sql: the file has no result; SELECT pg_temp.ok(condition, 'name') creates one
     FAIL  slow.sql  0 passed, 1 failed  N ms
-          slow.sql:1: the statement took longer than 200ms and was ended
+          slow.sql:1: the statement exceeded the time limit of 200ms and was cancelled
 
     2 passed, 7 failed
     error: 7 tests failed
@@ -107,7 +107,7 @@ fn reports_files_that_cannot_run() {
     let tests = folder(&[("a.sql", "SELECT pg_temp.ok(true, 'a');"), ("empty/x.txt", "")]);
     let message = |arguments: &[&str]| output_of(&run_in(tests.path(), &[&["pg", "test"], arguments].concat()));
     assert_snapshot!(message(&[&dsn, "a.sql"]), @r#"
-    error: the schema api has no handlers; tidegate pg install makes it, and --schema names another one
+    error: the schema api has no handlers; create it with tidegate pg install, or set another schema with --schema
     (exit code 1)
     "#);
     assert_snapshot!(message(&[&dsn, "a.sql", "--schema", "other"]), @r#"
@@ -125,13 +125,13 @@ fn reports_files_that_cannot_run() {
     (exit code 2)
     "#);
     assert_snapshot!(message(&[&dsn, "a.sql", "--schema", "Api"]), @r#"
-    error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit
+    error: invalid value 'Api' for '--schema <NAME>': "Api" cannot be the schema of handlers; it must be 1 to 41 lower-case letters, digits and _, and must not begin with a digit
 
     For more information, try '--help'.
     (exit code 2)
     "#);
     assert_snapshot!(message(&["postgres://db/x?sslmod=require", "a.sql"]), @r#"
-    error: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     (exit code 2)
     "#);
     let unreachable = message(&["host=127.0.0.1 port=1 user=nobody dbname=x sslmode=disable", "a.sql"]);
