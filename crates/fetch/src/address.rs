@@ -1,4 +1,4 @@
-//! Where a result is: URLs that may be shown, because nothing secret is let into the part that is.
+//! Addresses of servers and results. Their display form contains no secrets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,19 +7,19 @@ use reqwest::Url;
 use thiserror::Error;
 use uuid::Uuid;
 
-/// The segment of a path after which a result's id stands.
+/// Path segment before the id of a result.
 const RESULTS: &str = "results";
-/// Ends of a server's address that name one of its doors and not the server.
+/// Path suffixes of a server address that name an endpoint.
 const ENDPOINT_PATHS: [&[&str]; 3] = [&["mcp"], &["rest", "sql"], &["rest"]];
 
-/// A server that keeps results, under whatever path a proxy gives it.
+/// A server that stores results, with the base path that a proxy gives it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResultServer {
-    /// Ends with a slash, so that paths can be joined to it.
+    /// Base URL; ends with a slash, so that paths can be joined to it.
     base: Url,
 }
 
-/// One result of one server, and the link that opens it, if it came with one.
+/// The address of one result on one server, with the token of its link if it has one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResultAddress {
     server: ResultServer,
@@ -27,37 +27,37 @@ pub struct ResultAddress {
     link: Option<String>,
 }
 
-/// Why a text is no address. It is not repeated: it may hold a password or a link's token.
+/// A text is not a valid address. The text is not repeated: it may contain a password or the token of a link.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ResultAddressError {
-    /// It cannot be read.
-    #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/results/ID")]
+    /// The text is not a URL.
+    #[error("not a valid URL ({0}); an example is http://127.0.0.1:7070/results/ID")]
     NotAUrl(String),
-    /// It holds a user name or password.
+    /// The URL contains a user name or password.
     #[error(
-        "the URL holds a user name or a password, which lists of processes and logs would show; \
-         prove who calls with --bearer, or with TIDEGATE_BEARER in the environment"
+        "the URL contains a user name or a password, which is visible in process lists and logs; \
+         use --bearer, or TIDEGATE_BEARER in the environment"
     )]
     ContainsCredentials,
-    /// It is the name that a result has within MCP.
-    #[error("tidegate:// is a result's name within MCP; over HTTP it is at http://HOST/results/ID of the same server")]
+    /// The URI is a resource URI of MCP.
+    #[error("tidegate:// is the URI of a result in MCP; use http://HOST/results/ID of the same server")]
     McpResourceUri,
-    /// Its scheme is of another protocol.
-    #[error("the scheme {0:?} is of another protocol; results are reached by http or https")]
+    /// The scheme is neither http nor https.
+    #[error("the scheme {0:?} is not supported; use http or https")]
     UnsupportedScheme(String),
-    /// It names nothing to connect to.
-    #[error("the URL names no host; an example is http://127.0.0.1:7070/results/ID")]
+    /// The URL has no host.
+    #[error("the URL has no host; an example is http://127.0.0.1:7070/results/ID")]
     NoHost,
-    /// Its path is not one of a result.
-    #[error("the URL names no result: its path must end in /results/ID or /results/ID/data")]
+    /// The path is not the path of a result.
+    #[error("the URL is not the URL of a result: its path must end in /results/ID or /results/ID/data")]
     NoResult,
 }
 
 impl ResultServer {
-    /// Reads a URL of the scheme http or https; one of the server's MCP or REST means the server as well.
+    /// Parses a URL with the scheme http or https. The URL of the server's MCP or REST endpoint is accepted as well.
     ///
     /// # Errors
-    /// When it is no such URL, or holds credentials.
+    /// Fails if the text is not such a URL, or contains credentials.
     pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
         let url = parse_http_url(text)?;
         let segments = path_segments(&url);
@@ -73,7 +73,7 @@ impl ResultServer {
         ResultAddress { server: self.clone(), id, link: None }
     }
 
-    /// Whether what is sent can be read on its way: it is not encrypted and leaves this machine.
+    /// Whether requests are unencrypted and leave this machine.
     pub fn is_in_the_clear(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let is_loopback =
@@ -81,12 +81,12 @@ impl ResultServer {
         self.base.scheme() == "http" && !is_loopback
     }
 
-    /// Where it takes SQL.
+    /// The URL of the REST endpoint for SQL.
     pub(crate) fn sql_url(&self) -> Url {
         self.url_for("rest/sql")
     }
 
-    /// `path`, which begins without a slash, at this server.
+    /// The URL of `path`, which has no leading slash, on this server.
     fn url_for(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", self.base.path()));
@@ -95,10 +95,10 @@ impl ResultServer {
 }
 
 impl ResultAddress {
-    /// Reads a URL whose path ends in `/results/{id}` or `/results/{id}/data`; of its query only `link` counts.
+    /// Parses a URL whose path ends in `/results/{id}` or `/results/{id}/data`. Of its query, only `link` is used.
     ///
     /// # Errors
-    /// When it is no such URL, or holds credentials.
+    /// Fails if the text is not such a URL, or contains credentials.
     pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
         let url = parse_http_url(text)?;
         let mut segments = path_segments(&url);
@@ -114,17 +114,17 @@ impl ResultAddress {
         Ok(Self { server, id: id.ok_or(ResultAddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
     }
 
-    /// The server that keeps it.
+    /// The server that stores the result.
     pub fn server(&self) -> &ResultServer {
         &self.server
     }
 
-    /// Its id.
+    /// The id of the result.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// The token of the link by which it was named.
+    /// The token of the link, if the address has one.
     pub(crate) fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
@@ -182,12 +182,12 @@ fn parse_http_url(text: &str) -> Result<Url, ResultAddressError> {
     Ok(url)
 }
 
-/// The segments of the path as they are written, without empty ones.
+/// The segments of the path as written, without empty ones.
 fn path_segments(url: &Url) -> Vec<String> {
     url.path().split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
 }
 
-/// The server of `url` under the path of `path_segments`.
+/// The base URL of `url` with the path of `segments`.
 fn base_url(url: &Url, segments: &[String]) -> Url {
     let mut base = url.clone();
     base.set_query(None);

@@ -1,10 +1,10 @@
-//! How long to wait before the next attempt: longer each time, and never as long as everybody else.
+//! Delays between attempts: exponential, with jitter.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-/// Delays that double from a first to a longest one.
+/// Delays that double from the first to the longest one.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -17,16 +17,16 @@ impl Backoff {
         Self { first, longest, attempts: 0 }
     }
 
-    /// The next delay: between half and the whole of a span that doubles up to the longest.
+    /// The next delay: a random value between half and all of a span that doubles up to the longest delay.
     pub(crate) fn next_delay(&mut self) -> Duration {
         let span = self.first.saturating_mul(2_u32.saturating_pow(self.attempts)).min(self.longest);
         self.attempts = self.attempts.saturating_add(1);
-        // The first 32 bits of such an id are random.
+        // The first 32 bits of a version 4 UUID are random.
         let random = Uuid::new_v4().as_fields().0;
         span.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// Begins again with the first delay.
+    /// Starts again with the first delay.
     pub(crate) fn reset(&mut self) {
         self.attempts = 0;
     }

@@ -1,4 +1,4 @@
-//! The token that proves who calls. It is sent, and shown to nobody.
+//! The bearer token of the caller. It is sent, but never printed.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use reqwest::header::HeaderValue;
 use thiserror::Error;
 use tidegate_core::is_bearer_token;
 
-/// A bearer token. Neither [`fmt::Debug`] nor any message shows it.
+/// A bearer token. [`fmt::Debug`] and error messages do not contain it.
 #[derive(Clone)]
 pub struct BearerToken(HeaderValue);
 
-/// A text is no bearer token. It is not repeated.
+/// A text is not a bearer token. The text is not repeated.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a bearer token is one word of letters, digits and -._~+/, without \"Bearer\" before it")]
 pub struct BearerTokenError;
 
 impl BearerToken {
-    /// The token in `text`, without white space around it.
+    /// Parses the token in `text`, without surrounding white space.
     ///
     /// # Errors
-    /// When it is empty, or holds what no such token may.
+    /// Fails if the text is empty, or contains characters that a token cannot have.
     pub fn parse(text: &str) -> Result<Self, BearerTokenError> {
         let token = text.trim();
         if !is_bearer_token(token) {
@@ -30,12 +30,12 @@ impl BearerToken {
         Ok(Self(value))
     }
 
-    /// What stands in `Authorization`.
+    /// The value of the header `Authorization`.
     pub(crate) fn header(&self) -> &HeaderValue {
         &self.0
     }
 
-    /// The token alone.
+    /// The token without `Bearer`.
     pub(crate) fn token(&self) -> &str {
         self.0.to_str().ok().and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! One block, fetched whole and checked.
+//! Downloads one block and verifies its hash.
 //!
-//! A connection that breaks costs what was not read from it: the next attempt asks for the rest alone. Were that to be
-//! the rest of something else, the hash would tell.
+//! After a lost connection, the next attempt requests only the missing bytes. If those were bytes of something else,
+//! the hash would not match.
 
 use reqwest::header::{ACCEPT, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use reqwest::{Response, StatusCode};
@@ -15,30 +15,30 @@ use crate::manifest::ManifestBlock;
 use crate::progress_tracker::ProgressTracker;
 use crate::request_failure::RequestFailure;
 
-/// How often a block is fetched whose hash is wrong.
+/// How often a block with a wrong hash is fetched.
 const FETCHES_MAX: u32 = 2;
-/// A result without rows is not larger, in bytes.
+/// Maximum size of a result without rows, in bytes.
 const EMPTY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const ARROW: HeaderValue = HeaderValue::from_static("application/vnd.apache.arrow.stream");
 
-/// Fetches blocks of one result.
+/// Fetches the blocks of one result.
 pub(crate) struct BlockFetcher<'a> {
     pub(crate) client: &'a ResultClient,
     pub(crate) address: &'a ResultAddress,
     pub(crate) progress: &'a ProgressTracker,
 }
 
-/// What is here of a block.
+/// The bytes of a block that have arrived.
 #[derive(Default)]
 struct PartialBlock {
     bytes: Vec<u8>,
-    /// Names the bytes of which these are the first.
+    /// Entity tag of the response that the bytes are from.
     etag: Option<HeaderValue>,
 }
 
 impl BlockFetcher<'_> {
-    /// The bytes of `block`, which have its hash.
+    /// The bytes of `block`, verified against its hash.
     pub(crate) async fn fetch(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
         let mut fetches = 0;
         loop {
@@ -49,14 +49,14 @@ impl BlockFetcher<'_> {
             }
             self.progress.remove_bytes(bytes.len() as u64);
             if fetches == FETCHES_MAX {
-                let subject = format!("{FETCHES_MAX} times its bytes did not have the hash that the manifest names");
+                let subject = format!("its bytes did not match the hash of the manifest, {FETCHES_MAX} times");
                 return Err(FetchError::Damaged { block: block.index, what: subject });
             }
             self.client.options().notify(&DownloadEvent::BlockDamaged { block: block.index });
         }
     }
 
-    /// The bytes of a result without blocks: its columns alone.
+    /// The bytes of a result without blocks: a stream that contains only the schema.
     pub(crate) async fn fetch_empty(&self) -> Result<Vec<u8>, FetchError> {
         let mut retry_state = self.client.new_retry();
         loop {
@@ -90,10 +90,10 @@ impl BlockFetcher<'_> {
         }
     }
 
-    /// Reads what has not arrived, to its end.
+    /// Reads the missing bytes of the block.
     async fn fetch_remaining(&self, block: &ManifestBlock, arrived: &mut PartialBlock) -> Result<(), RequestFailure> {
         if !arrived.bytes.is_empty() && arrived.bytes.len() as u64 == block.bytes {
-            // Only the end of the answer was lost.
+            // All bytes arrived; only the end of the response was lost.
             return Ok(());
         }
         let mut headers = HeaderMap::from_iter([(ACCEPT, ARROW)]);
@@ -111,7 +111,7 @@ impl BlockFetcher<'_> {
             self.progress.add_bytes(chunk.len() as u64);
             arrived.bytes.extend_from_slice(&chunk);
             if arrived.bytes.len() as u64 > block.bytes {
-                // More than there is: its hash is wrong whatever follows.
+                // The block is too long, so its hash is wrong whatever follows.
                 return Ok(());
             }
         }
@@ -124,7 +124,7 @@ impl BlockFetcher<'_> {
     }
 }
 
-/// Whether `response` goes on after `bytes`.
+/// Whether `response` continues after the first `bytes` bytes.
 fn is_continuation(response: &Response, bytes: usize) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     let first = range.and_then(|range| range.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());

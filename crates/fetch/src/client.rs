@@ -1,4 +1,4 @@
-//! The way to one server over HTTP.
+//! HTTP client for one server, with timeouts and authentication.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,34 +15,34 @@ use crate::request_failure::RequestFailure;
 use crate::retry::RetryState;
 use crate::server_message::{ServerMessage, sanitize};
 
-/// Idle connections are given up before a server does it.
+/// Idle connections are closed after this time, before a server closes them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A silent connection is asked for a sign of life this often, and lost after so many that did not come.
+/// Interval of TCP keep-alive probes; a connection is lost after [`KEEP_ALIVE_TRIES`] unanswered ones.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
-/// Bytes of a refusal that are read.
+/// Bytes of an error response that are read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-/// Attempts at a server that has never answered: its address is more likely to be wrong than it is to come back.
+/// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
 
-/// The way to one server.
+/// An HTTP client for one server.
 pub(crate) struct ResultClient {
     http: reqwest::Client,
     access: ResultCredential,
     options: FetchOptions,
-    /// What messages are about: an address that may be shown.
+    /// Subject of error messages: an address without secrets.
     subject: String,
     has_answered: AtomicBool,
 }
 
 impl ResultClient {
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS cannot be set up.
     pub(crate) fn new(subject: String, access: ResultCredential, options: FetchOptions) -> Result<Self, FetchError> {
         let http = reqwest::Client::builder()
             .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
             .no_proxy()
-            // The token is for one server, and requests are for the one that was named.
+            // The token is for one server only, so redirects are not followed.
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
@@ -60,12 +60,12 @@ impl ResultClient {
         &self.options
     }
 
-    /// What messages are about.
+    /// The subject of error messages.
     pub(crate) fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Attempts at one thing without progress, for now.
+    /// Maximum number of attempts without progress, at this time.
     pub(crate) fn attempts_max(&self) -> u32 {
         let max = self.options.attempts_max;
         if self.has_answered.load(Ordering::Relaxed) { max } else { max.min(INITIAL_ATTEMPTS_MAX) }
@@ -75,20 +75,20 @@ impl ResultClient {
         RetryState::new(self)
     }
 
-    /// One GET; its answer has begun well.
+    /// Sends a GET request; returns a response with a success status.
     pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, RequestFailure> {
         let request = self.http.get(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers));
         self.send(request, self.options.read_timeout).await
     }
 
-    /// One POST of JSON; its answer has begun well.
+    /// Sends a POST request with JSON; returns a response with a success status.
     pub(crate) async fn post(&self, url: Url, headers: HeaderMap, json: String) -> Result<Response, RequestFailure> {
         let request =
             self.http.post(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers)).body(json);
         self.send(request, self.options.response_timeout).await
     }
 
-    /// More of a body; nothing at its end.
+    /// The next chunk of a body, or `None` at its end.
     pub(crate) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, RequestFailure> {
         match tokio::time::timeout(self.options.read_timeout, response.chunk()).await {
             Ok(Ok(chunk)) => Ok(chunk),
@@ -100,7 +100,7 @@ impl ResultClient {
         }
     }
 
-    /// A whole body of at most `bytes_max`.
+    /// A complete body of at most `bytes_max` bytes.
     pub(crate) async fn read_body(&self, mut response: Response, bytes_max: usize) -> Result<Vec<u8>, RequestFailure> {
         let mut body = Vec::new();
         while let Some(chunk) = self.next_chunk(&mut response).await? {
@@ -114,7 +114,7 @@ impl ResultClient {
         Ok(body)
     }
 
-    /// The error of an answer that cannot be read.
+    /// The error for a response that cannot be parsed.
     pub(crate) fn invalid_response(&self, description: &str) -> FetchError {
         FetchError::InvalidResponse { subject: self.subject.clone(), what: sanitize(description) }
     }
@@ -136,7 +136,7 @@ impl ResultClient {
 
     async fn read_error_response(&self, mut response: Response) -> RequestFailure {
         let mut body = Vec::new();
-        // Whatever can be read of it is enough.
+        // A part of the body is enough for the message.
         while let Ok(Some(chunk)) = self.next_chunk(&mut response).await
             && body.len() < REFUSAL_BYTES_MAX
         {
@@ -149,14 +149,14 @@ impl ResultClient {
 }
 
 fn read_timeout_failure(within: Duration) -> RequestFailure {
-    RequestFailure::from_connection(format!("the server was silent for {} s", within.as_secs()), true)
+    RequestFailure::from_connection(format!("the server sent nothing for {} s", within.as_secs()), true)
 }
 
-/// The innermost cause, which says most, without the URL.
+/// The innermost cause of an error, which is the most specific one, without the URL.
 fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);
     }
-    cause.map_or_else(|| "no cause is known".to_owned(), ToString::to_string)
+    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

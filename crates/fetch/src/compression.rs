@@ -1,4 +1,4 @@
-//! Files that are compressed while they are written, as their names say: `rows.csv.gz`, `rows.ndjson.zst`.
+//! Compression of the output file, by its name: `rows.csv.gz`, `rows.ndjson.zst`.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
-/// A file that is written, compressed or not.
+/// The writer of an output file, with or without compression.
 pub(crate) enum CompressionWriter {
     None(BufWriter<NamedTempFile>),
     Gzip(GzEncoder<BufWriter<NamedTempFile>>),
@@ -25,7 +25,7 @@ impl std::fmt::Debug for CompressionWriter {
     }
 }
 
-/// The name without the ending of a compression, and whether it had one.
+/// The path without the ending of a compression, and whether it had one.
 pub(crate) fn strip_compression_extension(path: &Path) -> (PathBuf, bool) {
     match is_gzip(path) || is_zstd(path) {
         true => (path.with_extension(""), true),
@@ -47,10 +47,10 @@ fn is_zstd(path: &Path) -> bool {
 }
 
 impl CompressionWriter {
-    /// `file`, which will be called `path`.
+    /// A writer to `file` with the compression that `path` names.
     ///
     /// # Errors
-    /// When there is no memory to compress with.
+    /// Fails if the encoder cannot allocate memory.
     pub(crate) fn new(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<Self> {
         Ok(match () {
             () if is_gzip(path) => Self::Gzip(GzEncoder::new(file, Compression::default())),
@@ -59,10 +59,10 @@ impl CompressionWriter {
         })
     }
 
-    /// The file with all that was written.
+    /// Ends the compression and returns the file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
         let file = match self {
             Self::None(file) => file,

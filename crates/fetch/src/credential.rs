@@ -1,11 +1,11 @@
-//! What opens a result: a token of the caller's, or a link.
+//! The credential for a result: a bearer token or a link.
 
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
 use crate::bearer::BearerToken;
 
-/// What opens a result.
+/// The credential for a result.
 pub(crate) enum ResultCredential {
     Anonymous,
     Bearer(BearerToken),
@@ -14,7 +14,8 @@ pub(crate) enum ResultCredential {
 }
 
 impl ResultCredential {
-    /// The link if there is one, since a token for one server is no business of the server of a link, else the bearer.
+    /// The link if there is one, else the bearer token. With a link, the token is not sent: it may be meant for another
+    /// server.
     pub(crate) fn new(link: Option<&str>, bearer: Option<&BearerToken>) -> Self {
         match (link, bearer) {
             (Some(token), _) => Self::Link(token.to_owned()),
@@ -23,7 +24,7 @@ impl ResultCredential {
         }
     }
 
-    /// `url` with what opens it.
+    /// `url` with the token of the link.
     pub(crate) fn authorize_url(&self, mut url: Url) -> Url {
         if let Self::Link(token) = self {
             url.query_pairs_mut().append_pair("link", token);
@@ -31,7 +32,7 @@ impl ResultCredential {
         url
     }
 
-    /// `authorize_headers` with what proves who calls.
+    /// `headers` with the bearer token.
     pub(crate) fn authorize_headers(&self, mut headers: HeaderMap) -> HeaderMap {
         if let Self::Bearer(bearer) = self {
             headers.insert(AUTHORIZATION, bearer.header().clone());
@@ -39,7 +40,7 @@ impl ResultCredential {
         headers
     }
 
-    /// What must not be shown, should the server repeat it.
+    /// The secret, which must be removed from messages of the server.
     pub(crate) fn secret(&self) -> Option<String> {
         match self {
             Self::Anonymous => None,

@@ -1,4 +1,4 @@
-//! The file that a result becomes: checked before anything is fetched, written under another name, and named when whole.
+//! The output file: checked before the download, written under a temporary name, and renamed when it is complete.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,24 +10,24 @@ use tidegate_core::AnswerFormat;
 use crate::compression::{CompressionWriter, strip_compression_extension};
 use crate::error::FetchError;
 
-/// The formats that a result can be written in.
+/// The formats in which a result can be written.
 pub const FORMATS: [AnswerFormat; 5] =
     [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
 
 /// How the names of files end that are not whole.
-pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
+/// Ending of the names of incomplete files.
 
-/// Where a result goes, and in which format.
+/// The path and the format of the output file.
 #[derive(Debug, Clone)]
 pub struct Destination {
     path: PathBuf,
     format: Option<AnswerFormat>,
-    /// Whether somebody said the format, and not the name of the file.
+    /// Whether the format was given explicitly, and not by the file name.
     is_explicit_format: bool,
     overwrites: bool,
 }
 
-/// A file on its way to its name. Dropping it leaves nothing.
+/// An incomplete output file under a temporary name. Dropping it removes it.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: Box<CompressionWriter>,
@@ -35,10 +35,10 @@ pub struct UnfinishedFile {
     bytes: u64,
 }
 
-/// The format of that name, if a result can be written in it.
+/// Parses the name of a format in which a result can be written.
 ///
 /// # Errors
-/// With the names that there are.
+/// Returns a message that lists the formats.
 pub fn parse_format(name: &str) -> Result<AnswerFormat, String> {
     AnswerFormat::parse(name)
         .filter(|format| FORMATS.contains(format))
@@ -46,20 +46,21 @@ pub fn parse_format(name: &str) -> Result<AnswerFormat, String> {
 }
 
 impl Destination {
-    /// The file `path` in `format`, or in the one that its name ends with.
+    /// The file `path` in `format`, or in the format of its ending.
     ///
     /// # Errors
-    /// When its name says no format, when it could not be written there, or when it exists and must not be overwritten.
+    /// Fails if the format is unknown, if the file cannot be written there, or if it exists and `overwrites` is false.
     pub fn new(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
         let destination = Self::with_optional_format(path, format, overwrites)?;
         destination.row_format()?;
         Ok(destination)
     }
 
-    /// The same where a file may come that has no format of rows: whether its name must say one is known later.
+    /// As [`Destination::new`], but the name needs no format: the result may be a file itself, which is known only
+    /// later.
     ///
     /// # Errors
-    /// When it could not be written there, or when it exists and must not be overwritten.
+    /// Fails if the file cannot be written there, or if it exists and `overwrites` is false.
     pub fn with_optional_format(
         path: PathBuf,
         format: Option<AnswerFormat>,
@@ -76,12 +77,12 @@ impl Destination {
         Ok(destination)
     }
 
-    /// Where the file will be.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its format; that of streams of Arrow where nothing says one.
+    /// The format of the file; Arrow IPC stream if neither the name nor the caller sets one.
     pub fn format(&self) -> AnswerFormat {
         self.format.unwrap_or(AnswerFormat::Arrow)
     }
@@ -91,25 +92,25 @@ impl Destination {
         self.format.ok_or_else(|| FetchError::UnknownFormat { path: self.path.clone() })
     }
 
-    /// The format that somebody asked for.
+    /// The format that the caller set explicitly.
     pub(crate) fn explicit_format(&self) -> Option<AnswerFormat> {
         self.format.filter(|_| self.is_explicit_format)
     }
 
-    /// Whether its name does not say its format.
+    /// Whether the file name does not determine the format.
     pub(crate) fn needs_format_flag(&self) -> bool {
         format_from_extension(&self.path) != self.format
     }
 
-    /// Begins the file, beside where it will be.
+    /// Creates the temporary file beside the output file.
     ///
     /// # Errors
-    /// When the folder cannot be written to.
+    /// Fails if the folder is not writable.
     pub fn create_file(&self) -> Result<UnfinishedFile, FetchError> {
         self.create_file_in(self.folder())
     }
 
-    /// Begins the file in `folder`, which is on the same disk.
+    /// Creates the temporary file in `folder`, which is on the same disk.
     pub(crate) fn create_file_in(&self, folder: &Path) -> Result<UnfinishedFile, FetchError> {
         let prefix = self.hidden_name("");
         let mut builder = tempfile::Builder::new();
@@ -117,7 +118,7 @@ impl Destination {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            // What the process lets its files be, and not a secret as other temporary files are.
+            // The umask applies, as for ordinary files; other temporary files are private.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(folder).map_err(FetchError::disk_error(&self.path, "written"))?;
@@ -126,7 +127,7 @@ impl Destination {
         Ok(UnfinishedFile { file: Box::new(packing), destination: self.clone(), bytes: 0 })
     }
 
-    /// The folder in which blocks wait for the others.
+    /// The folder of the blocks until all have arrived.
     pub(crate) fn partial_folder(&self) -> PathBuf {
         self.folder().join(self.hidden_name("partial"))
     }
@@ -134,19 +135,21 @@ impl Destination {
     fn check(&self) -> Result<(), FetchError> {
         let no_place = |subject| Err(FetchError::InvalidDestination { path: self.path.clone(), what: subject });
         if self.path.file_name().is_none() {
-            return no_place("this names no file");
+            return no_place("this is not the name of a file");
         }
         match self.path.metadata() {
             Ok(found) if found.is_dir() => return no_place("this is a folder; name a file in it"),
-            Ok(found) if !found.is_file() => return no_place("this is no ordinary file, and would be replaced by one"),
+            Ok(found) if !found.is_file() => {
+                return no_place("this is not a regular file, and would be replaced by one");
+            }
             _ => {}
         }
-        // A link that leads nowhere is there as well.
+        // A dangling symbolic link counts as an existing file.
         if self.path.symlink_metadata().is_ok() && !self.overwrites {
             return Err(FetchError::DestinationExists { path: self.path.clone() });
         }
         if !self.folder().is_dir() {
-            return no_place("there is no such folder");
+            return no_place("its folder does not exist");
         }
         Ok(())
     }
@@ -169,21 +172,21 @@ impl UnfinishedFile {
     /// Appends `bytes`.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Fails if they cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         self.bytes += bytes.len() as u64;
         self.file.write_all(bytes).map_err(FetchError::disk_error(&self.destination.path, "written"))
     }
 
-    /// How many bytes it has so far, before they are compressed.
+    /// The number of bytes so far, before compression.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives the file its name, now that it is whole, and tells how many bytes it has.
+    /// Renames the complete file to its final name. Returns its size in bytes.
     ///
     /// # Errors
-    /// When it cannot be written, or a file of that name came to be meanwhile.
+    /// Fails if the file cannot be written, or if a file of that name exists by now.
     pub fn finish(self) -> Result<u64, FetchError> {
         let Self { file, destination, .. } = self;
         let path = &destination.path;
@@ -197,7 +200,7 @@ impl UnfinishedFile {
                 _ => FetchError::disk_error(path, "named")(refused.error),
             });
         }
-        // Where folders cannot be written out the system does it in its own time.
+        // Where folders cannot be synced, the system writes them later.
         if let Ok(folder) = File::open(destination.folder()) {
             let _ = folder.sync_all();
         }
@@ -209,7 +212,7 @@ fn format_from_extension(path: &Path) -> Option<AnswerFormat> {
     let (path, is_packed) = strip_compression_extension(path);
     let extension = path.extension().and_then(OsStr::to_str)?;
     match extension.to_ascii_lowercase().as_str() {
-        // They are compressed inside, and nothing reads them when they are compressed once more.
+        // These formats have their own compression, and readers do not accept another one around it.
         "arrow" | "arrows" | "parquet" if is_packed => None,
         "arrow" | "arrows" => Some(AnswerFormat::Arrow),
         "csv" => Some(AnswerFormat::Csv),

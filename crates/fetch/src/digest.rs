@@ -1,10 +1,10 @@
-//! The hash by which a block is known.
+//! The hash that identifies a block.
 
 use std::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// The SHA-256 of `bytes` as a manifest writes it: lower-case hexadecimal.
+/// The SHA-256 of `bytes` as in a manifest: lower-case hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     digest.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {

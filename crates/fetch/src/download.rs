@@ -1,7 +1,7 @@
-//! A whole download: blocks come several at once, and are written in order.
+//! A complete download: blocks arrive in parallel and are written in order.
 //!
-//! Two things run beside each other and hand blocks over one at a time: the network brings blocks into the folder beside
-//! the file, and another thread turns them into the file.
+//! Two tasks run concurrently and pass one block at a time: one downloads blocks into the folder beside the file, the
+//! other one writes them to the file.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -26,29 +26,29 @@ use crate::progress_tracker::ProgressTracker;
 use crate::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
 use crate::server_message::sanitize;
 
-/// More connections to one server help nobody.
+/// Maximum number of parallel requests to a server. More of them do not make a download faster.
 const PARALLEL_MAX: usize = 32;
 
-/// A result that is a file now.
+/// The file that a download created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FetchedFile {
+/// Path of the file.
     /// The file.
-    pub path: PathBuf,
+    /// Number of rows.
     /// Its rows.
-    pub rows: u64,
+    /// Size of the file in bytes.
     /// Its bytes.
-    pub bytes: u64,
+    /// Why the result is incomplete, if incomplete results are accepted.
     /// Why it is not all of the answer, where that was asked for.
     pub incomplete: Option<String>,
 }
 
-/// Fetches the result at `address` into `destination`, following it to its end if it is still being written.
+/// Downloads the result at `address` to `destination`. Follows the result to its end if it is still being written.
 ///
-/// A download that fails or is stopped keeps the blocks that were fetched, for the next one of the same result to the
-/// same file.
+/// A download that fails or is stopped keeps its blocks. The next download of the same result to the same file uses
+/// them.
 ///
 /// # Errors
-/// When the result cannot be had or written; the file then does not exist, or is what it was.
+/// Fails if the result cannot be fetched or written. The file then does not exist, or is unchanged.
 pub async fn fetch(
     address: &ResultAddress,
     destination: &Destination,
@@ -58,7 +58,7 @@ pub async fn fetch(
     let access = ResultCredential::new(address.link(), options.bearer.as_ref());
     let client = ResultClient::new(address.to_string(), access, options)?;
     let manifest = run_until_cancelled(stop, manifest_follower::fetch_manifest(&client, address)).await?;
-    // What is known to be too little is not fetched at all.
+    // An incomplete result is refused before its blocks are fetched.
     refuse_incomplete(&manifest, client.options())?;
     let form = output_mode(&manifest, destination)?;
     let (to, id) = (destination.clone(), address.id());
@@ -105,7 +105,7 @@ impl Download<'_> {
             }
             written
         };
-        // Neither is dropped on its way: what runs on another thread comes to its end.
+        // Both tasks run to their end: work on another thread cannot be interrupted.
         let (brought, written) = tokio::join!(bring, write);
         let writing = written?;
         brought?;
@@ -120,7 +120,7 @@ impl Download<'_> {
         Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete })
     }
 
-    /// Hands over the blocks in order, several of which are on their way at once.
+    /// Sends the blocks in order to the writer; several are fetched at the same time.
     async fn fetch_blocks(
         &self,
         manifest: &Mutex<ResultManifest>,
@@ -135,20 +135,20 @@ impl Download<'_> {
         let mut held = pin!(known.map(|block| async move { self.ensure_block(block?).await }).buffered(parallel));
         while let Some(held) = held.next().await {
             if sender.send(held?).await.is_err() {
-                // Whoever writes has failed, and says why.
+                // The writer has failed and reports its own error.
                 return Ok(());
             }
         }
         if manifest.lock().blocks.is_empty() {
             let bytes = self.block_fetcher().fetch_empty().await?;
             self.partial.store_block(0, bytes).await?;
-            // As above.
+            // A failed writer reports its own error.
             let _ = sender.send(VerifiedBlock { index: 0, rows: 0, path: self.partial.block_path(0) }).await;
         }
         Ok(())
     }
 
-    /// `block`, from the folder or from the server.
+    /// Fetches `block`, unless the folder has it.
     async fn ensure_block(&self, block: ManifestBlock) -> Result<VerifiedBlock, FetchError> {
         if self.partial.has_block(&block).await? {
             self.progress.add_bytes(block.bytes);
@@ -165,7 +165,7 @@ impl Download<'_> {
     }
 }
 
-/// Writes blocks until no more come.
+/// Writes blocks until the channel is closed.
 async fn write_blocks(
     mut writing: ResultFileWriter,
     mut blocks: mpsc::Receiver<VerifiedBlock>,
@@ -180,7 +180,8 @@ async fn write_blocks(
     Ok(writing)
 }
 
-/// What becomes of the rows of `manifest`: those that are the bytes of a file become that file, unless blocks are wanted.
+/// What is written: the file that the result holds, or rows. An explicit Arrow format writes the blocks of a file
+/// result.
 fn output_mode(manifest: &ResultManifest, destination: &Destination) -> Result<OutputMode, FetchError> {
     match (&manifest.file, destination.explicit_format()) {
         (None, _) => destination.row_format().map(OutputMode::Rows),
@@ -199,12 +200,12 @@ fn refuse_incomplete(manifest: &ResultManifest, options: &FetchOptions) -> Resul
     }
 }
 
-/// Why `manifest` is of a result that ended incomplete.
+/// The reason why the result of `manifest` is incomplete.
 fn incomplete_reason(manifest: &ResultManifest) -> String {
-    manifest.reason.as_deref().map_or_else(|| "the server does not say why".to_owned(), sanitize)
+    manifest.reason.as_deref().map_or_else(|| "the server gives no reason".to_owned(), sanitize)
 }
 
-/// What `tasks` gives, unless `stop` comes first.
+/// The result of `work`, or [`FetchError::Interrupted`] if `stop` is cancelled first.
 pub(crate) async fn run_until_cancelled<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, FetchError>>,
@@ -216,14 +217,14 @@ pub(crate) async fn run_until_cancelled<T>(
     }
 }
 
-/// What `tasks` gives, from a thread that may wait for a disk.
+/// The result of `work`, which runs on a thread for blocking operations.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| FetchError::from_join_error(&error))?
 }
 
-/// Leaves the blocks for another run, and says so with the `error`.
+/// Keeps the blocks for the next run and adds the command that continues to `error`.
 fn keep_for_resume(partial: PartialDownload, error: FetchError, command: &str) -> FetchError {
     let blocks = partial.count_blocks();
     if blocks == 0 {
@@ -234,7 +235,7 @@ fn keep_for_resume(partial: PartialDownload, error: FetchError, command: &str) -
     FetchError::Resumable { error: Box::new(error), kept }
 }
 
-/// What goes on where a download of this result ended. It holds no secret, so that a link is not whole.
+/// The command that continues this download. It contains no secret, so the token of a link is left out.
 fn resume_command(address: &ResultAddress, destination: &Destination, options: &FetchOptions) -> String {
     let link = if address.link().is_some() { "?link=…" } else { "" };
     let path = destination.path().display().to_string().replace('\'', r"'\''");

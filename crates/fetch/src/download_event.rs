@@ -1,40 +1,40 @@
-//! What a download tells whoever waits for it.
+//! Events of a download, for progress and warnings.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something that happened on the way. Holds no secret.
+/// An event of a download. Contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DownloadEvent {
-    /// More of the result is here, or is known.
+    /// More of the result has arrived, or its manifest has changed.
     Progressed(DownloadProgress),
-    /// Something failed for that reason; it is tried again after the delay.
+    /// An attempt failed; the next one starts after the delay.
     Retrying {
-        /// What failed.
+        /// Why the attempt failed.
         reason: String,
-        /// Until the next attempt.
+        /// Time until the next attempt.
         delay: Duration,
     },
-    /// A block did not have its hash; it is fetched once more.
+    /// A block did not match its hash; it is fetched once more.
     BlockDamaged {
-        /// The block's index.
+        /// Index of the block.
         block: u64,
     },
 }
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DownloadProgress {
-    /// Bytes of blocks that are here.
+    /// Bytes of blocks that have arrived.
     pub bytes: u64,
-    /// Bytes of all blocks that are known.
+    /// Bytes of all blocks in the manifest so far.
     pub bytes_known: u64,
-    /// Rows of blocks that are here and checked.
+    /// Rows of blocks that have arrived and match their hashes.
     pub rows: u64,
-    /// Rows of all blocks that are known.
+    /// Rows of all blocks in the manifest so far.
     pub rows_known: u64,
-    /// Whether the result is still being written, so that there will be more.
+    /// Whether the result is still being written, so that more blocks will follow.
     pub is_running: bool,
 }
 
@@ -42,13 +42,13 @@ impl fmt::Display for DownloadEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Progressed(download_progress) => {
-                write!(f, "{} of {} bytes are here", download_progress.bytes, download_progress.bytes_known)
+                write!(f, "{} of {} bytes have arrived", download_progress.bytes, download_progress.bytes_known)
             }
             Self::Retrying { reason, delay } => write!(f, "{reason}; trying again in {} ms", delay.as_millis()),
-            Self::BlockDamaged { block } => write!(f, "block {block} does not have its hash; it is fetched once more"),
+            Self::BlockDamaged { block } => write!(f, "block {block} does not match its hash; it is fetched once more"),
         }
     }
 }
 
-/// Hears notices; it must not wait.
+/// Receives the events of a download. It must not block.
 pub type DownloadListener = Arc<dyn Fn(&DownloadEvent) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Why a result could not be fetched, in words for whoever wanted it.
+//! Errors of a download.
 
 use std::fmt;
 use std::io;
@@ -9,15 +9,15 @@ use thiserror::Error;
 use crate::address::ResultAddressError;
 use crate::server_message::ServerMessage;
 
-/// Why a result could not be fetched. No message holds a token.
+/// Why a result could not be fetched. No message contains a token.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages document the variants")]
 pub enum FetchError {
     #[error(transparent)]
     Address(#[from] ResultAddressError),
-    #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format", .path.display())]
+    #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format", .path.display())]
     UnknownFormat { path: PathBuf },
-    #[error("the result holds a file, which is no table to be written as {}; without --format it is written as it is", .format.name())]
+    #[error("the result is a file and cannot be written as {}; leave out --format to write the file itself", .format.name())]
     ResultIsFile { format: tidegate_core::AnswerFormat },
     #[error("{} exists; --force overwrites it", .path.display())]
     DestinationExists { path: PathBuf },
@@ -29,56 +29,56 @@ pub enum FetchError {
     DiskFull { path: PathBuf },
     #[error("{} could not be {doing}: {source}", .path.display())]
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
-    #[error("{subject}: there is no such result; it may have expired, or belong to somebody else{words}")]
+    #[error("{subject}: the result does not exist; it may have expired, or belong to another caller{words}")]
     ResultNotFound { subject: String, words: ServerMessage },
-    #[error(
-        "{subject}: the server wants to know who calls (401); give a token with --bearer or TIDEGATE_BEARER{words}"
-    )]
+    #[error("{subject}: the server requires authentication (401); pass --bearer or set TIDEGATE_BEARER{words}")]
     TokenRequired { subject: String, words: ServerMessage },
     #[error("{subject}: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
     TokenRejected { subject: String, words: ServerMessage },
     #[error(
-        "{subject}: the link is no longer good (401), as links are for a few minutes; whoever has a key takes a fresh one from the manifest{words}"
+        "{subject}: the link has expired (401); links are valid for five minutes; request a new one from the manifest with an API key{words}"
     )]
     LinkExpired { subject: String, words: ServerMessage },
     #[error("{subject}: the server refuses this caller (403){words}")]
     Forbidden { subject: String, words: ServerMessage },
-    #[error("{subject}: the server redirects ({status}), which is not followed; give the address that it redirects to")]
+    #[error(
+        "{subject}: the server redirects ({status}), and redirects are not followed; use the target of the redirect"
+    )]
     Redirected { subject: String, status: u16 },
-    #[error("{subject}: there is no REST at this server ({status}), which takes SQL at /rest/sql{words}")]
+    #[error("{subject}: this server has no REST endpoint at /rest/sql ({status}){words}")]
     RestNotFound { subject: String, status: u16, words: ServerMessage },
     #[error("{subject}: the server refuses the request ({status}){words}")]
     RequestRejected { subject: String, status: u16, words: ServerMessage },
     #[error("{subject} could not be reached: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
-    #[error("{subject}: {reason}; the question may be running, and is not asked again by itself")]
+    #[error("{subject}: {reason}; the query may still be running on the server and was not sent again")]
     ResponseLost { subject: String, reason: String },
-    #[error("{subject}: this is no answer of a server that keeps results: {what}")]
+    #[error("{subject}: this is not a valid response of a server with stored results: {what}")]
     InvalidResponse { subject: String, what: String },
     #[error("the server's block {block} is damaged: {what}")]
     Damaged { block: u64, what: String },
-    #[error("the server's file has {wanted} bytes, and {bytes} came")]
+    #[error("the server's file has {wanted} bytes, but {bytes} arrived")]
     LengthMismatch { wanted: u64, bytes: u64 },
     #[error("the result changed while it was fetched; fetch it again")]
     ResultChanged,
-    #[error("the result has not grown for {minutes} minutes; its query may hang")]
+    #[error("the result has not grown for {minutes} minutes; its query may be blocked")]
     ResultStalled { minutes: u64 },
-    #[error("the result ended incomplete after {rows} rows: {reason}; --partial takes what is there")]
+    #[error("the stored result is incomplete after {rows} rows: {reason}; --partial accepts these rows")]
     Incomplete { rows: u64, reason: String },
-    // It is this process that writes, so that the detail is for its reader.
+    // This process writes the format, so the detail is for its own user.
     #[error("the rows cannot be written in this format: {}", .0.detail().unwrap_or(.0.message()))]
     Format(tidegate_core::Error),
     #[error("stopped")]
     Interrupted,
     #[error("a part of this program failed: {0}")]
     Internal(String),
-    /// What was fetched before it failed is kept.
+    /// The download failed, and its blocks are kept.
     #[error("{error}\n{kept}")]
     Resumable { error: Box<FetchError>, kept: ResumeInfo },
 }
 
 impl FetchError {
-    /// Whether the command asked for something that cannot be, so that nothing was tried.
+    /// Whether the arguments were invalid, so that nothing was requested.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -89,7 +89,7 @@ impl FetchError {
         )
     }
 
-    /// The error itself, without what is said of the blocks that are kept.
+    /// The error itself, without the information about kept blocks.
     pub fn cause(&self) -> &Self {
         match self {
             Self::Resumable { error, .. } => error.cause(),
@@ -106,20 +106,20 @@ impl FetchError {
         }
     }
 
-    /// The error of work on another thread that did not come to an end.
+    /// The error of a task on another thread that panicked or was cancelled.
     pub(crate) fn from_join_error(error: &tokio::task::JoinError) -> Self {
         Self::Internal(error.to_string())
     }
 }
 
-/// What is kept of a download that failed, and how to go on.
+/// The kept blocks of a failed download, and the command that continues it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeInfo {
-    /// Blocks that need not be fetched again.
+    /// Number of blocks that need not be fetched again.
     pub blocks: usize,
-    /// Where they are.
+    /// Folder of the blocks.
     pub folder: PathBuf,
-    /// The command that goes on.
+    /// Command that continues the download.
     pub command: String,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for ResumeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { blocks, folder, command } = self;
         let (noun, verb) = if *blocks == 1 { ("block", "is") } else { ("blocks", "are") };
-        write!(f, "{blocks} {noun} {verb} kept in {}; to go on from there: {command}", folder.display())
+        write!(f, "{blocks} {noun} {verb} kept in {}; to continue: {command}", folder.display())
     }
 }
 

@@ -1,11 +1,11 @@
-//! The client of stored results: downloads one over HTTP, block by block, and writes it to a file.
+//! Client of stored results: downloads one over HTTP, block by block, and writes it to a file.
 //!
-//! Blocks come as Arrow, several at once. Each is checked against the hash that the result's manifest names, and kept
-//! beside the file until the file is whole: what was fetched once is not fetched again, whatever broke since. The rows
-//! become the format that was asked for here, with the writers of the server.
+//! Blocks arrive as Arrow, several at the same time. Each one is verified against its hash in the manifest. Blocks stay
+//! beside the file until the file is complete, so no block is fetched twice, whatever fails. The writers of the server
+//! convert the rows to the requested format.
 //!
-//! What is held in memory is bounded by the blocks that are under way; blocks are written in order, and a file never has
-//! its name before it is whole.
+//! Memory is bounded by the blocks that are being fetched. Blocks are written in order, and a file has its final name
+//! only when it is complete.
 
 mod address;
 mod backoff;

@@ -1,37 +1,37 @@
-//! What a result consists of, as its server writes it down.
+//! The manifest of a result: its state and its blocks.
 
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::digest::is_sha256;
 
-/// Larger blocks are not fetched, in bytes: one is held in memory until its hash is known.
+/// Maximum size of a block in bytes. A block is in memory until its hash is verified.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// A result: how far it is, and its blocks so far. It only ever grows.
+/// The manifest of a result. Later versions only append blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ResultManifest {
     id: String,
     pub(crate) status: ResultStatus,
-    /// Why it ended incomplete.
+    /// Why the result is incomplete.
     #[serde(default)]
     pub(crate) reason: Option<String>,
     pub(crate) rows: u64,
-    /// Those of all blocks.
+    /// Bytes of all blocks.
     pub(crate) bytes: u64,
     pub(crate) blocks: Vec<ManifestBlock>,
-    /// The file whose bytes its rows are; none for rows of a query.
+    /// The file whose bytes the rows contain; `None` for the rows of a query.
     #[serde(default)]
     pub(crate) file: Option<ManifestFile>,
 }
 
-/// A file that a result holds.
+/// The file that a result contains.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ManifestFile {
     pub(crate) bytes: u64,
 }
 
-/// How far a result is.
+/// State of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResultStatus {
@@ -40,30 +40,30 @@ pub(crate) enum ResultStatus {
     Incomplete,
 }
 
-/// One block: a whole stream of Arrow.
+/// One block: a complete Arrow IPC stream.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ManifestBlock {
-    /// From 0, without gaps.
+    /// Position, from 0 without gaps.
     pub(crate) index: u64,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
-    /// In lower-case hexadecimal.
+    /// Hash in lower-case hexadecimal.
     pub(crate) sha256: String,
 }
 
 impl ResultManifest {
-    /// Reads a manifest of the result `id`; in the error, why it is none.
+    /// Parses the manifest of the result `id`. The error is the reason why it is invalid.
     pub(crate) fn parse(json: &[u8], id: Uuid) -> Result<Self, String> {
         let manifest: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         if Uuid::try_parse(&manifest.id) != Ok(id) {
-            return Err(format!("it is one of {}", manifest.id));
+            return Err(format!("it is the manifest of {}", manifest.id));
         }
         for (index, block) in (0..).zip(&manifest.blocks) {
             if block.index != index {
-                return Err(format!("block {index} is missing from it"));
+                return Err(format!("block {index} is missing"));
             }
             if !is_sha256(&block.sha256) {
-                return Err(format!("the hash of block {index} is no SHA-256"));
+                return Err(format!("the hash of block {index} is not a SHA-256"));
             }
             if block.bytes > BLOCK_BYTES_MAX {
                 return Err(format!("block {index} has {} bytes, more than {BLOCK_BYTES_MAX}", block.bytes));
@@ -72,7 +72,7 @@ impl ResultManifest {
         Ok(manifest)
     }
 
-    /// Whether this is `earlier`, grown.
+    /// Whether this manifest is `earlier` with zero or more blocks appended.
     pub(crate) fn extends(&self, earlier: &Self) -> bool {
         self.blocks.starts_with(&earlier.blocks)
     }
@@ -117,9 +117,9 @@ mod tests {
             *changed.pointer_mut(pointer).unwrap() = value;
             read(&changed).unwrap_err()
         };
-        assert!(with("/id", json!(Uuid::from_u128(8).to_string())).contains("it is one of"));
-        assert_eq!(with("/blocks/1/index", json!(2)), "block 1 is missing from it");
-        assert_eq!(with("/blocks/0/sha256", json!("../../x")), "the hash of block 0 is no SHA-256");
+        assert!(with("/id", json!(Uuid::from_u128(8).to_string())).contains("it is the manifest of"));
+        assert_eq!(with("/blocks/1/index", json!(2)), "block 1 is missing");
+        assert_eq!(with("/blocks/0/sha256", json!("../../x")), "the hash of block 0 is not a SHA-256");
         assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));
         assert!(with("/status", json!("paused")).contains("paused"));
         assert!(ResultManifest::parse(b"<html>", ID).is_err());

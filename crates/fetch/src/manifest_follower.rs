@@ -1,4 +1,4 @@
-//! A result's blocks in order, for as long as more of them come.
+//! The blocks of a result in order, also while the result is still being written.
 
 use parking_lot::Mutex;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -12,16 +12,16 @@ use crate::manifest::{ManifestBlock, ResultManifest, ResultStatus};
 use crate::progress_tracker::ProgressTracker;
 use crate::request_failure::RequestFailure;
 
-/// Larger manifests are not read, in bytes.
+/// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The blocks that are known, and the way to hear of more.
+/// Iterates over the blocks of a result and refreshes its manifest while the result is running.
 pub(crate) struct ManifestFollower<'a> {
     client: &'a ResultClient,
     address: &'a ResultAddress,
     progress: &'a ProgressTracker,
-    /// What is known by now; also for who wants to know how it ended.
+    /// The latest manifest, shared with the download, which needs the final status.
     manifest: &'a Mutex<ResultManifest>,
     next: usize,
     backoff: Backoff,
@@ -40,7 +40,7 @@ impl<'a> ManifestFollower<'a> {
         Self { client, address, progress, manifest, next: 0, backoff, grown_at: Instant::now() }
     }
 
-    /// The next block, once there is one; nothing when the result has ended.
+    /// The next block, as soon as there is one; `None` after the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<ManifestBlock>, FetchError> {
         loop {
             let (block, status) = {
@@ -79,7 +79,7 @@ impl<'a> ManifestFollower<'a> {
     }
 }
 
-/// The manifest as it is now.
+/// Fetches the current manifest, with retries.
 pub(crate) async fn fetch_manifest(
     client: &ResultClient,
     address: &ResultAddress,
@@ -93,11 +93,10 @@ pub(crate) async fn fetch_manifest(
     }
 }
 
-/// One attempt at the manifest.
+/// One attempt to fetch the manifest.
 async fn fetch_manifest_once(client: &ResultClient, address: &ResultAddress) -> Result<ResultManifest, RequestFailure> {
     let response = client.get(address.manifest_url(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
     let body = client.read_body(response, MANIFEST_BYTES_MAX).await?;
-    ResultManifest::parse(&body, address.id()).map_err(|why| {
-        RequestFailure::Permanent(client.invalid_response(&format!("its manifest cannot be read: {why}")))
-    })
+    ResultManifest::parse(&body, address.id())
+        .map_err(|why| RequestFailure::Permanent(client.invalid_response(&format!("its manifest is invalid: {why}"))))
 }

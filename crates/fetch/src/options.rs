@@ -1,4 +1,4 @@
-//! Who fetches, and the bounds.
+//! Options of a download: credential, parallelism, timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,36 +6,35 @@ use std::time::Duration;
 use crate::bearer::BearerToken;
 use crate::download_event::{DownloadEvent, DownloadListener};
 
-/// Who fetches, and the bounds.
+/// Options of a download.
 #[derive(Clone)]
 pub struct FetchOptions {
-    /// Proves who calls. It stays at home where a result was named by a link, which is proof enough.
+    /// Bearer token of the caller. It is not sent to a result with a link, for which the link is sufficient.
     pub bearer: Option<BearerToken>,
-    /// Blocks that are fetched at once.
+    /// Number of blocks that are fetched at the same time.
     pub parallel: usize,
-    /// Whether a result that ended incomplete is taken as far as it goes.
+    /// Whether the rows of an incomplete result are accepted.
     pub accept_incomplete: bool,
-    /// Attempts at one thing without any progress, after which it is given up. A server that has not answered at all
-    /// yet gets fewer.
+    /// Attempts without progress after which the download fails. A server that has never responded gets fewer.
     pub attempts_max: u32,
-    /// The delay after the first failed attempt; it doubles.
+    /// Delay after the first failed attempt; later delays double.
     pub initial_delay: Duration,
-    /// The longest delay between attempts.
+    /// Longest delay between attempts.
     pub max_delay: Duration,
-    /// How long a connection may take to stand.
+    /// Timeout for establishing a connection.
     pub connect_timeout: Duration,
-    /// How long a server may be silent in the middle of an answer.
+    /// How long a server may send nothing during a response.
     pub read_timeout: Duration,
-    /// How long a running result may not grow.
+    /// How long a running result may stay without new blocks.
     pub stall_timeout: Duration,
-    /// How long a question may take until its result has begun.
+    /// How long a query may take until its response begins.
     pub response_timeout: Duration,
-    /// Hears how far it is, and what went wrong on the way.
+    /// Receives progress, retries and damaged blocks.
     pub listener: DownloadListener,
 }
 
 impl Default for FetchOptions {
-    /// Nobody in particular, four blocks at once, and half a minute of patience with a server that went away.
+    /// No credential, four blocks at the same time, ten attempts.
     fn default() -> Self {
         Self {
             bearer: None,

@@ -1,7 +1,7 @@
-//! The folder beside a file in which blocks wait until all are there.
+//! The folder beside the output file that keeps blocks until all have arrived.
 //!
-//! Nothing in it is believed: a block that a run finds is taken for what its hash says. So blocks need no care when they
-//! are written, and may be torn.
+//! Its content is not trusted: a block that a run finds there is used only if its hash matches. Therefore blocks can be
+//! written without sync, and may be torn.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -16,31 +16,31 @@ use crate::digest::sha256;
 use crate::error::FetchError;
 use crate::manifest::ManifestBlock;
 
-/// The file that names the result whose blocks these are.
+/// File that contains the id of the result.
 const RESULT_ID_FILE: &str = "result";
-/// The file that the run holds locked which works here.
+/// File that the current run keeps locked.
 const LOCK_FILE: &str = "lock";
 const BLOCK_EXTENSION: &str = ".arrow";
 
-/// The blocks that are here, for one run at a time.
+/// The folder of the blocks, used by one run at a time.
 pub(crate) struct PartialDownload {
     folder: Arc<Path>,
     /// Held for as long as this run works here.
-    lock: File,
-    /// What is being read and written on other threads.
+    /// Locked while this run uses the folder.
+    /// Reads and writes on other threads.
     tasks: TaskTracker,
 }
 
 impl PartialDownload {
-    /// The folder of `destination` for blocks of the result `id`. Those of another result make room.
+    /// Opens the folder of `destination` for blocks of the result `id`. Blocks of another result are removed.
     ///
     /// # Errors
-    /// When another run works there, or the folder cannot be written to.
+    /// Fails if another run uses the folder, or if the folder is not writable.
     pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
         let folder = destination.partial_folder();
         let failed = |doing| FetchError::disk_error(&folder, doing);
         match fs::create_dir(&folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("made")(error)),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("created")(error)),
             _ => {}
         }
         let lock = File::create(folder.join(LOCK_FILE)).map_err(failed("written to"))?;
@@ -65,12 +65,12 @@ impl PartialDownload {
         &self.folder
     }
 
-    /// Where the block `index` is.
+    /// The path of the block `index`.
     pub(crate) fn block_path(&self, index: u64) -> PathBuf {
         self.folder.join(format!("{index}{BLOCK_EXTENSION}"))
     }
 
-    /// Whether `block` is here, with its hash.
+    /// Whether the folder has `block` with its hash.
     pub(crate) async fn has_block(&self, block: &ManifestBlock) -> Result<bool, FetchError> {
         let (path, bytes, hash) = (self.block_path(block.index), block.bytes, block.sha256.clone());
         self.run_blocking(move || {
@@ -80,7 +80,7 @@ impl PartialDownload {
         .await
     }
 
-    /// Keeps the `bytes` of the block `index`.
+    /// Stores the `bytes` of the block `index`.
     pub(crate) async fn store_block(&self, index: u64, bytes: Vec<u8>) -> Result<(), FetchError> {
         let path = self.block_path(index);
         self.run_blocking(move || {
@@ -90,22 +90,22 @@ impl PartialDownload {
         .await
     }
 
-    /// How many blocks are kept.
+    /// The number of kept blocks.
     pub(crate) fn count_blocks(&self) -> usize {
         owned_files(&self.folder).filter(|path| is_block_file(path)).count()
     }
 
-    /// Lets work on other threads end.
+    /// Waits until all work on other threads has ended.
     pub(crate) async fn wait_for_tasks(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Removes the folder, unless it holds what is not ours.
+    /// Removes the folder, unless it contains files of others.
     pub(crate) fn remove(self) {
         let Self { folder, lock, .. } = self;
         drop(lock);
-        // What cannot be removed does no harm, and the file is what was asked for.
+        // A file that cannot be removed is harmless, and the download has succeeded.
         for path in owned_files(&folder) {
             let _ = fs::remove_file(path);
         }
@@ -121,7 +121,7 @@ impl PartialDownload {
     }
 }
 
-/// What runs like this one left in `folder`, but for the lock.
+/// The files of earlier runs in `folder`, without the lock.
 fn owned_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| {

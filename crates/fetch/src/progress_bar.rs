@@ -1,16 +1,16 @@
-//! How far a download is, as a bar on a terminal.
+//! A progress bar on the terminal.
 
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::download_event::{DownloadEvent, DownloadProgress};
 
-/// Times a second that the bar is drawn at most.
+/// Maximum number of redraws per second.
 const DRAWN_PER_SECOND_MAX: u8 = 10;
 const COMPLETE_TEMPLATE: &str = "{bar:24} {binary_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
-/// Of a result that is still being written nobody knows the end.
+/// Template while the result is still being written, so that its size is unknown.
 const RUNNING_TEMPLATE: &str = "{bar:24} {binary_bytes} {msg}, {binary_bytes_per_sec}, still growing";
 
-/// A bar on standard error, and nothing where that is no terminal. Gone when it is dropped.
+/// A progress bar on standard error. Hidden if that is not a terminal, and removed on drop.
 pub struct DownloadProgressBar {
     bar: ProgressBar,
     complete_style: ProgressStyle,
@@ -18,7 +18,7 @@ pub struct DownloadProgressBar {
 }
 
 impl DownloadProgressBar {
-    /// A bar that has not begun; `is_quiet` keeps it hidden.
+    /// Creates a bar; `is_quiet` hides it.
     pub fn new(is_quiet: bool) -> Self {
         let target = match is_quiet {
             true => ProgressDrawTarget::hidden(),
@@ -33,12 +33,12 @@ impl DownloadProgressBar {
         Self { bar, complete_style: style(COMPLETE_TEMPLATE), running_style: style(RUNNING_TEMPLATE) }
     }
 
-    /// Whether nobody sees it.
+    /// Whether the bar is hidden.
     pub fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }
 
-    /// Shows what `download_event` tells.
+    /// Displays a download event.
     pub fn on_event(&self, notice: &DownloadEvent) {
         match notice {
             DownloadEvent::Progressed(download_progress) => self.update_progress(download_progress),

@@ -1,11 +1,11 @@
-//! How far a download is, counted by all who work on it.
+//! Counts the progress of a download across its tasks.
 
 use parking_lot::Mutex;
 
 use crate::download_event::{DownloadEvent, DownloadListener, DownloadProgress};
 use crate::manifest::{ResultManifest, ResultStatus};
 
-/// Counts, and tells each change.
+/// Counts bytes and rows, and notifies the listener of each change.
 pub(crate) struct ProgressTracker {
     progress: Mutex<DownloadProgress>,
     listener: DownloadListener,
@@ -16,7 +16,7 @@ impl ProgressTracker {
         Self { progress: Mutex::default(), listener }
     }
 
-    /// That is known of the result.
+    /// Takes sizes and state from `manifest`.
     pub(crate) fn update_from_manifest(&self, manifest: &ResultManifest) {
         self.update(|download_progress| {
             download_progress.bytes_known = manifest.bytes;
@@ -26,16 +26,16 @@ impl ProgressTracker {
     }
 
     /// More bytes of blocks are here.
-    pub(crate) fn add_bytes(&self, bytes: u64) {
+    /// Counts bytes that have arrived.
         self.update(|download_progress| download_progress.bytes += bytes);
     }
 
-    /// Bytes that were here are worth nothing.
+    /// Subtracts bytes that were discarded.
     pub(crate) fn remove_bytes(&self, bytes: u64) {
         self.update(|download_progress| download_progress.bytes = download_progress.bytes.saturating_sub(bytes));
     }
 
-    /// A block with that many rows is here and checked.
+    /// Counts the rows of a block that has arrived and matches its hash.
     pub(crate) fn add_verified_rows(&self, rows: u64) {
         self.update(|download_progress| download_progress.rows += rows);
     }

@@ -1,4 +1,4 @@
-//! A question to a server whose answer becomes a stored result.
+//! Starts a query on a server, which writes its answer to a stored result.
 
 use reqwest::Url;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -14,25 +14,25 @@ use crate::error::FetchError;
 use crate::options::FetchOptions;
 use crate::request_failure::RequestFailure;
 
-/// Larger answers are no previews, in bytes.
+/// Maximum size of the response, in bytes; it contains only a preview of the rows.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// One statement of SQL.
+/// A query for a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuery {
-    /// The statement.
+    /// The SQL statement.
     pub sql: String,
-    /// The database to ask, where there are several.
+    /// Database of the statement; may be left out if the server has only one.
     pub database: Option<String>,
 }
 
-/// Asks `server`, which writes the answer down while it runs on, and tells where the result is.
+/// Starts a query on `server` and returns the address of its result. The query continues on the server.
 ///
-/// A question that may have been heard is not asked again: its work would be done twice.
+/// A request that the server may have received is not sent again: the query would run twice.
 ///
 /// # Errors
-/// When the server cannot be reached, or refuses the question.
+/// Fails if the server is unreachable or refuses the query.
 pub async fn start_query(
     server: &ResultServer,
     question: &RemoteQuery,
@@ -66,9 +66,9 @@ async fn start_query_once(client: &ResultClient, url: Url, json: &str) -> Result
     let response = client.post(url, headers, json.to_owned()).await?;
     let body = client.read_body(response, ANSWER_BYTES_MAX).await?;
     let answer: Value = serde_json::from_slice(&body)
-        .map_err(|error| RequestFailure::Permanent(client.invalid_response(&format!("it is no JSON: {error}"))))?;
+        .map_err(|error| RequestFailure::Permanent(client.invalid_response(&format!("it is not JSON: {error}"))))?;
     let id = answer["structured"]["id"].as_str().and_then(|id| Uuid::try_parse(id).ok());
-    id.ok_or_else(|| RequestFailure::Permanent(client.invalid_response("it names no stored result")))
+    id.ok_or_else(|| RequestFailure::Permanent(client.invalid_response("it contains no stored result")))
 }
 
 impl RemoteQuery {

@@ -1,4 +1,4 @@
-//! What a status means for who asked.
+//! Classifies failed requests: transient or permanent.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use crate::credential::ResultCredential;
 use crate::error::FetchError;
 use crate::server_message::ServerMessage;
 
-/// A server that asks for a longer pause does not get it.
+/// Maximum delay that a server can request with `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// Why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
-    /// It may go better next time.
+    /// A later attempt may succeed.
     Transient {
         reason: String,
-        /// The pause that the server asks for.
+        /// The delay that the server requests.
         retry_after: Duration,
-        /// Whether the server may have heard the request.
+        /// Whether the server may have received the request.
         may_have_been_received: bool,
     },
-    /// It will not.
+    /// A later attempt would fail too.
     Permanent(FetchError),
 }
 
 impl RequestFailure {
-    /// Something between us and the server.
+    /// A failure of the connection.
     pub(crate) fn from_connection(reason: String, may_have_been_received: bool) -> Self {
         Self::Transient { reason, retry_after: Duration::ZERO, may_have_been_received }
     }
 
-    /// What `status` means, with the `server_message` of the server. `retry_after` is a header's value.
+    /// The failure for a `status`, with the `words` of the server. `retry_after` is the value of the header.
     pub(crate) fn from_status(
         status: StatusCode,
         retry_after: Option<&str>,

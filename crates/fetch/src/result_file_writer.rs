@@ -1,4 +1,4 @@
-//! Blocks become the file, in order and batch by batch.
+//! Writes blocks to the output file, in order and batch by batch.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::destination::UnfinishedFile;
 use crate::error::FetchError;
 use crate::server_message::sanitize;
 
-/// A block that is here and has its hash.
+/// A block on disk whose hash matches.
 #[derive(Debug)]
 pub(crate) struct VerifiedBlock {
     pub(crate) index: u64,
@@ -23,30 +23,30 @@ pub(crate) struct VerifiedBlock {
     pub(crate) path: PathBuf,
 }
 
-/// What rows become.
+/// What is written to the output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputMode {
     /// Rows in a format.
     Rows(AnswerFormat),
-    /// The file whose bytes they are.
+    /// The file whose bytes the rows contain.
     File,
 }
 
-/// The file so far.
+/// The output file so far.
 pub(crate) struct ResultFileWriter {
     file: UnfinishedFile,
     mode: OutputMode,
-    /// There when the first block said what the columns are.
+    /// The encoder, from the first block on, with the schema of that block.
     encoder: Option<(SchemaRef, BatchEncoder)>,
     pub(crate) rows: u64,
 }
 
-/// Rows on their way into a format.
+/// Converts rows to the output format.
 enum BatchEncoder {
-    /// As they come; every block has the same columns.
+    /// Arrow IPC, with the schema of all blocks.
     Arrow(Box<StreamWriter<Vec<u8>>>),
     Rendered(BodyWriter),
-    /// The bytes themselves.
+    /// The bytes of the file, unchanged.
     File,
 }
 
@@ -55,10 +55,10 @@ impl ResultFileWriter {
         Self { file, mode, encoder: None, rows: 0 }
     }
 
-    /// Writes the rows of `held`.
+    /// Writes the rows of a block.
     pub(crate) fn append_block(&mut self, held: &VerifiedBlock) -> Result<(), FetchError> {
         let bytes = std::fs::read(&held.path).map_err(FetchError::disk_error(&held.path, "read"))?;
-        // It makes room for what is there, and not for what the stream says of itself.
+        // Memory is allocated for bytes that exist, not for lengths that the stream claims.
         let (mut rest, mut decoder) = (Buffer::from_vec(bytes), StreamDecoder::new());
         let unreadable = |error: ArrowError| damaged_block(held, sanitize(&error.to_string()));
         let mut rows = 0;
@@ -68,7 +68,7 @@ impl ResultFileWriter {
             self.file.write(&ready)?;
         }
         decoder.finish().map_err(unreadable)?;
-        let schema = decoder.schema().ok_or_else(|| damaged_block(held, "it has no columns".to_owned()))?;
+        let schema = decoder.schema().ok_or_else(|| damaged_block(held, "it has no schema".to_owned()))?;
         self.encoder_for(held, &schema)?;
         if rows != held.rows {
             return Err(damaged_block(held, format!("it has {rows} rows instead of {}", held.rows)));
@@ -77,20 +77,20 @@ impl ResultFileWriter {
         Ok(())
     }
 
-    /// What takes rows with the columns of `schema`, which are those of the first block.
+    /// The encoder for rows with `schema`, which must equal that of the first block.
     fn encoder_for(&mut self, held: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
         let (first, body) = match self.encoder.take() {
             Some(body) => self.encoder.insert(body),
             None => self.encoder.insert((schema.clone(), BatchEncoder::new(self.mode, schema)?)),
         };
         if first.fields() != schema.fields() {
-            return Err(damaged_block(held, "its columns are others than those of the first block".to_owned()));
+            return Err(damaged_block(held, "its columns differ from those of the first block".to_owned()));
         }
         Ok(body)
     }
 
-    /// Ends the file, gives it its name, and tells how many bytes it has. `is_part` says that the answer had more rows;
-    /// formats with a place for that say it. A file that must have a `length` gets no name with another one.
+    /// Completes the file, renames it, and returns its size in bytes. `is_part` marks an incomplete result, in formats
+    /// that can express it. With a `length`, a file of another length is an error.
     pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
         if let Some((_, body)) = self.encoder {
             self.file.write(&body.finish(is_part)?)?;
@@ -113,7 +113,7 @@ impl BatchEncoder {
         })
     }
 
-    /// The bytes that are ready after `batch`.
+    /// The encoded bytes that are ready after `batch`.
     fn write(&mut self, batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
         match self {
             Self::Arrow(writer) => {
@@ -125,7 +125,7 @@ impl BatchEncoder {
         }
     }
 
-    /// The bytes that were not ready before.
+    /// The remaining encoded bytes.
     fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
         match self {
             Self::Arrow(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
@@ -140,10 +140,11 @@ impl BatchEncoder {
     }
 }
 
-/// The bytes that the rows of `batch` are.
+/// The bytes of a file in the rows of `batch`.
 fn file_bytes(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
     let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
-    let column = column.ok_or_else(|| FetchError::Format(Error::internal("the blocks of the file hold no bytes")))?;
+    let column = column
+        .ok_or_else(|| FetchError::Format(Error::internal("the blocks of the file contain no column of bytes")))?;
     Ok(column.iter().flatten().flatten().copied().collect::<Vec<u8>>().into())
 }
 

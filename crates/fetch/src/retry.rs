@@ -1,4 +1,4 @@
-//! How often something is tried, and how long is waited in between.
+//! Retries: how often an operation is attempted, with which delays.
 
 use crate::backoff::Backoff;
 use crate::client::ResultClient;
@@ -6,7 +6,7 @@ use crate::download_event::DownloadEvent;
 use crate::error::FetchError;
 use crate::request_failure::RequestFailure;
 
-/// The attempts at one thing.
+/// The attempts at one operation.
 pub(crate) struct RetryState<'a> {
     client: &'a ResultClient,
     backoff: Backoff,
@@ -19,16 +19,16 @@ impl<'a> RetryState<'a> {
         Self { client, backoff: Backoff::new(options.initial_delay, options.max_delay), failures: 0 }
     }
 
-    /// The last attempt came further than those before it.
+    /// Resets the count, because the last attempt made progress.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
         self.backoff.reset();
     }
 
-    /// Waits for the next attempt after `trouble`.
+    /// Waits until the next attempt after `trouble`.
     ///
     /// # Errors
-    /// When there is none: because it would not help, or because there were enough.
+    /// Fails if another attempt would not help, or if the maximum is reached.
     pub(crate) async fn wait_after_failure(&mut self, trouble: RequestFailure) -> Result<(), FetchError> {
         let (reason, pause) = match trouble {
             RequestFailure::Transient { reason, retry_after: pause, .. } => (reason, pause),

@@ -1,18 +1,18 @@
-//! What the server itself says, as a part of our messages.
+//! The server's own error message, as a part of ours.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// Characters of the server's own words that are shown.
+/// Maximum number of characters of a server's message.
 const MESSAGE_CHARACTERS_MAX: usize = 500;
 
-/// The server's own words, bounded; they stand at the end of a message.
+/// The server's own message, bounded; it is appended to our message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerMessage(String);
 
 impl ServerMessage {
-    /// `text` without what a terminal would act upon, and without `secret`, should the server repeat it.
+    /// `text` without control characters and without `secret`.
     pub(crate) fn new(text: &str, secret: Option<&str>) -> Self {
         let text = match secret {
             Some(secret) if !secret.is_empty() => text.replace(secret, "…"),
@@ -21,13 +21,13 @@ impl ServerMessage {
         Self(sanitize(&text))
     }
 
-    /// What a body of problem details says, or a body of plain text.
+    /// The message of a problem document, or of a plain text body.
     ///
     /// [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)
     pub(crate) fn from_body(body: &[u8], secret: Option<&str>) -> Self {
         let text = String::from_utf8_lossy(body);
         let Ok(problem) = serde_json::from_str::<Value>(&text) else {
-            // Pages for browsers are nothing to read here.
+            // HTML pages contain nothing useful here.
             return if text.trim_start().starts_with('<') { Self::default() } else { Self::new(&text, secret) };
         };
         let output = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
@@ -36,7 +36,7 @@ impl ServerMessage {
     }
 }
 
-/// `text` of a server without what a terminal would act upon, bounded.
+/// `text` of a server without control characters, bounded.
 pub(crate) fn sanitize(text: &str) -> String {
     let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     printable.take(MESSAGE_CHARACTERS_MAX).collect::<String>().trim().to_owned()
@@ -44,7 +44,7 @@ pub(crate) fn sanitize(text: &str) -> String {
 
 impl fmt::Display for ServerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "; the server says: {}", self.0) }
+        if self.0.is_empty() { Ok(()) } else { write!(f, "; the server reports: {}", self.0) }
     }
 }
 
@@ -56,9 +56,9 @@ mod tests {
     fn redacts_secrets_and_control_characters() {
         let text = |body: &str| ServerMessage::from_body(body.as_bytes(), Some("tide_abc")).to_string();
         let problem = r#"{"title":"There is no such thing","detail":"the result has expired","hint":"ask again"}"#;
-        assert_eq!(text(problem), "; the server says: the result has expired; ask again");
-        assert_eq!(text(r#"{"title":"Too many calls"}"#), "; the server says: Too many calls");
-        assert_eq!(text("no tide_abc\u{1b}[2Jhere\n"), "; the server says: no … [2Jhere");
+        assert_eq!(text(problem), "; the server reports: the result has expired; ask again");
+        assert_eq!(text(r#"{"title":"Too many calls"}"#), "; the server reports: Too many calls");
+        assert_eq!(text("no tide_abc\u{1b}[2Jhere\n"), "; the server reports: no … [2Jhere");
         assert_eq!(text("<html><body>502</body></html>"), "");
         assert_eq!(text(""), "");
         assert!(text(&"x".repeat(100_000)).len() < 600);
