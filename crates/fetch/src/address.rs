@@ -61,9 +61,9 @@ impl ResultServer {
     pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
         let url = parse_http_url(text)?;
         let segments = path_segments(&url);
-        let of_server = ENDPOINT_PATHS.iter().find_map(|http_state| {
-            let (before, end) = segments.split_at_checked(segments.len().checked_sub(http_state.len())?)?;
-            (end == *http_state).then_some(before)
+        let of_server = ENDPOINT_PATHS.iter().find_map(|endpoint| {
+            let (before, end) = segments.split_at_checked(segments.len().checked_sub(endpoint.len())?)?;
+            (end == *endpoint).then_some(before)
         });
         Ok(Self { base: base_url(&url, of_server.unwrap_or(&segments)) })
     }

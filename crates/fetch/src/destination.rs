@@ -14,8 +14,8 @@ use crate::error::FetchError;
 pub const FORMATS: [AnswerFormat; 5] =
     [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
 
-/// How the names of files end that are not whole.
 /// Ending of the names of incomplete files.
+pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// The path and the format of the output file.
 #[derive(Debug, Clone)]

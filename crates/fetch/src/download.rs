@@ -31,14 +31,14 @@ const PARALLEL_MAX: usize = 32;
 
 /// The file that a download created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-/// Path of the file.
-    /// The file.
+pub struct FetchedFile {
+    /// Path of the file.
+    pub path: PathBuf,
     /// Number of rows.
-    /// Its rows.
+    pub rows: u64,
     /// Size of the file in bytes.
-    /// Its bytes.
+    pub bytes: u64,
     /// Why the result is incomplete, if incomplete results are accepted.
-    /// Why it is not all of the answer, where that was asked for.
     pub incomplete: Option<String>,
 }
 

@@ -25,8 +25,8 @@ const BLOCK_EXTENSION: &str = ".arrow";
 /// The folder of the blocks, used by one run at a time.
 pub(crate) struct PartialDownload {
     folder: Arc<Path>,
-    /// Held for as long as this run works here.
     /// Locked while this run uses the folder.
+    lock: File,
     /// Reads and writes on other threads.
     tasks: TaskTracker,
 }

@@ -18,34 +18,34 @@ impl ProgressTracker {
 
     /// Takes sizes and state from `manifest`.
     pub(crate) fn update_from_manifest(&self, manifest: &ResultManifest) {
-        self.update(|download_progress| {
-            download_progress.bytes_known = manifest.bytes;
-            download_progress.rows_known = manifest.rows;
-            download_progress.is_running = manifest.status == ResultStatus::Running;
+        self.update(|progress| {
+            progress.bytes_known = manifest.bytes;
+            progress.rows_known = manifest.rows;
+            progress.is_running = manifest.status == ResultStatus::Running;
         });
     }
 
-    /// More bytes of blocks are here.
     /// Counts bytes that have arrived.
-        self.update(|download_progress| download_progress.bytes += bytes);
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.update(|progress| progress.bytes += bytes);
     }
 
     /// Subtracts bytes that were discarded.
     pub(crate) fn remove_bytes(&self, bytes: u64) {
-        self.update(|download_progress| download_progress.bytes = download_progress.bytes.saturating_sub(bytes));
+        self.update(|progress| progress.bytes = progress.bytes.saturating_sub(bytes));
     }
 
     /// Counts the rows of a block that has arrived and matches its hash.
     pub(crate) fn add_verified_rows(&self, rows: u64) {
-        self.update(|download_progress| download_progress.rows += rows);
+        self.update(|progress| progress.rows += rows);
     }
 
     fn update(&self, change: impl FnOnce(&mut DownloadProgress)) {
-        let download_progress = {
-            let mut validity = self.progress.lock();
-            change(&mut validity);
-            *validity
+        let progress = {
+            let mut progress = self.progress.lock();
+            change(&mut progress);
+            *progress
         };
-        (self.listener)(&DownloadEvent::Progressed(download_progress));
+        (self.listener)(&DownloadEvent::Progressed(progress));
     }
 }
