@@ -265,10 +265,10 @@ mod tests {
         std::fs::create_dir(folder.path().join("folder.csv")).unwrap();
         insta::assert_snapshot!(refused(&there), @"FILE exists; --force overwrites it");
         insta::assert_snapshot!(refused(&folder.path().join("folder.csv")), @"FILE: this is a folder; name a file in it");
-        insta::assert_snapshot!(refused(&folder.path().join("none/out.csv")), @"FILE: there is no such folder");
+        insta::assert_snapshot!(refused(&folder.path().join("none/out.csv")), @"FILE: its folder does not exist");
         insta::assert_snapshot!(
             refused(&folder.path().join("out.txt")),
-            @"FILE: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format"
+            @"FILE: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format"
         );
         assert!(Destination::new(there, None, true).is_ok());
     }

@@ -20,11 +20,11 @@ pub(crate) struct BridgeArguments {
     #[arg(long, value_name = "URL", conflicts_with_all = ["paths", "toolset"])]
     connect: Option<String>,
 
-    /// Token that proves who calls [env: TIDEGATE_BEARER, which lists of processes do not show]
+    /// Bearer token [env: TIDEGATE_BEARER, which is not visible in process lists]
     #[arg(long, value_name = "TOKEN", requires = "connect", conflicts_with = "bearer_file")]
     bearer: Option<SecretArgument>,
 
-    /// File that holds the token
+    /// File that contains the bearer token
     #[arg(long, value_name = "FILE", requires = "connect")]
     bearer_file: Option<PathBuf>,
 }

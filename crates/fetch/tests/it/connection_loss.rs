@@ -116,7 +116,7 @@ async fn gives_up_on_lost_server() {
     assert!(text.ends_with("; given up after 5 attempts"), "{text}");
     insta::assert_snapshot!(
         kept,
-        @"2 blocks are kept in FOLDER/.out.csv.partial; to go on from there: tidegate fetch 'http://HOST/results/ID' -o 'FOLDER/out.csv'"
+        @"2 blocks are kept in FOLDER/.out.csv.partial; to continue: tidegate fetch 'http://HOST/results/ID' -o 'FOLDER/out.csv'"
     );
     assert_eq!(scene.list_files(), [".out.csv.partial"]);
 }

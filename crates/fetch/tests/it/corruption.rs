@@ -48,7 +48,7 @@ async fn repeatedly_corrupt_block_fails_without_file() {
     let error = scene.fetch("out.csv", short_delay_options()).await.unwrap_err();
     insta::assert_snapshot!(
         error.cause(),
-        @"the server's block 1 is damaged: 2 times its bytes did not have the hash that the manifest names"
+        @"the server's block 1 is damaged: its bytes did not match the hash of the manifest, 2 times"
     );
     assert_eq!(scene.server.requested_blocks().iter().filter(|block| **block == 1).count(), 2);
     assert_eq!(scene.list_files(), [".out.csv.partial"], "what was whole is kept");
@@ -97,7 +97,7 @@ async fn valid_hash_of_invalid_arrow_is_rejected() {
     let narrow = super::stored_result::block(&fewer.schema(), &[fewer]);
     insta::assert_snapshot!(
         error_for_second_block(narrow).await,
-        @"the server's block 1 is damaged: its columns are others than those of the first block"
+        @"the server's block 1 is damaged: its columns differ from those of the first block"
     );
 }
 

@@ -73,7 +73,7 @@ async fn file_is_written_unchanged_for_any_extension() {
     assert_eq!(done.rows, (BLOCKS * ROWS) as u64);
     assert!(std::fs::read(scene.file("blocks")).unwrap() != bytes());
     let refused = fetch_as(&scene, "table", Some(AnswerFormat::Csv)).await.unwrap_err();
-    insta::assert_snapshot!(refused, @"the result holds a file, which is no table to be written as csv; without --format it is written as it is");
+    insta::assert_snapshot!(refused, @"the result is a file and cannot be written as csv; leave out --format to write the file itself");
     assert!(!scene.file("table").exists());
 }
 

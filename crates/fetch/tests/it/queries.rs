@@ -61,7 +61,10 @@ async fn query_is_not_resent_after_a_lost_response() {
         })
         .await;
         assert!(message.starts_with("http://HOST/: "), "{message}");
-        assert!(message.ends_with("; the question may be running, and is not asked again by itself"), "{message}");
+        assert!(
+            message.ends_with("; the query may still be running on the server and was not sent again"),
+            "{message}"
+        );
         assert_eq!(requests, 1);
     }
 }
@@ -70,14 +73,14 @@ async fn query_is_not_resent_after_a_lost_response() {
 async fn query_errors_are_reported() {
     insta::assert_snapshot!(
         error_and_request_count(|_| TestResponse::problem("422 Unprocessable Content", "there is no table \"orders\"")).await.0,
-        @r#"http://HOST/: the server refuses the request (422); the server says: there is no table "orders""#
+        @r#"http://HOST/: the server refuses the request (422); the server reports: there is no table "orders""#
     );
     insta::assert_snapshot!(
         error_and_request_count(|_| TestResponse::problem("404 Not Found", "there is no such path")).await.0,
-        @"http://HOST/: there is no REST at this server (404), which takes SQL at /rest/sql; the server says: there is no such path"
+        @"http://HOST/: this server has no REST endpoint at /rest/sql (404); the server reports: there is no such path"
     );
     insta::assert_snapshot!(
         error_and_request_count(|_| TestResponse::json(r#"{"Query":[]}"#)).await.0,
-        @"http://HOST/: this is no answer of a server that keeps results: it names no stored result"
+        @"http://HOST/: this is not a valid response of a server with stored results: it contains no stored result"
     );
 }

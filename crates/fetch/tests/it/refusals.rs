@@ -25,31 +25,31 @@ async fn error_message(status: &'static str, detail: &'static str, query: &str, 
 async fn status_errors_suggest_the_remedy() {
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "a key is needed", "", short_delay_options()).await,
-        @"http://HOST/results/ID: the server wants to know who calls (401); give a token with --bearer or TIDEGATE_BEARER; the server says: a key is needed"
+        @"http://HOST/results/ID: the server requires authentication (401); pass --bearer or set TIDEGATE_BEARER; the server reports: a key is needed"
     );
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "tide_abc is no key", "", options_with_bearer("tide_abc")).await,
-        @"http://HOST/results/ID: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: … is no key"
+        @"http://HOST/results/ID: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: … is no key"
     );
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "", "?link=secret", options_with_bearer("tide_abc")).await,
-        @"http://HOST/results/ID: the link is no longer good (401), as links are for a few minutes; whoever has a key takes a fresh one from the manifest; the server says: No"
+        @"http://HOST/results/ID: the link has expired (401); links are valid for five minutes; request a new one from the manifest with an API key; the server reports: No"
     );
     insta::assert_snapshot!(
         error_message("403 Forbidden", "not from there", "", options_with_bearer("tide_abc")).await,
-        @"http://HOST/results/ID: the server refuses this caller (403); the server says: not from there"
+        @"http://HOST/results/ID: the server refuses this caller (403); the server reports: not from there"
     );
     insta::assert_snapshot!(
         error_message("404 Not Found", "this result has expired", "", short_delay_options()).await,
-        @"http://HOST/results/ID: there is no such result; it may have expired, or belong to somebody else; the server says: this result has expired"
+        @"http://HOST/results/ID: the result does not exist; it may have expired, or belong to another caller; the server reports: this result has expired"
     );
     insta::assert_snapshot!(
         error_message("308 Permanent Redirect", "", "", short_delay_options()).await,
-        @"http://HOST/results/ID: the server redirects (308), which is not followed; give the address that it redirects to"
+        @"http://HOST/results/ID: the server redirects (308), and redirects are not followed; use the target of the redirect"
     );
     insta::assert_snapshot!(
         error_message("500 Internal Server Error", "internal error", "", short_delay_options()).await,
-        @"http://HOST/results/ID: the server refuses the request (500); the server says: internal error"
+        @"http://HOST/results/ID: the server refuses the request (500); the server reports: internal error"
     );
 }
 
@@ -59,7 +59,7 @@ async fn rejects_invalid_manifest() {
     let error = scene.fetch("out.csv", short_delay_options()).await.unwrap_err();
     insta::assert_snapshot!(
         scene.with_placeholders(&error.to_string()),
-        @"http://HOST/results/ID: this is no answer of a server that keeps results: its manifest cannot be read: expected value at line 1 column 1"
+        @"http://HOST/results/ID: this is not a valid response of a server with stored results: its manifest is invalid: expected value at line 1 column 1"
     );
 }
 
@@ -92,7 +92,7 @@ async fn resumes_with_a_fresh_link() {
     let options = || FetchOptions { parallel: 1, ..options_with_bearer("tide_abc") };
     let address = |link: &str| format!("{}/data?link={link}", scene.url());
     let error = scene.fetch_from(&address("key%2B0"), "out.arrow", options()).await.unwrap_err();
-    assert!(error.to_string().contains("the link is no longer good"), "{error}");
+    assert!(error.to_string().contains("the link has expired"), "{error}");
     scene.fetch_from(&address("key%2B1"), "out.arrow", options()).await.unwrap();
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
     let with_the_second = scene.server.requests();

@@ -25,7 +25,7 @@ async fn interrupted_download(blocks: usize, stopped_at: usize) -> DownloadFixtu
     assert!(matches!(error.cause(), FetchError::Interrupted), "{error}");
     let message = scene.with_placeholders(&error.to_string());
     assert!(message.starts_with("stopped\n"), "{message}");
-    assert!(message.contains("kept in FOLDER/.out.arrow.partial; to go on from there: tidegate fetch"), "{message}");
+    assert!(message.contains("kept in FOLDER/.out.arrow.partial; to continue: tidegate fetch"), "{message}");
     assert_eq!(scene.list_files(), [".out.arrow.partial"]);
     DownloadFixture { stop: CancellationToken::new(), ..scene }
 }

@@ -55,7 +55,7 @@ async fn incomplete_result_needs_partial_flag() {
     let error = scene.fetch("out.csv", short_delay_options()).await.unwrap_err();
     insta::assert_snapshot!(
         error,
-        @"the result ended incomplete after 300 rows: the query ran longer than 10m; --partial takes what is there"
+        @"the stored result is incomplete after 300 rows: the query ran longer than 10m; --partial accepts these rows"
     );
     assert!(scene.list_files().is_empty());
     assert!(scene.server.requested_blocks().is_empty());

@@ -162,7 +162,11 @@ async fn answers_are_bounded_in_number_and_length() {
     let mut params = input_params();
     params["requestState"] = "A".repeat(1024 * 1024).into();
     assert!(
-        client.send_request("tools/call", params).await.text().starts_with("error -32602: the requestState is none")
+        client
+            .send_request("tools/call", params)
+            .await
+            .text()
+            .starts_with("error -32602: the requestState is not valid for this request")
     );
 }
 

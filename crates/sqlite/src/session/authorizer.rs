@@ -72,15 +72,15 @@ impl Authorizer {
 
     /// Sets the names of the active views, in lower case.
     pub(super) fn set_active_views(&self, names: BTreeSet<String>) {
-        if let Some((_, validity)) = self.active_policy.lock().as_mut() {
-            *validity = names;
+        if let Some((_, active_views)) = self.active_policy.lock().as_mut() {
+            *active_views = names;
         }
     }
 
     /// The action that a row policy forbids, if any.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
         let guard = self.active_policy.lock();
-        let Some((policy_views, validity)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
+        let Some((policy_views, active_views)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
         if !self.is_planning.load(Ordering::Acquire) {
             return None;
         }
@@ -96,7 +96,7 @@ impl Authorizer {
                 let is_read_past = match context.database_name {
                     // Without a schema, only the name is available: SQLite reports no more for a table of which no
                     // column is read.
-                    None => policy_views.has_policy_on_name(&name) && !validity.contains(&name),
+                    None => policy_views.has_policy_on_name(&name) && !active_views.contains(&name),
                     Some(schema) => policy_views.has_policy(schema, &name),
                 };
                 let tells = name.starts_with("sqlite_") || is_read_past;

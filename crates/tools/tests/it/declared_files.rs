@@ -272,7 +272,7 @@ async fn file_changed_while_read_is_incomplete() {
         assert_eq!(manifest["reason"], "the file changed while it was read");
         let refused = scene.data(&uri).await;
         assert_eq!(refused.error().kind(), ErrorKind::Unavailable);
-        assert!(refused.error().to_string().contains("its 8388608 bytes were kept"), "{}", refused.error());
+        assert!(refused.error().to_string().contains("its 8388608 bytes were stored"), "{}", refused.error());
     }
 }
 

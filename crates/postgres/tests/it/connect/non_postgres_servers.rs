@@ -32,8 +32,8 @@ async fn web_server_is_detected() {
         assert_eq!(
             message,
             "caller: the database shop cannot be reached: the server at this address is not PostgreSQL\n\
-             owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: what listens there is not \
-             PostgreSQL; check the port",
+             owner: cannot connect to postgres at 127.0.0.1:PORT/shop as reader: the server at this \
+             address is not PostgreSQL; check the port",
             "{mode}"
         );
     }

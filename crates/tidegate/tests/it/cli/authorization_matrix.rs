@@ -172,25 +172,25 @@ fn choices(answer: &Attempt) -> Vec<String> {
 async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     if transport == Transport::Rest {
         // It has none.
-        let labels = TOOLSET_ENDPOINTS.iter().flat_map(|(http_state, tools)| {
-            let inside = endpoint_targets(http_state, tools)
+        let labels = TOOLSET_ENDPOINTS.iter().flat_map(|(toolset, tools)| {
+            let inside = endpoint_targets(toolset, tools)
                 .into_iter()
-                .map(move |target| format!("{} at /mcp/{http_state}", target.label()));
-            std::iter::once(format!("door /mcp/{http_state}")).chain(inside)
+                .map(move |target| format!("{} at /mcp/{toolset}", target.label()));
+            std::iter::once(format!("door /mcp/{toolset}")).chain(inside)
         });
         return labels.for_each(|label| matrix.add_mark(&label, role, '.'));
     }
     let absent = matrix_node.connect(ROLES[role], transport, Some("absent")).await.err().unwrap();
-    for (http_state, tools) in TOOLSET_ENDPOINTS {
-        let label = format!("door /mcp/{http_state}");
-        let mut line = match matrix_node.connect(ROLES[role], transport, Some(http_state)).await {
+    for (toolset, tools) in TOOLSET_ENDPOINTS {
+        let label = format!("door /mcp/{toolset}");
+        let mut line = match matrix_node.connect(ROLES[role], transport, Some(toolset)).await {
             Ok(line) => Some(line),
-            Err(refused) if refused == absent.replace("absent", http_state) => None,
+            Err(refused) if refused == absent.replace("absent", toolset) => None,
             Err(refused) => panic!("{label} for {}: {refused}, but an absent one: {absent}", ROLES[role]),
         };
         matrix.add_mark(&label, role, if line.is_some() { letter } else { '-' });
-        let targets = endpoint_targets(http_state, tools);
-        let labels = targets.iter().map(|target| format!("{} at /mcp/{http_state}", target.label()));
+        let targets = endpoint_targets(toolset, tools);
+        let labels = targets.iter().map(|target| format!("{} at /mcp/{toolset}", target.label()));
         match &mut line {
             // `tidegate call` has no doors.
             _ if transport == Transport::CommandLine => labels.for_each(|label| matrix.add_mark(&label, role, '.')),
@@ -205,10 +205,10 @@ async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usiz
     }
 }
 
-fn endpoint_targets(http_state: &str, tools: &[&'static str]) -> Vec<Target> {
+fn endpoint_targets(toolset: &str, tools: &[&'static str]) -> Vec<Target> {
     let arguments = |tool: &str| if tool == "find_tool" { json!({"words": ""}) } else { json!({}) };
     let tools = tools.iter().map(|tool| Target::Tool(tool, arguments(tool)));
-    let found = DISCOVERABLE_TOOLS.into_iter().filter(|_| http_state == "discover").map(Target::DiscoveredTool);
+    let found = DISCOVERABLE_TOOLS.into_iter().filter(|_| toolset == "discover").map(Target::DiscoveredTool);
     tools.chain(found).collect()
 }
 

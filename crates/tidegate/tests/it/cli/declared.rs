@@ -88,7 +88,7 @@ async fn resource_variables_are_validated() {
         read.map(|read| serde_json::to_value(&read.contents[0]).unwrap()["text"].as_str().unwrap().replace("\r\n", " "))
     };
     assert_eq!(read("shop://orders/1,3").await.unwrap().trim(), "id 1 3");
-    assert!(read("shop://orders/1,three").await.unwrap_err().to_string().contains("wanted a whole number"));
+    assert!(read("shop://orders/1,three").await.unwrap_err().to_string().contains("expected a whole number"));
     client.cancel().await.unwrap();
 }
 

@@ -57,7 +57,7 @@ fn invalid_destination_is_a_usage_error() {
     );
     insta::assert_snapshot!(
         refused(&["export", SQL, "-o", "out.txt"]),
-        @"error: out.txt: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format"
+        @"error: out.txt: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format"
     );
     insta::assert_snapshot!(
         refused(&["export", SQL, "-o", "out.csv", "--partial"]),
@@ -65,7 +65,7 @@ fn invalid_destination_is_a_usage_error() {
     );
     insta::assert_snapshot!(
         refused(&["fetch", "http://127.0.0.1:1/mcp", "-o", "out.csv"]),
-        @"error: the URL names no result: its path must end in /results/ID or /results/ID/data"
+        @"error: the URL is not the URL of a result: its path must end in /results/ID or /results/ID/data"
     );
     let ran = run(&["fetch", "http://127.0.0.1:1/results/x", "-o", "out.csv", "--parallel", "0"]);
     assert_eq!(ran.code, Some(2));

@@ -56,7 +56,7 @@ fn postgres_and_files_are_joined() {
     Zoë,,3.75
     ");
     let explained = configured.run(&["call", "explain", "database=all", &format!("sql={join}")]).stdout;
-    let requested: Vec<&str> = explained.lines().skip_while(|line| !line.starts_with("Asked")).take(3).collect();
+    let requested: Vec<&str> = explained.lines().skip_while(|line| !line.starts_with("Queries sent")).take(3).collect();
     assert_snapshot!(requested.join("\n"), @r#"
     Queries sent to the databases:
       sales: SELECT t1."id" AS c0, t1."amount" AS c1 FROM "orders" AS t1

@@ -59,20 +59,14 @@ impl Node {
         key
     }
 
-    async fn request(
-        &self,
-        http_state: &str,
-        key: Option<&str>,
-        method: &str,
-        mut params: Value,
-    ) -> (StatusCode, Value) {
+    async fn request(&self, path: &str, key: Option<&str>, method: &str, mut params: Value) -> (StatusCode, Value) {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
         let mut request = Client::new()
-            .post(format!("{}{http_state}", self.server.url))
+            .post(format!("{}{path}", self.server.url))
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", method)
@@ -109,8 +103,8 @@ impl Node {
             .await
     }
 
-    async fn tools(&self, http_state: &str, key: &str) -> Vec<String> {
-        let (_, answer) = self.request(http_state, Some(key), "tools/list", json!({})).await;
+    async fn tools(&self, path: &str, key: &str) -> Vec<String> {
+        let (_, answer) = self.request(path, Some(key), "tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }

@@ -82,9 +82,9 @@ impl<'a> ClientConnection<'a> {
         whole: &str,
         key: Option<&'a str>,
         transport: Transport,
-        http_state: Option<&str>,
+        toolset: Option<&str>,
     ) -> Result<Self, String> {
-        let url = http_state.map_or_else(|| whole.to_owned(), |http_state| format!("{whole}/{http_state}"));
+        let url = toolset.map_or_else(|| whole.to_owned(), |toolset| format!("{whole}/{toolset}"));
         let mut line = match transport {
             Transport::EventStream => Self::EventStream(SseClient::open(client, &url, key).await?),
             Transport::WebSocket => Self::through_bridge(&format!("{}/ws", url.replace("http://", "ws://")), key),
@@ -116,10 +116,10 @@ impl<'a> ClientConnection<'a> {
     }
 
     /// A process whose user holds what the configuration of that name says.
-    pub(super) async fn stdio(folder: &Path, configuration: &str, http_state: Option<&str>) -> Result<Self, String> {
+    pub(super) async fn stdio(folder: &Path, configuration: &str, toolset: Option<&str>) -> Result<Self, String> {
         let mut command = tidegate();
         command.current_dir(folder).args(["stdio", "--log", "error", "--config", configuration]);
-        command.args(http_state.into_iter().flat_map(|http_state| ["--toolset", http_state]));
+        command.args(toolset.into_iter().flat_map(|toolset| ["--toolset", toolset]));
         let mut line = Self::child(command);
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
@@ -131,10 +131,10 @@ impl<'a> ClientConnection<'a> {
     pub(super) async fn command_line(
         folder: &'a Path,
         configuration: &str,
-        http_state: Option<&str>,
+        toolset: Option<&str>,
     ) -> Result<Self, String> {
         let mut line =
-            Self::Shell { folder, configuration: configuration.to_owned(), door: http_state.map(str::to_owned) };
+            Self::Shell { folder, configuration: configuration.to_owned(), door: toolset.map(str::to_owned) };
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
             Attempt::Refused(refused) => Err(refused),
@@ -168,13 +168,13 @@ impl<'a> ClientConnection<'a> {
                 }
                 parse_answer("", &serde_json::from_str(&answer).unwrap())
             }
-            Self::Shell { folder, configuration, door: http_state } => {
+            Self::Shell { folder, configuration, door: toolset } => {
                 let mut arguments = match method {
                     "tools/list" => vec!["tools".to_owned(), "--json".to_owned()],
                     "tools/call" => call_arguments(&params),
                     other => panic!("the command line does not ask {other}"),
                 };
-                arguments.extend(http_state.iter().flat_map(|http_state| ["--toolset".to_owned(), http_state.clone()]));
+                arguments.extend(toolset.iter().flat_map(|toolset| ["--toolset".to_owned(), toolset.clone()]));
                 arguments.extend([
                     "--log".to_owned(),
                     "error".to_owned(),

@@ -114,14 +114,14 @@ impl MatrixNode {
         &self,
         role: &str,
         transport: Transport,
-        http_state: Option<&str>,
+        toolset: Option<&str>,
     ) -> Result<ClientConnection<'_>, String> {
         let configuration = format!("{role}.yaml");
         match transport {
-            Transport::Stdio => ClientConnection::stdio(self.folder(), &configuration, http_state).await,
-            Transport::CommandLine => ClientConnection::command_line(self.folder(), &configuration, http_state).await,
+            Transport::Stdio => ClientConnection::stdio(self.folder(), &configuration, toolset).await,
+            Transport::CommandLine => ClientConnection::command_line(self.folder(), &configuration, toolset).await,
             over_http => {
-                ClientConnection::over_http(&self.client, &self.server.url, self.key(role), over_http, http_state).await
+                ClientConnection::over_http(&self.client, &self.server.url, self.key(role), over_http, toolset).await
             }
         }
     }
