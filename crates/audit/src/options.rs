@@ -1,4 +1,4 @@
-//! Options of an audit log.
+//! Options of an audit log, and the key of its hash chain. Without the key nobody can forge a line.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -32,7 +32,7 @@ pub use network::{TrustedNetwork, TrustedNetworkError};
 pub use provider::ProviderUrlError;
 pub use proxy::{ProxyOptions, ProxyOptionsError};
 pub use reloadable::ReloadableAuthenticator;
-pub use roles::Role;
+pub use roles::{Role, RoleError};
 pub use secret::Secret;
 pub use token::{
     IntrospectionOptions, IssuerCheck, IssuerCheckError, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,

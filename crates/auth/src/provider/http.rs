@@ -1,4 +1,5 @@
 //! HTTP client for an identity provider, bounded in bytes and time, without redirects to another origin.
+//! Limits how often a repeated failure is logged.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time.
+//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time. Session permits: the
+//! maximum number of concurrent sessions over all transports, of one principal, and of the principals of one tenant.
 //!
 //! [MCP 2025-11-25, Session Management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management)
 

@@ -1,4 +1,5 @@
-//! Parses a client certificate into the attributes of its holder.
+//! Certificates: reads the PEM files of TLS ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)), parses a client
+//! certificate into the attributes of its holder, and tells operators when to renew those of the server.
 
 use std::fs::File;
 use std::io::Read as _;

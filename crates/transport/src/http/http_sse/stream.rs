@@ -1,4 +1,4 @@
-//! The event stream of one session: its messages as numbered events, and comments while it is quiet.
+//! The open sessions by the id that messages are posted to, and the event stream of each: its messages as numbered events, and comments while it is quiet.
 //!
 //! The stream is a body, so it runs within the task of its connection. It is polled only while the client reads, so a
 //! client that does not read delays only its own calls. Dropping the stream ends its session.

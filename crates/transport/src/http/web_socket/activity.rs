@@ -1,3 +1,5 @@
+//! Signs of life of one WebSocket, recorded by its reader and its writer.
+//!
 //! Detects messages that do not end in time, by counting bytes below the frames. An unfinished message holds memory,
 //! and its fragments are not visible above this layer.
 

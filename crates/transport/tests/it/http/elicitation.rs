@@ -129,7 +129,7 @@ async fn rejects_answers_of_other_principals() {
     retried["requestState"] = requested["result"]["requestState"].clone();
     retried["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     let refused = server.ask(&eve(call(retried.clone()))).await;
-    assert!(refused.summary().contains("-32602 the requestState is none"), "{}", refused.summary());
+    assert!(refused.summary().contains("-32602 the requestState is not valid"), "{}", refused.summary());
     let message = server.ask(&ann(call(retried))).await.message();
     assert_eq!(message["result"]["content"][0]["text"], ANN);
 }
