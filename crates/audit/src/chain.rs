@@ -4,8 +4,9 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use tidegate_core::to_hex;
 
-use crate::key::AuditKey;
+use crate::options::AuditKey;
 
 /// The previous hash in the first line.
 pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -101,14 +102,9 @@ pub(crate) fn dropped_count(line: &str) -> Option<u64> {
 
 /// The hash of `text`, keyed if `key` is set.
 pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
-    let hex = |bytes: &[u8]| {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)] as char, DIGITS[usize::from(byte & 15)] as char];
-        bytes.iter().flat_map(digits).collect()
-    };
-    let Some(key) = key else { return hex(&Sha256::digest(text)) };
+    let Some(key) = key else { return to_hex(Sha256::digest(text)) };
     // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.bytes()) else { return String::new() };
     mac.update(text);
-    hex(&mac.finalize().into_bytes())
+    to_hex(mac.finalize().into_bytes())
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, ChainLink};
-use crate::key::AuditKey;
+use crate::options::AuditKey;
 
 /// Bytes of a line at most.
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -40,9 +40,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// Opens `path` with `options`. A new file is its owner's alone: another user could otherwise lock it and prevent a
 /// start.
 pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options.open(path)
+    tidegate_core::private_file::set_owner_only(options).open(path)
 }
 
 /// The end of a file.

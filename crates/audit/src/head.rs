@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainLink, compute_hash};
 use crate::files::{open_private, with_suffix};
-use crate::key::AuditKey;
+use crate::options::AuditKey;
 
 /// How far a log reached when the head was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

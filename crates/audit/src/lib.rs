@@ -12,7 +12,6 @@
 mod chain;
 mod files;
 mod head;
-mod key;
 mod line;
 mod log;
 mod open;
@@ -23,14 +22,15 @@ mod refusals;
 mod sink;
 mod snapshot;
 mod verify;
+mod verify_error;
 mod writer;
 
 pub use chain::ChainLink;
 pub use head::LogHead;
-pub use key::AuditKey;
 pub use log::AuditLog;
 pub use open::OpenError;
-pub use options::{AuditOptions, WhenFull};
+pub use options::{AuditKey, AuditOptions, WhenFull};
 pub use redaction::Redaction;
 pub use sink::AuditSink;
-pub use verify::{BrokenLog, VerifiedLog, VerifyError, VerifyNotice, VerifyOptions, verify};
+pub use verify::{VerifiedLog, VerifyNotice, VerifyOptions, verify};
+pub use verify_error::{BrokenLog, VerifyError};

@@ -1,9 +1,10 @@
-//! Options of an audit log.
+//! Options of an audit log, and the key of its hash chain. Without the key nobody can forge a line.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::key::AuditKey;
 use crate::redaction::Redaction;
 
 /// What happens when lines cannot be written, because the disk is full or slower than the calls.
@@ -53,5 +54,30 @@ impl AuditOptions {
             retry_after: Duration::from_millis(250),
             queue_lines_max: 8_192,
         }
+    }
+}
+
+/// The key of a hash chain.
+#[derive(Clone)]
+pub struct AuditKey(Arc<[u8]>);
+
+impl AuditKey {
+    /// Bytes of a key at least; shorter keys can be guessed.
+    pub const BYTES_MIN: usize = 16;
+
+    /// The key with these bytes, trimmed of white space; `None` if it is too short.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.trim_ascii();
+        (bytes.len() >= Self::BYTES_MIN).then(|| Self(bytes.into()))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for AuditKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::chain::ChainLink;
 use crate::files;
 use crate::head::LogHead;
-use crate::key::AuditKey;
+use crate::options::AuditKey;
 
 /// The destination of lines. Its methods may block; they are called on the writer thread.
 pub trait AuditSink: Send {

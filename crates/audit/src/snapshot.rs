@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::chain;
 use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::LogHead;
-use crate::key::AuditKey;
-use crate::verify::{VerifyError, broken_log};
+use crate::options::AuditKey;
+use crate::verify_error::{VerifyError, broken_log};
 
 /// Attempts while the log is rotated, and the delay between them.
 const TRIES_MAX: usize = 50;

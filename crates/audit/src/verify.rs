@@ -1,14 +1,15 @@
 //! Verifies a log and reports the first altered line.
 
 use std::fmt;
-use std::io::{self, BufRead as _, Read as _};
+use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, ChainLink, GENESIS_HASH};
 use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::LogHead;
-use crate::key::AuditKey;
+use crate::options::AuditKey;
 use crate::snapshot::{LogFile, LogSnapshot};
+use crate::verify_error::{VerifyError, broken_log};
 
 /// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]
@@ -67,37 +68,6 @@ impl fmt::Display for VerifyNotice {
     }
 }
 
-/// The first altered line of a log.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: line {line}: {reason}", .file.display())]
-pub struct BrokenLog {
-    /// The file.
-    pub file: PathBuf,
-    /// The line in the file, from 1. If the end is missing, one more than the number of lines.
-    pub line: u64,
-    /// What is wrong.
-    pub reason: String,
-}
-
-/// Why verification failed.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
-    /// The log was altered.
-    #[error(transparent)]
-    Broken(#[from] BrokenLog),
-    /// A file cannot be read.
-    #[error("{}: {error}", .file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        error: io::Error,
-    },
-    /// The log was rotated during every attempt.
-    #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
-    RotatedTooOften,
-}
-
 /// Verifies the log with the files `files`, in any order, including the rotated files and the head beside each.
 ///
 /// # Errors
@@ -120,10 +90,6 @@ pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<VerifiedLog,
         place = (part.path, lines);
     }
     walk.finish(&place.0, place.1)
-}
-
-pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> BrokenLog {
-    BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }
 
 /// The required hash, until it is found.

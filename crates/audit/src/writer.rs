@@ -12,9 +12,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chain::{ChainLink, chain_line};
-use crate::key::AuditKey;
 use crate::line;
-use crate::options::{AuditOptions, WhenFull};
+use crate::options::{AuditKey, AuditOptions, WhenFull};
 use crate::record::{Record, RecordKind};
 use crate::refusals::RefusalCounter;
 use crate::sink::AuditSink;

@@ -7,10 +7,10 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use chrono::{DateTime, Utc};
 use tidegate_core::{AuthMethod, Principal};
 
-use crate::digest::{Digest, sha256};
 use crate::key_file::{KeyFile, KeyFileError};
 use crate::key_format::ParsedKey;
 use crate::roles::Roles;
+use crate::secret::{Digest, sha256};
 
 /// The keys of a key file, without the revoked ones, as of the time it was read.
 pub(crate) struct ApiKeys(HashMap<String, ApiKey>);

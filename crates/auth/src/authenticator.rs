@@ -14,12 +14,12 @@ use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials,
 use crate::api_keys::ApiKeys;
 use crate::certificate::{CertificateRule, CertificateRules};
 use crate::clock::Clock;
-use crate::key_file::{KeyFile, KeyFileError};
+use crate::error::AuthenticatorError;
+use crate::key_file::KeyFile;
 use crate::key_format;
-use crate::proxy::{ProxyOptions, ProxyOptionsError, TrustedProxies};
-use crate::role::Role;
-use crate::roles::Roles;
-use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};
+use crate::proxy::{ProxyOptions, TrustedProxies};
+use crate::roles::{Role, Roles};
+use crate::token::{TokenAuthenticator, TokenOptions};
 
 /// The version of the next authenticator.
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
@@ -48,53 +48,6 @@ pub struct AuthenticatorOptions {
     pub generation: u64,
     /// The source of the current time.
     pub clock: Clock,
-}
-
-/// Why a [`CredentialAuthenticator`] cannot be created.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuthenticatorError {
-    /// A role has no name.
-    #[error("a role has no name")]
-    NamelessRole,
-    /// Two roles have the same name.
-    #[error("two roles are named {name:?}")]
-    DuplicateRole {
-        /// The name.
-        name: String,
-    },
-    /// Callers are configured with an undefined role.
-    #[error("{who} callers have the undefined role {name:?}{}", did_you_mean(.nearest))]
-    UnknownRole {
-        /// Which callers: `anonymous`, `local`, or the name of a certificate rule.
-        who: String,
-        /// The name of the role.
-        name: String,
-        /// Similar names of defined roles, the best match first.
-        nearest: Vec<String>,
-    },
-    /// The key file cannot be read.
-    #[error(transparent)]
-    KeyFile(#[from] KeyFileError),
-    /// The token options are invalid.
-    #[error(transparent)]
-    Tokens(#[from] TokenOptionsError),
-    /// A certificate rule has no name, or nothing to match.
-    #[error("a certificate rule needs a name, and a subject or an alternative name")]
-    EmptyCertificate,
-    /// Two certificate rules match the same certificates.
-    #[error("two certificate rules have {what}; remove one of them")]
-    DuplicateCertificate {
-        /// What both match.
-        what: String,
-    },
-    /// The proxy options are invalid.
-    #[error(transparent)]
-    Proxy(#[from] ProxyOptionsError),
-}
-
-fn did_you_mean(nearest: &[String]) -> String {
-    nearest.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
 /// Authenticates by API key, token, client certificate or proxy headers, and maps the result to roles.

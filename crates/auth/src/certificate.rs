@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, ClientCertificate, Principal};
 
-use crate::authenticator::AuthenticatorError;
+use crate::error::AuthenticatorError;
 use crate::roles::Roles;
 
 /// Maps one client certificate to a principal.

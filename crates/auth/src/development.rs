@@ -13,9 +13,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
-use crate::private_file::{is_open_to_others, set_owner_only};
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
+use tidegate_core::private_file::{is_open_to_others, set_owner_only};
 
 /// Bytes of a key file at most; one that we write has about two hundred.
 const FILE_BYTES_MAX: u64 = 16 * 1024;

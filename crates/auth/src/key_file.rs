@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::clock::Clock;
-use crate::digest::sha256;
 use crate::key_format;
-use crate::secret::Secret;
+use crate::secret::{Secret, sha256};
 
 pub(crate) use entry::KeyEntry;
 pub use error::KeyFileError;
@@ -23,6 +22,10 @@ pub use error::KeyFileError;
 const KEYS_MAX: usize = 10_000;
 /// Characters of a name at most.
 const NAME_CHARS_MAX: usize = 64;
+/// The only version of the file format that this program writes and reads.
+const VERSION: u64 = 1;
+/// Bytes of a key file at most; ten thousand keys with many roles need less.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Attempts to draw an unused id. Of 2^40 ids, the first one is nearly always free.
 const ID_TRIES_MAX: usize = 8;
 

@@ -11,29 +11,28 @@ mod authenticator;
 mod certificate;
 mod clock;
 mod development;
-mod digest;
+mod error;
 mod key_file;
 mod key_format;
 mod network;
-mod private_file;
 mod provider;
 mod proxy;
 mod reloadable;
-mod role;
 mod roles;
 mod secret;
 mod token;
 
-pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator};
+pub use authenticator::{AuthenticatorOptions, CredentialAuthenticator};
 pub use certificate::{CertificateName, CertificateRule};
 pub use clock::Clock;
 pub use development::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
+pub use error::AuthenticatorError;
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
 pub use network::{TrustedNetwork, TrustedNetworkError};
 pub use provider::ProviderUrlError;
 pub use proxy::{ProxyOptions, ProxyOptionsError};
 pub use reloadable::ReloadableAuthenticator;
-pub use role::Role;
+pub use roles::{Role, RoleError};
 pub use secret::Secret;
 pub use token::{
     IntrospectionOptions, IssuerCheck, IssuerCheckError, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,

@@ -4,15 +4,13 @@
 
 mod error;
 mod http;
-mod log_throttle;
 mod metadata;
 mod url;
 
 use std::time::Duration;
 
 pub(crate) use error::ProviderError;
-pub(crate) use http::{ProviderClient, ProviderResponse};
-pub(crate) use log_throttle::LogThrottle;
+pub(crate) use http::{LogThrottle, ProviderClient, ProviderResponse};
 pub(crate) use metadata::discover_key_set_url;
 pub use url::ProviderUrlError;
 pub(crate) use url::{is_loopback, parse_url};

@@ -1,4 +1,4 @@
-//! The defined roles, with one shared `Arc` of grants for each set of roles.
+//! Roles, the token claims that give them, and the defined roles with one shared `Arc` of grants for each set of roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -7,10 +7,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{AuthMethod, Grants, ImpliedScopes, Principal, nearest_names};
-
-use crate::authenticator::AuthenticatorError;
-use crate::role::Role;
+use tidegate_core::{AuthMethod, Grants, ImpliedScopes, Principal, SCOPE_CLAIMS, nearest_names};
 
 /// Sets of roles whose grants are cached; the least recently used one is evicted.
 const SHARED_SETS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
@@ -29,18 +26,47 @@ pub(crate) struct Roles {
     authenticator_version: u64,
 }
 
+/// Why roles, or callers with roles, are invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoleError {
+    /// A role has no name.
+    #[error("a role has no name")]
+    NamelessRole,
+    /// Two roles have the same name.
+    #[error("two roles are named {name:?}")]
+    DuplicateRole {
+        /// The name.
+        name: String,
+    },
+    /// Callers are configured with an undefined role.
+    #[error("{who} callers have the undefined role {name:?}{}", did_you_mean(.nearest))]
+    UnknownRole {
+        /// Which callers: `anonymous`, `local`, or the name of a certificate rule.
+        who: String,
+        /// The name of the role.
+        name: String,
+        /// Similar names of defined roles, the best match first.
+        nearest: Vec<String>,
+    },
+}
+
+fn did_you_mean(nearest: &[String]) -> String {
+    nearest.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
+}
+
 impl Roles {
     /// # Errors
     /// When a role has no name, or two roles have the same name.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, AuthenticatorError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, RoleError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
-                return Err(AuthenticatorError::NamelessRole);
+                return Err(RoleError::NamelessRole);
             }
             let name = role.name.clone();
             if by_name.insert(name.clone(), role).is_some() {
-                return Err(AuthenticatorError::DuplicateRole { name });
+                return Err(RoleError::DuplicateRole { name });
             }
         }
         Ok(Self { by_name, generation, authenticator_version: authenticator, ..Self::empty() })
@@ -88,10 +114,10 @@ impl Roles {
         subject: &str,
         proof: AuthMethod,
         names: Vec<String>,
-    ) -> Result<Principal, AuthenticatorError> {
+    ) -> Result<Principal, RoleError> {
         if let Some(name) = names.iter().find(|name| !self.has(name)) {
             let nearest = nearest_names(name, self.names());
-            return Err(AuthenticatorError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
+            return Err(RoleError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
         }
         Ok(self.build_principal(subject, proof, names.into_iter().collect()))
     }
@@ -116,5 +142,49 @@ impl Roles {
         let grants = Arc::new(roles.fold(Grants::default(), |sum, role| sum.or(&role.grants)));
         shared.put(names.clone(), grants.clone());
         grants
+    }
+}
+
+/// A named set of grants. API keys name roles; tokens get them by their claims.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Role {
+    /// The name.
+    pub name: String,
+    /// What its holders may access.
+    pub grants: Grants,
+    /// The claims that a token must have to get the role, all of them. If empty, no token gets it.
+    ///
+    /// A claim matches if it equals the expected value. An expected list matches if any of its values does; a claimed
+    /// list must contain the expected value. OAuth scopes (`scope`, `scp`) are split into words; all words of the
+    /// expected value are required, and a broader scope counts as the scopes that it implies.
+    pub claims: Map<String, Value>,
+}
+
+impl Role {
+    /// Whether a token with these `claims` gets the role. `implied` lists which scopes imply others.
+    pub(crate) fn is_granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
+        let fits = |(name, expected): (&String, &Value)| {
+            let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
+            claims.get(name).is_some_and(|had| claim_matches(expected, had, scopes))
+        };
+        !self.claims.is_empty() && self.claims.iter().all(fits)
+    }
+}
+
+/// Whether the claim `had` matches `expected`. `scopes` is set for claims of OAuth scopes.
+fn claim_matches(expected: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match expected {
+        Value::Array(any_of) => any_of.iter().any(|expected| contains(had, expected, scopes)),
+        expected => contains(had, expected, scopes),
+    }
+}
+
+fn contains(had: &Value, expected: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match (had, expected, scopes) {
+        (had, Value::String(expected), Some(scopes)) => {
+            expected.split(' ').all(|expected| scopes.claim_includes(had, expected))
+        }
+        (Value::Array(values), expected, _) => values.contains(expected),
+        (had, expected, _) => had == expected,
     }
 }

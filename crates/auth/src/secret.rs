@@ -1,7 +1,8 @@
-//! Text that must not be printed.
+//! Text that must not be printed, and the digests that are stored instead of it.
 
 use std::fmt;
 
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// Text that must not be printed. Its `Debug` is `***`, and it implements neither `Display` nor `Serialize`.
@@ -31,4 +32,19 @@ impl<'de> Deserialize<'de> for Secret {
         // The deserializer's own message would quote the value.
         String::deserialize(deserializer).map(Self).map_err(|_| D::Error::custom("a secret must be text"))
     }
+}
+
+/// A SHA-256 digest.
+pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
+
+/// The digest of `text`. Keys and tokens are random enough that no slow hash is needed.
+pub(crate) fn sha256(text: &str) -> Digest {
+    sha256_of(text.as_bytes())
+}
+
+/// The digest of `bytes`.
+pub(crate) fn sha256_of(bytes: &[u8]) -> Digest {
+    let mut hash = Digest::default();
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
 }

@@ -19,10 +19,11 @@ use chrono::{DateTime, Utc};
 use reqwest::Url;
 use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
 
+use self::options::Seconds;
 use crate::clock::Clock;
-use crate::digest::{Digest, sha256};
 use crate::provider::parse_url;
 use crate::roles::Roles;
+use crate::secret::{Digest, sha256};
 use cache::TokenCache;
 use fetched_keys::{FetchedKeys, KeySource};
 use introspection::{IntrospectionResult, Introspector};
@@ -36,9 +37,6 @@ pub use options::{IntrospectionOptions, TokenKey, TokenOptions};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-
-/// Seconds since 1970, whole or fractional, as in token claims.
-type Seconds = f64;
 
 /// Verifies tokens and caches valid ones.
 pub(crate) struct TokenAuthenticator {

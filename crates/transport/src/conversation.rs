@@ -18,9 +18,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::batch::{CallerResolver, DecodedMessage, with_callers};
 use crate::notifications;
 use crate::outbox::{Outbox, OutgoingMessage};
+use crate::revalidation::{CallerResolver, DecodedMessage, with_callers};
 use crate::revalidation::{Revoked, SessionValidity};
 use crate::spool::{Spool, SpoolError};
 

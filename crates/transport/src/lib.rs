@@ -1,6 +1,5 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
-mod batch;
 pub mod bridge;
 mod conversation;
 pub mod http;

@@ -11,8 +11,8 @@ use tidegate_mcp::{ListenStream, NotificationFeed};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::CallerResolver;
 use crate::outbox::OutgoingMessage;
+use crate::revalidation::CallerResolver;
 
 /// Maximum number of notification streams of one connection. They do not count as requests.
 pub(crate) const STREAMS_MAX: usize = 16;

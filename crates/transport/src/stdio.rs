@@ -13,10 +13,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::{CallerResolver, configuration_changing_error};
 use crate::conversation::{Conversation, ConversationLimits};
 use crate::lines::{ReadLine, read_line, write_line};
 use crate::outbox::Outbox;
+use crate::revalidation::{CallerResolver, configuration_changing_error};
 
 /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
 const OUTGOING_MAX: usize = 64;

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{KeyState, KeyStatus};
-use crate::digest::Digest;
+use crate::secret::Digest;
 
 /// One entry of the key file.
 #[derive(Clone, Serialize, Deserialize)]

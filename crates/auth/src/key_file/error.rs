@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::NAME_CHARS_MAX;
-use super::store::{BYTES_MAX, VERSION};
+use super::{BYTES_MAX, NAME_CHARS_MAX, VERSION};
 
 /// Why a key file, or a change of it, is invalid.
 #[derive(Debug, thiserror::Error)]

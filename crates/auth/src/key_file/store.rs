@@ -9,14 +9,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::ownership::Ownership;
-use super::{KeyEntry, KeyFileError};
+use super::{BYTES_MAX, KeyEntry, KeyFileError, VERSION};
 use crate::key_format::random_id;
-use crate::private_file::set_owner_only;
-
-/// The only version of the file format that this program writes and reads.
-pub(super) const VERSION: u64 = 1;
-/// Bytes of a key file at most; ten thousand keys with many roles need less.
-pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
+use tidegate_core::private_file::set_owner_only;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

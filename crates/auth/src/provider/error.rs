@@ -1,7 +1,6 @@
 //! Failures of requests to the identity provider, for the log.
 
 use super::ProviderUrlError;
-use crate::token::TokenOptionsError;
 
 /// Why a request to the identity provider failed, for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +40,14 @@ pub(crate) enum ProviderError {
     KeySetAddress(ProviderUrlError),
     /// The key set is invalid.
     #[error("{0}")]
-    KeySet(TokenOptionsError),
+    KeySet(String),
+}
+
+impl ProviderError {
+    /// The failure for a key set with this error.
+    pub(crate) fn invalid_key_set(error: impl std::fmt::Display) -> Self {
+        Self::KeySet(error.to_string())
+    }
 }
 
 impl From<reqwest::Error> for ProviderError {

@@ -7,8 +7,8 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::Principal;
 
-use super::Seconds;
-use crate::digest::Digest;
+use super::options::Seconds;
+use crate::secret::Digest;
 
 /// Tokens in the cache at most; the least recently used one is evicted.
 const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {

@@ -17,8 +17,8 @@ use tokio::time::{sleep, timeout};
 use super::algorithm::{TokenAlgorithm, join_names};
 use super::key_ring::KeyRing;
 use crate::clock::Clock;
-use crate::digest::{Digest, sha256_of};
 use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT};
+use crate::secret::{Digest, sha256_of};
 
 /// How long keys are fresh if the issuer does not specify it, and the bounds of what it specifies.
 const FRESH_FOR: Duration = Duration::from_secs(5 * 60);
@@ -238,7 +238,7 @@ impl FetcherState {
             self.keys.store(Some(Arc::new(FetchedKeySet { keys: same.keys.clone(), digest, at, fresh_for })));
             return Ok(fresh_for);
         }
-        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::KeySet)?;
+        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::invalid_key_set)?;
         let unchecked = keys.unsupported_algorithms(&self.algorithms);
         tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer published new keys");
         if !unchecked.is_empty() {

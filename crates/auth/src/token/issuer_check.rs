@@ -50,7 +50,7 @@ impl TokenOptions {
 
     async fn run_issuer_check(&self) -> Result<IssuerCheck, ProviderError> {
         if let TokenKey::Introspection(options) = &self.key {
-            let introspector = Introspector::new(options).map_err(ProviderError::KeySet)?;
+            let introspector = Introspector::new(options).map_err(ProviderError::invalid_key_set)?;
             return match introspector.query_issuer_strictly(PROBE_TOKEN).await {
                 Ok(IntrospectionResult::Active(_)) => Err(ProviderError::EverythingActive),
                 Ok(IntrospectionResult::Inactive | IntrospectionResult::Unavailable) => Ok(IssuerCheck::Introspects),
@@ -58,11 +58,11 @@ impl TokenOptions {
                 Err(failure) => Err(failure),
             };
         }
-        let Some(source) = key_source(&self.key, &self.issuer).map_err(ProviderError::KeySet)? else {
+        let Some(source) = key_source(&self.key, &self.issuer).map_err(ProviderError::invalid_key_set)? else {
             return Ok(IssuerCheck::NotNeeded);
         };
         let page = fetch_key_set(&ProviderClient::default(), &source).await?;
-        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::KeySet)?;
+        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::invalid_key_set)?;
         Ok(IssuerCheck::Keys { count: keys.len(), missing_algorithms: keys.unsupported_algorithms(&self.algorithms) })
     }
 }

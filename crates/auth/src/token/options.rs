@@ -8,6 +8,9 @@ use tidegate_core::ImpliedScopes;
 use super::algorithm::TokenAlgorithm;
 use crate::secret::Secret;
 
+/// Seconds since 1970, whole or fractional, as in token claims.
+pub(crate) type Seconds = f64;
+
 /// Default leeway for the clock of the signer, in seconds.
 const LEEWAY_SECONDS: u32 = 30;
 

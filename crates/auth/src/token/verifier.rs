@@ -6,10 +6,10 @@ use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::verify;
 use serde_json::{Map, Value};
 
-use super::Seconds;
 use super::algorithm::TokenAlgorithm;
 use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
+use super::options::Seconds;
 use super::options::{IntrospectionOptions, TokenKey, TokenOptions};
 
 /// Maximum leeway, so that expired tokens do not stay valid.

@@ -1,5 +1,6 @@
 //! Reads request bodies within limits. A rejected body is still read to its end, so that the connection can be reused.
 
+use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,6 +10,9 @@ use http_body_util::BodyExt;
 
 /// Maximum number of further bytes of a rejected body that are read and discarded. Beyond it the connection closes.
 const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Why an answer ends early when its caller is no longer admitted.
+pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
 /// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Resu
 pub(super) async fn discard(body: Body, within: Duration) {
     // The response is a refusal in any case.
     let _ = tokio::time::timeout(within, collect_bounded(body, 0)).await;
+}
+
+/// The error that breaks a connection. The yield lets earlier data be flushed first.
+pub(super) async fn broken_body_error(why: &'static str) -> io::Error {
+    tokio::task::yield_now().await;
+    io::Error::other(why)
 }
 
 async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyError> {

@@ -1,4 +1,5 @@
-//! GET: a legacy client listens for notifications, or resumes a stream whose connection broke.
+//! GET: a legacy client listens for notifications, or resumes a stream whose connection broke. DELETE: it ends its
+//! session.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
@@ -16,10 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::HttpState;
 use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::listen::{ListenEvent, ListenerValidity};
-use super::post::{BoxedResponse, no_such_session, session_id};
-use super::replay::ReplayReader;
+use super::replay::{parse_event_id, replay_body};
 use super::response::{event_stream, refusal};
-use super::session::HttpSession;
+use super::session::{BoxedResponse, HttpSession, no_such_session, session_id};
 use super::sse;
 
 /// Prefix of the event ids in the notification stream of a session. Streams of calls are numbered from 1.
@@ -52,6 +52,19 @@ pub(super) async fn get(
     }
 }
 
+/// Ends the session.
+pub(super) async fn delete(
+    State(http_state): State<Arc<HttpState>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
+    match session_id(&headers, None) {
+        Ok(id) if http_state.sessions.end(id, &caller.principal) => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) => no_such_session(None),
+        Err(refusal) => *refusal,
+    }
+}
+
 /// 406 for clients that do not accept the event stream that GET opens.
 pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), BoxedResponse> {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
@@ -72,30 +85,6 @@ fn resume(session: &HttpSession, id: &str) -> Response {
             refusal(StatusCode::BAD_REQUEST, None, &error)
         }
     }
-}
-
-/// The bytes of a resumable stream. It sends comments between two events while it is quiet.
-pub(super) fn replay_body(reader: ReplayReader) -> Body {
-    let state = (reader, true);
-    Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
-        let bytes = match tokio::time::timeout(sse::KEEP_ALIVE_EVERY, reader.next()).await {
-            Ok(bytes) => bytes?,
-            Err(_) if is_between_events => sse::KEEP_ALIVE,
-            Err(_) => reader.next().await?,
-        };
-        let is_between_events = sse::ends_event(&bytes);
-        Some((Ok::<_, Infallible>(bytes), (reader, is_between_events)))
-    }))
-}
-
-/// The `id:` of an event: `stream-event`.
-pub(super) fn event_id(stream: u64, event: u64) -> String {
-    format!("{stream}-{event}")
-}
-
-fn parse_event_id(id: &str) -> Option<(u64, u64)> {
-    let (stream, event) = id.split_once('-')?;
-    Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
 /// `0-version.resources`: the position in the feed of the client that received that event.

@@ -11,10 +11,10 @@ use axum::response::Response;
 use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
 
+use super::answer::{ProblemDetails, ProblemType};
 use super::path::transport_of;
 use super::protected_resource::is_metadata_path;
 use super::response::refusal;
-use super::rest::{ProblemDetails, ProblemType};
 use super::security_headers::add_security_headers;
 use super::{HttpOptions, HttpState, PeerAddress, body};
 use crate::tls::TlsPeer;

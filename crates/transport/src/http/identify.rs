@@ -16,11 +16,11 @@ use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
 use super::authorization::Authorization;
+use super::challenge::Challenge;
 use super::path::transport_of;
-use super::protected_resource::Challenge;
 use super::response::refusal;
 use super::{HttpState, PeerAddress, body};
-use crate::batch::{CallerResolver, configuration_changing_error};
+use crate::revalidation::{CallerResolver, configuration_changing_error};
 use crate::revalidation::{Revoked, SessionValidity};
 use crate::tls::{TlsPeer, UntrustedCertificate};
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use super::HttpState;
 use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::response::{event_stream, refusal, too_many_sessions};
-use super::session_permits::SessionPermit;
+use super::session::SessionPermit;
 use super::sse;
 
 /// The next item for a listener.

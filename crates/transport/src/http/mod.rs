@@ -3,9 +3,10 @@
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
+mod answer;
 mod authorization;
 mod body;
-mod delete;
+mod challenge;
 mod get;
 mod health;
 mod host_check;
@@ -23,7 +24,6 @@ mod results;
 mod security_headers;
 mod server;
 mod session;
-mod session_permits;
 mod sse;
 mod web_socket;
 mod write_timeout;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Extensions;
+use axum::http::{Extensions, HeaderName};
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
 use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
@@ -44,11 +44,13 @@ use tokio_util::task::TaskTracker;
 pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
 pub use server::{RunningServer, serve};
 
-use self::session_permits::{SessionPermit, SessionPermits};
+use self::session::{SessionPermit, SessionPermits};
 use crate::conversation::ConversationLimits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
+/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
+const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 /// Common clients refuse SSE events over 1 MiB. The limit counts rows before JSON escaping, which at most doubles them,
 /// except for control characters.
 const EVENT_BYTES_MAX: usize = 450 * 1024;
@@ -213,7 +215,7 @@ pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOpti
 fn build_routes(http_state: Arc<HttpState>) -> Router {
     let mut routes = Router::new();
     if http_state.options.has_mcp {
-        let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
+        let mcp = || on_post(post::post).get(get::get).delete(get::delete);
         routes = routes.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
     }
     if http_state.options.has_sse {

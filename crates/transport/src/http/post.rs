@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
@@ -13,23 +13,19 @@ use tidegate_mcp::{
     RpcNotification, decode,
 };
 
+use super::TRACE;
 use super::body::BodyError;
-use super::get::{event_id, replay_body};
 use super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
-use super::replay::{ReplayBuffer, ReplayLost};
+use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{accepted, event_stream, json, message_response, refusal, streamed_json, too_many_sessions};
-use super::session::HttpSession;
+use super::session::{BoxedResponse, HttpSession, SESSION_ID, no_such_session, session_id};
 use super::sse::EventWriter;
 use super::{HttpOptions, HttpState, body, listen, mirrored_headers, sse};
-use crate::batch::with_callers;
+use crate::revalidation::with_callers;
 use crate::revalidation::{Revoked, SessionValidity};
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// A caller that was resolved less than this time ago is not resolved again.
 const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
-/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
-pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-
 /// The parsed head of a request.
 struct RequestHead {
     headers: HeaderMap,
@@ -72,8 +68,6 @@ pub(super) async fn post(
         Err(refusal) => *refusal,
     }
 }
-
-pub(super) type BoxedResponse = Box<Response>;
 
 fn accepts_events(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
@@ -188,23 +182,6 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tide
         response.headers_mut().insert(SESSION_ID, value);
     }
     response
-}
-
-/// The id of the session that a request belongs to; 400 if it has none.
-pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
-    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
-        let error = RpcError::invalid_request(
-            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
-             clients of 2026-07-28 declare their version in params._meta",
-        );
-        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
-    })
-}
-
-/// 404, which makes a client start a new session.
-pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
-    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
-    refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
 fn find_session(

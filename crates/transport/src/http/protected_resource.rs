@@ -13,9 +13,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use serde_json::json;
-use tidegate_core::{AuthenticationError, is_scope};
+use tidegate_core::is_scope;
 
 use super::HttpState;
+use super::challenge::Challenge;
 use super::response::json;
 
 /// The well-known path of the metadata, before the path of the resource.
@@ -153,32 +154,6 @@ impl SharedProtectedResource {
         }
         // Each part consists of visible ASCII characters.
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer realm=\"tidegate\""))
-    }
-}
-
-/// What a caller lacks that was rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Challenge {
-    /// Credentials.
-    Missing {
-        /// The OAuth scopes that the call requires, if they are known.
-        scopes: Vec<String>,
-    },
-    /// Valid credentials.
-    Invalid,
-    /// Credentials in a valid form.
-    Malformed,
-    /// OAuth scopes, all of which are required.
-    Scopes(Vec<String>),
-}
-
-impl From<AuthenticationError> for Challenge {
-    fn from(reason: AuthenticationError) -> Self {
-        match reason {
-            AuthenticationError::Missing => Self::Missing { scopes: Vec::new() },
-            AuthenticationError::Invalid => Self::Invalid,
-            AuthenticationError::Malformed => Self::Malformed,
-        }
     }
 }
 

@@ -4,11 +4,16 @@
 //! [MCP 2025-11-25, Resumability and Redelivery](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery)
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::body::Body;
 use bytes::Bytes;
+use futures::stream;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::sse;
 
 /// Maximum number of bytes that one stream stores for redelivery. The oldest delivered ones are removed first.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
@@ -173,6 +178,31 @@ impl Drop for ReplayReader {
         drop(state);
         self.replay.changed.notify_waiters();
     }
+}
+
+/// The bytes of a resumable stream. It sends comments between two events while it is quiet.
+pub(super) fn replay_body(reader: ReplayReader) -> Body {
+    let state = (reader, true);
+    Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
+        let bytes = match tokio::time::timeout(sse::KEEP_ALIVE_EVERY, reader.next()).await {
+            Ok(bytes) => bytes?,
+            Err(_) if is_between_events => sse::KEEP_ALIVE,
+            Err(_) => reader.next().await?,
+        };
+        let is_between_events = sse::ends_event(&bytes);
+        Some((Ok::<_, Infallible>(bytes), (reader, is_between_events)))
+    }))
+}
+
+/// The `id:` of an event: `stream-event`.
+pub(super) fn event_id(stream: u64, event: u64) -> String {
+    format!("{stream}-{event}")
+}
+
+/// The stream and the event of an `id:`.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -11,15 +11,12 @@ use tidegate_core::LimitLevel;
 use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
 
 use super::HttpState;
-use super::protected_resource::Challenge;
-use super::rest::broken_body_error;
+use super::body::{REVOKED_REASON, broken_body_error};
+use super::challenge::Challenge;
 use crate::revalidation::{Revoked, SessionValidity};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-
-/// Why an answer ends early when its caller is no longer admitted.
-pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
 /// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {

@@ -1,4 +1,5 @@
-//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time.
+//! Legacy sessions: created at `initialize`, identified by a header, ended by DELETE or after an idle time. Session permits: the
+//! maximum number of concurrent sessions over all transports, of one principal, and of the principals of one tenant.
 //!
 //! [MCP 2025-11-25, Session Management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management)
 
@@ -7,18 +8,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::Response;
 use parking_lot::Mutex;
-use tidegate_core::Principal;
-use tidegate_mcp::McpSession;
+use tidegate_core::event::{Event, EventDispatcher};
+use tidegate_core::{Caller, LimitLevel, Owner, Principal, ShareCounter, TransportKind};
+use tidegate_mcp::{McpSession, RequestId, RpcError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::replay::ReplayBuffer;
-use super::session_permits::SessionPermit;
+use super::response::refusal;
 
+/// The header with the id of a session.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
+
+/// A refusal; boxed, because results carry it.
+pub(super) type BoxedResponse = Box<Response>;
 
 /// All sessions, each with its permit.
 pub(super) struct HttpSessions {
@@ -129,5 +138,65 @@ impl HttpSession {
     /// The event stream `number`, if it is still stored.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
         self.streams.lock().get(&number).cloned()
+    }
+}
+
+/// The id of the session that a request belongs to; 400 if it has none.
+pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
+    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
+        let error = RpcError::invalid_request(
+            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
+             clients of 2026-07-28 declare their version in params._meta",
+        );
+        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
+    })
+}
+
+/// 404, which makes a client start a new session.
+pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
+    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
+    refusal(StatusCode::NOT_FOUND, request, &error)
+}
+
+/// The session permits of the server.
+pub(super) struct SessionPermits {
+    sessions_max: usize,
+    events: EventDispatcher,
+    shares: Mutex<ShareCounter>,
+}
+
+/// One permit; dropping it releases the session.
+pub(super) struct SessionPermit {
+    permits: Arc<SessionPermits>,
+    holder: Owner,
+    transport: TransportKind,
+}
+
+impl SessionPermits {
+    pub(super) fn new(places_max: usize, events: EventDispatcher) -> Arc<Self> {
+        Arc::new(Self { sessions_max: places_max, events, shares: Mutex::default() })
+    }
+
+    /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
+    /// distinguished.
+    ///
+    /// # Errors
+    /// The level whose limit is reached.
+    pub(super) fn acquire(
+        self: &Arc<Self>,
+        caller: &Caller,
+        of_one_max: Option<usize>,
+    ) -> Result<SessionPermit, LimitLevel> {
+        let (holder, transport) = (Owner::for_quota(caller), caller.origin.transport);
+        self.shares.lock().acquire(&holder, self.sessions_max, of_one_max)?;
+        self.events.emit(Event::SessionOpened { transport });
+        Ok(SessionPermit { permits: self.clone(), holder, transport })
+    }
+}
+
+impl Drop for SessionPermit {
+    fn drop(&mut self) {
+        self.permits.shares.lock().release(&self.holder);
+        self.permits.events.emit(Event::SessionClosed { transport: self.transport });
     }
 }

@@ -9,8 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use tidegate_mcp::{AnswerFrame, AnswerStream};
 
-use super::response::REVOKED_REASON;
-use super::rest::broken_body_error;
+use super::body::{REVOKED_REASON, broken_body_error};
 use crate::revalidation::{Revoked, SessionValidity};
 
 pub(super) const DATA_PREFIX: &[u8] = b"data: ";

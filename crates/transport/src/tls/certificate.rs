@@ -1,16 +1,22 @@
-//! Parses a client certificate into the attributes of its holder.
+//! Certificates: reads the PEM files of TLS ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)), parses a client
+//! certificate into the attributes of its holder, and tells operators when to renew those of the server.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::CertificateDer;
+use chrono::{DateTime, SecondsFormat, Utc};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use tidegate_core::ClientCertificate;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
-use super::distinguished_name;
+use super::{TlsError, TlsOptions, distinguished_name};
 
 /// Maximum number of alternative names, and of bytes in each. Others are ignored.
 const ALTERNATIVE_NAMES_MAX: usize = 64;
@@ -32,7 +38,7 @@ pub(super) fn parse_chain(chain: &[CertificateDer<'_>]) -> Option<ClientCertific
     Some(ClientCertificate {
         subject: distinguished_name::format_name(certificate.subject()),
         alternative_names,
-        sha256: Sha256::digest(first).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: tidegate_core::to_hex(Sha256::digest(first)),
         expires: expires.into_iter().min()?,
     })
 }
@@ -65,4 +71,111 @@ fn parse_ip_address(bytes: &[u8]) -> Option<IpAddr> {
         16 => <[u8; 16]>::try_from(bytes).ok().map(|bytes| Ipv6Addr::from(bytes).into()),
         _ => None,
     }
+}
+
+/// The validity of one certificate of the server's chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateValidity {
+    /// The subject of the certificate, in the form of RFC 4514.
+    pub subject: String,
+    /// Its validity.
+    pub state: ValidityState,
+}
+
+/// The validity of a certificate. Times are UTC in the form of RFC 3339.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValidityState {
+    /// The certificate is not valid yet.
+    NotYetValid {
+        /// The start of its validity.
+        begins: String,
+    },
+    /// The certificate is valid.
+    Valid {
+        /// The end of its validity.
+        ends: String,
+        /// Whole days until then.
+        days: u64,
+    },
+    /// The certificate has expired.
+    Expired {
+        /// The end of its validity.
+        ended: String,
+    },
+}
+
+impl TlsOptions {
+    /// The validity of each certificate of the server's chain at `now`, the server's own first.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or contains no certificates.
+    pub fn certificate_validity(&self, now: SystemTime) -> Result<Vec<CertificateValidity>, TlsError> {
+        let unreadable = || TlsError::invalid(&self.certificate, "contains a certificate that cannot be parsed");
+        let now = DateTime::<Utc>::from(now);
+        let chain = read_certificates(&self.certificate)?;
+        chain.iter().map(|one| read_validity(one, now).ok_or_else(unreadable)).collect()
+    }
+}
+
+fn read_validity(der: &CertificateDer<'_>, now: DateTime<Utc>) -> Option<CertificateValidity> {
+    let certificate = parse_certificate(der)?;
+    let validity = certificate.validity();
+    let begins = DateTime::from_timestamp(validity.not_before.timestamp(), 0)?;
+    let ends = DateTime::from_timestamp(validity.not_after.timestamp(), 0)?;
+    let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let state = match u64::try_from((ends - now).num_days()) {
+        _ if now < begins => ValidityState::NotYetValid { begins: text(begins) },
+        Ok(days) if now <= ends => ValidityState::Valid { ends: text(ends), days },
+        _ => ValidityState::Expired { ended: text(ends) },
+    };
+    Some(CertificateValidity { subject: distinguished_name::format_name(certificate.subject()), state })
+}
+
+/// Maximum size of a file in bytes.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The certificates in the file at `path`, in their order.
+pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    read_items(path, "a certificate", "BEGIN CERTIFICATE")
+}
+
+/// The revocation lists in the file at `path`.
+pub(super) fn read_revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    read_items(path, "a list of revoked certificates", "BEGIN X509 CRL")
+}
+
+/// The private key in the file at `path`.
+pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let bytes = read_file(path)?;
+    PrivateKeyDer::from_pem_slice(&bytes)
+        .map_err(|error| TlsError::invalid(path, describe_pem_error(&error, "a key", "BEGIN PRIVATE KEY")))
+}
+
+fn read_items<T: PemObject>(path: &Path, subject: &str, label: &str) -> Result<Vec<T>, TlsError> {
+    let bytes = read_file(path)?;
+    let all: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
+    let all = all.map_err(|error| TlsError::invalid(path, describe_pem_error(&error, subject, label)))?;
+    if all.is_empty() {
+        return Err(TlsError::invalid(path, describe_pem_error(&pem::Error::NoItemsFound, subject, label)));
+    }
+    Ok(all)
+}
+
+fn describe_pem_error(error: &pem::Error, subject: &str, label: &str) -> String {
+    match error {
+        pem::Error::NoItemsFound => format!("does not contain {subject} in PEM format (-----{label}-----)"),
+        // Other errors quote the file, which may contain a key.
+        _ => format!("is not a valid PEM file with {subject}"),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let unreadable = |source| TlsError::Unreadable { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(TlsError::invalid(path, format!("is larger than {BYTES_MAX} bytes")));
+    }
+    Ok(bytes)
 }

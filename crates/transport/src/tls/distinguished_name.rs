@@ -77,7 +77,7 @@ fn encode_hex(attribute: &AttributeTypeAndValue<'_>) -> String {
         }
     }
     bytes.extend_from_slice(content);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    tidegate_core::to_hex(bytes)
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 mod certificate;
 mod distinguished_name;
 mod peer;
-mod pem_files;
-mod validity;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,8 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+pub use self::certificate::{CertificateValidity, ValidityState};
 pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
-pub use self::validity::{CertificateValidity, ValidityState};
 
 /// Handshake timeout.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -164,8 +162,8 @@ impl std::fmt::Debug for Tls {
 impl TlsState {
     fn load(options: &TlsOptions, number: u64) -> Result<Self, TlsError> {
         let TlsOptions { certificate, key, clients, min_version } = options;
-        let chain = pem_files::read_certificates(certificate)?;
-        let private = pem_files::read_private_key(key)?;
+        let chain = certificate::read_certificates(certificate)?;
+        let private = certificate::read_private_key(key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(min_version.and_newer())
@@ -199,7 +197,7 @@ impl TlsState {
 fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let ClientCertificateOptions { authorities, are_required, revocation_list: revoked } = options;
     let mut roots = RootCertStore::empty();
-    for authority in pem_files::read_certificates(authorities)? {
+    for authority in certificate::read_certificates(authorities)? {
         let added = roots.add(authority);
         added.map_err(|error| TlsError::invalid(authorities, format!("contains an invalid authority: {error}")))?;
     }
@@ -209,7 +207,7 @@ fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCe
         builder = builder.allow_unauthenticated();
     }
     if let Some(revoked) = revoked {
-        builder = builder.with_crls(pem_files::read_revocation_lists(revoked)?);
+        builder = builder.with_crls(certificate::read_revocation_lists(revoked)?);
     }
     let path = revoked.as_ref().unwrap_or(authorities);
     builder.build().map_err(|error| TlsError::invalid(path, format!("cannot be used: {error}")))

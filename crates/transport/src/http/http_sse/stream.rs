@@ -1,21 +1,22 @@
-//! The event stream of one session: its messages as numbered events, and comments while it is quiet.
+//! The open sessions by the id that messages are posted to, and the event stream of each: its messages as numbered events, and comments while it is quiet.
 //!
 //! The stream is a body, so it runs within the task of its connection. It is polled only while the client reads, so a
 //! client that does not read delays only its own calls. Dropping the stream ends its session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tidegate_core::TransportKind;
+use parking_lot::Mutex;
 use tidegate_core::event::Event;
+use tidegate_core::{Principal, TransportKind};
 use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
 
-use super::sessions::SseSession;
 use crate::conversation::Conversation;
-use crate::http::CONVERSATION_LIMITS;
 use crate::http::identify::HttpCallerResolver;
-use crate::http::session_permits::SessionPermit;
-use crate::http::sse;
+use crate::http::session::SessionPermit;
+use crate::http::{CONVERSATION_LIMITS, sse};
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
@@ -162,5 +163,56 @@ impl Drop for EventStream {
         self.resolver.http_state.streams.remove(&self.id);
         self.session.conversation.abandon();
         self.resolver.http_state.service.registry().events().emit(Event::ConnectionClosed { transport: TRANSPORT });
+    }
+}
+
+/// All open event streams.
+#[derive(Default)]
+pub(in crate::http) struct SseSessions {
+    by_id: Mutex<HashMap<String, Arc<SseSession>>>,
+}
+
+/// The state that an event stream and the messages posted to it share.
+pub(super) struct SseSession {
+    pub(super) conversation: Conversation,
+    /// The principal that opened the session; for all others it does not exist.
+    pub(super) owner: Arc<Principal>,
+    /// The toolset of the endpoint at which the session was opened.
+    pub(super) toolset: Option<String>,
+    last_used: Mutex<Instant>,
+}
+
+impl SseSessions {
+    /// Adds a session and returns its unguessable id.
+    pub(super) fn insert(&self, session: Arc<SseSession>) -> String {
+        let id = Uuid::new_v4().simple().to_string();
+        self.by_id.lock().insert(id.clone(), session);
+        id
+    }
+
+    /// The session `id`, if `principal` opened it.
+    pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
+        self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
+    }
+
+    /// Removes the session `id`.
+    pub(super) fn remove(&self, id: &str) {
+        self.by_id.lock().remove(id);
+    }
+}
+
+impl SseSession {
+    pub(super) fn new(conversation: Conversation, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
+        Arc::new(Self { conversation, owner, toolset, last_used: Mutex::new(Instant::now()) })
+    }
+
+    /// Marks the session as used now.
+    pub(super) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// The time of the last message in either direction. Comments are not messages.
+    pub(super) fn last_used(&self) -> Instant {
+        *self.last_used.lock()
     }
 }

@@ -2,29 +2,16 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody,
+use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Content, Outcome, Reply, ReplyEvent, ResourceBody};
+
+use super::super::answer::{
+    Accept, AnswerBody, ChunkEncoding, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response,
+    describe, next_event,
 };
-
-use super::accept::Accept;
-use super::answer_body::{AnswerBody, AnswerStart, ChunkEncoding};
-use super::content_writer::ContentWriter;
-use super::problem::{ProblemDetails, ProblemType};
 use crate::revalidation::SessionValidity;
-
-/// The id of the job, for `/rest/jobs/{id}`.
-const JOB: HeaderName = HeaderName::from_static("tidegate-job");
-/// The maximum number of rows and bytes of an answer; sent before it begins.
-const ROWS_MAX: HeaderName = HeaderName::from_static("tidegate-rows-max");
-const BYTES_MAX: HeaderName = HeaderName::from_static("tidegate-bytes-max");
-/// The number of rows, and whether more exist: in the headers of a short answer, in the trailer of a long one.
-pub(super) const ROWS: HeaderName = HeaderName::from_static("tidegate-rows");
-pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-truncated");
-/// The cursor for the next page; sent together with [`ROWS`].
-const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
@@ -70,79 +57,10 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Adds the media type, the limits and the job to the headers.
-pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
-    let file_type = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
-    headers.insert(header::CONTENT_TYPE, file_type.unwrap_or(HeaderValue::from_static(head.media_type)));
-    headers.extend(head.budget.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
-    headers.extend(head.budget.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
-    add_job_header(headers, job);
-}
-
-/// The response for `begun`. The metadata of the answer is in its headers or its trailer.
-pub(in super::super) fn begin_response(begun: AnswerStart, parts: &Parts) -> Response {
-    match begun {
-        AnswerStart::Whole(bytes, facts) => {
-            let mut response = Response::new(Body::from(bytes));
-            response.headers_mut().extend(answer_headers(&facts));
-            response
-        }
-        AnswerStart::Streaming(pieces) => {
-            let takes_trailers = accepts_trailers(parts);
-            let mut response = Response::new(pieces.into_body(takes_trailers));
-            if takes_trailers {
-                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated, tidegate-cursor");
-                response.headers_mut().insert(header::TRAILER, names);
-            }
-            response
-        }
-    }
-}
-
-/// The first event that is not a notification.
-pub(in super::super) async fn next_event(reply: &mut Reply) -> ReplyEvent {
-    loop {
-        match reply.next().await {
-            Some(ReplyEvent::Chunk(Chunk::Notification(_))) => {}
-            Some(event) => return event,
-            None => return ReplyEvent::End(Outcome::Done(Metadata::new())),
-        }
-    }
-}
-
 /// Adds the cache headers of call answers.
 fn add_cache_headers(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
-}
-
-fn add_job_header(headers: &mut HeaderMap, job: &str) {
-    // An id consists of hexadecimal digits and hyphens.
-    headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
-}
-
-/// The metadata of an answer as headers.
-pub(in super::super) fn answer_headers(facts: &Metadata) -> HeaderMap {
-    let mut fields = HeaderMap::new();
-    if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
-        fields.insert(ROWS, HeaderValue::from(rows));
-    }
-    if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
-        fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
-    }
-    // A signed cursor consists of letters, digits, hyphens and underscores.
-    let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
-    if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
-        fields.insert(CURSOR, cursor);
-    }
-    fields
-}
-
-/// Whether the client accepts trailers (RFC 9110, 6.5.1).
-fn accepts_trailers(parts: &Parts) -> bool {
-    let mut values = parts.headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
-    let accepts = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
-    accepts && parts.version == Version::HTTP_11
 }
 
 fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {

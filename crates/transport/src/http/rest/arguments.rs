@@ -1,44 +1,15 @@
 //! Reads the arguments of a call from the query string and the body of a request.
 
 use axum::body::Body;
-use axum::extract::Query;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
 use super::super::body::{self, BodyError};
 use super::super::{HttpOptions, HttpState};
-use super::problem::{ProblemDetails, ProblemType};
 
-/// A parameter of the query string.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct QueryParameter {
-    pub(in super::super) name: &'static str,
-    pub(super) kind: ParameterKind,
-    pub(super) description: &'static str,
-}
-
-/// The type of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum ParameterKind {
-    Text,
-    Integer,
-    /// `true` or `false`.
-    Flag,
-    /// Texts separated by commas.
-    List,
-}
-
-impl QueryParameter {
-    pub(in super::super) const fn new(name: &'static str, kind: ParameterKind, description: &'static str) -> Self {
-        Self { name, kind, description }
-    }
-}
-
-/// The format of the answer; every call accepts it.
-pub(in super::super) const FORMAT: QueryParameter =
-    QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 pub(super) const EXTRACT: QueryParameter =
     QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
 pub(super) const PATTERN: QueryParameter =
@@ -56,59 +27,6 @@ pub(super) const ORDER_BY: QueryParameter =
     QueryParameter::new("order_by", ParameterKind::List, "Columns, separated by commas; -column for descending");
 pub(super) const WHERE: QueryParameter =
     QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
-
-/// The query parameters as arguments, and the format that they name.
-pub(in super::super) fn parse_query(
-    uri: &Uri,
-    known: &[QueryParameter],
-) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
-    let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
-    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|_| bad("the query string cannot be parsed".to_owned()))?;
-    let mut arguments = Map::new();
-    let mut format = None;
-    for (name, text) in pairs {
-        let takes = || std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
-        if arguments.contains_key(&name) || (name == FORMAT.name && format.is_some()) {
-            return Err(bad(format!("the parameter {name} is given more than once")));
-        }
-        if name == FORMAT.name {
-            format = Some(text);
-            continue;
-        }
-        let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-            let detail = format!("unknown query parameter {name:?}");
-            return Err(bad(detail).with_choices(takes()));
-        };
-        arguments.insert(name, parameter.parse_value(text)?);
-    }
-    Ok((arguments, format))
-}
-
-/// Rejects a query string.
-pub(super) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
-    match uri.query() {
-        None | Some("") => Ok(()),
-        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
-    }
-}
-
-impl QueryParameter {
-    fn parse_value(&self, text: String) -> Result<Value, ProblemDetails> {
-        match self.kind {
-            ParameterKind::Text => Ok(text.into()),
-            ParameterKind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
-            ParameterKind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
-                let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
-                ProblemDetails::new(ProblemType::BadRequest, detail)
-            }),
-            ParameterKind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
-                let detail = format!("the parameter {} must be true or false, not {text:?}", self.name);
-                ProblemDetails::new(ProblemType::BadRequest, detail)
-            }),
-        }
-    }
-}
 
 /// The type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

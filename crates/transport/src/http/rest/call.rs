@@ -3,28 +3,21 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method};
 use axum::response::Response;
 use serde_json::{Map, Value};
 use tidegate_core::{AnswerFormat, Call, CallTarget, Caller};
 
 use super::super::HttpState;
+use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
 use super::super::identify::{HttpCallerResolver, RequestCredentials};
-use super::accept::Accept;
 use super::answer::answer;
 use super::arguments::{
-    BodyKind, DATABASE, EXTRACT, LIMIT, MAX_ROWS, ORDER_BY, PATTERN, QueryParameter, SAMPLES, SELECT, WHERE,
-    parse_query, read_body,
+    BodyKind, DATABASE, EXTRACT, LIMIT, MAX_ROWS, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE, read_body,
 };
-use super::problem::ProblemDetails;
+use super::discard_body;
 use super::route::RestRoute;
-use super::{discard_body, problem::ProblemType};
-
-/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
-const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-/// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
-const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The tool that a route calls, the arguments in its path, and its query parameters.
 #[derive(Debug, Default)]
@@ -98,13 +91,6 @@ pub(super) async fn call(
     apply_trace_headers(&mut call, &parts.headers);
     let reply = http_state.service.registry().call(call)?;
     answer(reply, validity, &accept, parts).await
-}
-
-/// Applies the trace headers to `call`.
-pub(in super::super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
-    call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
-    let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
-    call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
 }
 
 /// Parses everything before the body: accepted formats, arguments, and the type of the body.

@@ -3,65 +3,38 @@
 //! A request becomes one call of one tool, like over MCP. Lists, schemas and the OpenAPI document are read from the
 //! caller's view of the registry.
 
-mod accept;
 mod answer;
-mod answer_body;
 mod arguments;
 mod call;
-mod content_writer;
 mod document;
 mod openapi;
-mod page;
-mod problem;
 mod route;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use tidegate_core::{CallOrigin, Caller, TransportKind};
+use tidegate_core::{Caller, TransportKind};
+use uuid::Uuid;
 
-pub(super) use self::accept::{Accept, parse_quality};
-pub(super) use self::answer::{answer_headers, begin_response, describe, next_event};
-pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, broken_body_error};
-pub(super) use self::arguments::{FORMAT, ParameterKind, QueryParameter, parse_query};
-pub(super) use self::call::apply_trace_headers;
-pub(super) use self::document::not_modified;
-pub(super) use self::problem::{ProblemDetails, ProblemType};
 use self::route::RestRoute;
+use super::answer::{ProblemDetails, finish, options_response, require_no_parameters};
 use super::identify::RequestCredentials;
 use super::{HttpState, PeerAddress, body};
 
-/// Which sites may load an answer without CORS: a GET by another site's page has no `Origin` that could be rejected.
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// The HTML page that lists the tools and lets people try them: one file without external resources.
+const PAGE: &str = include_str!("page.html");
+/// The placeholder of the nonce in the page.
+const NONCE: &str = "{nonce}";
 
 /// Answers any request under `/rest`.
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&http_state, &parts, body).await;
     finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
-}
-
-/// The final response: reports refusals, and prevents other sites from loading the answer.
-pub(super) fn finish(
-    http_state: &HttpState,
-    peer: Option<IpAddr>,
-    answered: Result<Response, ProblemDetails>,
-) -> Response {
-    let mut response = answered.unwrap_or_else(|problem| {
-        if problem.is_before_call() {
-            http_state.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
-        }
-        problem.into_response(http_state)
-    });
-    let headers = response.headers_mut();
-    // Data is not part of another site's page.
-    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    response
 }
 
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
@@ -75,7 +48,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
         return Ok(options_response(route.allow_header()));
     }
     if route == RestRoute::Page {
-        return Ok(page::page());
+        return Ok(page());
     }
     let request_credentials =
         RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
@@ -117,15 +90,22 @@ fn registry_document(
         _ => None,
     };
     let described = described()?;
-    let checked = arguments::require_no_parameters(&parts.uri).and_then(|()| described.map_err(ProblemDetails::from));
+    let checked = require_no_parameters(&parts.uri).and_then(|()| described.map_err(ProblemDetails::from));
     Some(checked.map(|(media_type, value)| document::document_response(&parts.headers, media_type, &value)))
 }
 
-/// The response to OPTIONS.
-pub(super) fn options_response(allowed: HeaderValue) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::ALLOW, allowed);
+/// The page. It contains nothing confidential: it loads the tools with the reader's own key.
+fn page() -> Response {
+    let nonce = Uuid::new_v4().simple().to_string();
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let mut response = Response::new(Body::from(PAGE.replace(NONCE, &nonce)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    // A nonce consists of hexadecimal digits.
+    headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response
 }
 

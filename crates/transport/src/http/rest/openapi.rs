@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Caller, Snapshot, Tool};
 
 use super::super::HttpState;
-use super::arguments::{FORMAT, ParameterKind, QueryParameter};
-use super::problem::{PROBLEM_MEDIA_TYPE, ProblemType};
 use super::route::RestRoute;
+use crate::http::answer::{FORMAT, ParameterKind, QueryParameter};
+use crate::http::answer::{PROBLEM_MEDIA_TYPE, ProblemType};
 
 /// An operation that does not belong to a single tool.
 struct FixedOperation {

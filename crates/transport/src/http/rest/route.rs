@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, Method};
 use percent_encoding::percent_decode_str;
 use tidegate_mcp::NAME_BYTES_MAX;
 
-use super::problem::{ProblemDetails, ProblemType};
+use crate::http::answer::{ProblemDetails, ProblemType};
 
 /// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,13 +7,12 @@ use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Outcome, Reply, ReplyEvent};
 
-use super::super::rest::{
-    AnswerBody, AnswerStart, ChunkEncoding, ProblemDetails, answer_headers, begin_response, describe, next_event,
-    not_modified,
+use super::super::answer::{
+    AnswerBody, AnswerStart, ChunkEncoding, EntityTag, ProblemDetails, answer_headers, begin_response, describe,
+    next_event, not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
-use super::entity_tag::EntityTag;
 use super::range::ByteRange;
 use super::request::{ResultRequest, file_extension};
 use super::route::ResultRoute;

@@ -16,7 +16,7 @@ use futures::stream::BoxStream;
 use tidegate_core::AnswerFormat;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::super::rest::parse_quality;
+use super::super::answer::parse_quality;
 
 /// Size of an encoded piece, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;

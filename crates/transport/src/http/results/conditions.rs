@@ -6,8 +6,7 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
-use super::super::rest::{ProblemDetails, ProblemType};
-use super::entity_tag::{EntityTag, EntityTagList};
+use super::super::answer::{EntityTag, EntityTagList, ProblemDetails, ProblemType};
 use super::range::{ByteRange, RangeHeader, RangeNotSatisfiable};
 
 /// The result of the conditions.

@@ -14,12 +14,12 @@ use tidegate_core::{AuthMethod, CallOrigin, Caller, ErrorKind, Principal, Transp
 use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
+use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
+use super::super::challenge::Challenge;
 use super::super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
-use super::super::protected_resource::Challenge;
-use super::super::rest::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
 use super::super::{HttpState, PeerAddress};
 use super::route::ResultRoute;
-use crate::batch::CallerResolver;
+use crate::revalidation::CallerResolver;
 use crate::revalidation::{Revoked, SessionValidity};
 
 /// A link replaces the key of the caller that created it.

@@ -6,7 +6,6 @@
 mod answer;
 mod coding;
 mod conditions;
-mod entity_tag;
 mod link;
 mod range;
 mod request;
@@ -26,7 +25,7 @@ use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};
 use self::route::ResultRoute;
 pub(super) use self::route::{ResultView, view_uri};
-use super::rest::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
+use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
 use super::{HttpState, PeerAddress, body};
 
 /// The methods of every path.

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use super::super::rest::broken_body_error;
+use super::super::body::broken_body_error;
 
 /// The parsed `Range` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

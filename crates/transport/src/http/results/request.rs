@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 use serde_json::{Map, Value};
 use tidegate_core::AnswerFormat;
 
-use super::super::rest::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryParameter, parse_query};
+use super::super::answer::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryParameter, parse_query};
 use super::link::LINK;
 use super::route::{ResultRoute, ResultView};
 

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use super::super::rest::{ProblemDetails, ProblemType};
+use super::super::answer::{ProblemDetails, ProblemType};
 
 /// The prefix of the URIs of stored results.
 const URI_PREFIX: &str = "tidegate://results/";

@@ -16,14 +16,14 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::activity::{CountingStream, MessageTimeout, READ_BYTES};
+use super::activity::{Liveness, PING_EVERY};
 use super::close::{CLOSE_WITHIN, CloseReason, close};
-use super::liveness::{Liveness, PING_EVERY};
-use super::message_timeout::{CountingStream, MessageTimeout, READ_BYTES};
 use super::write::{FRAGMENT_BYTES_MAX, write_messages};
-use crate::batch::CallerResolver;
 use crate::conversation::Conversation;
 use crate::http::identify::HttpCallerResolver;
 use crate::http::{CONVERSATION_LIMITS, HttpState};
+use crate::revalidation::CallerResolver;
 use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 /// Short messages are written together up to this size.

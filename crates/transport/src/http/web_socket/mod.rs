@@ -3,11 +3,10 @@
 //! [RFC 6455](https://www.rfc-editor.org/rfc/rfc6455). MCP leaves further transports to implementations:
 //! [MCP 2026-07-28, Custom Transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports)
 
+mod activity;
 mod close;
 mod connection;
 mod handshake;
-mod liveness;
-mod message_timeout;
 mod write;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::liveness::Liveness;
+use super::activity::Liveness;
 use crate::outbox::{Outbox, OutgoingMessage};
 
 /// Maximum size of a fragment in bytes; longer messages are split.

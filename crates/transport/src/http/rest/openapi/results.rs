@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::super::super::HttpState;
 use super::super::super::results::{PARTIAL, ResultView, offered_formats, view_uri};
-use super::super::arguments::{FORMAT, QueryParameter};
-use super::super::problem::ProblemType;
 use super::schema;
+use crate::http::answer::ProblemType;
+use crate::http::answer::{FORMAT, QueryParameter};
 
 /// One path and its view.
 struct ResultPath {

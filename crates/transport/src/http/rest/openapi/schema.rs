@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Tool};
 
-use super::super::problem::{ProblemType, TYPE_PREFIX};
+use crate::http::answer::{ProblemType, TYPE_PREFIX};
 
 /// Schemas of every document. The schema names of tools contain a dot, these names do not.
 pub(super) fn common_schemas() -> Map<String, Value> {

@@ -16,7 +16,7 @@ const ALIASES: [(&str, AnswerFormat); 3] = [
 
 /// The formats that a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Accept {
+pub(in crate::http) struct Accept {
     /// The formats, most preferred first.
     formats: Vec<AnswerFormat>,
     /// Media ranges for an image, sound or file that a tool may return.
@@ -33,7 +33,7 @@ struct MediaRange {
 impl Accept {
     /// Reads the headers for the formats in `offered`, unless `format` names one. Without a preference of the client,
     /// the order in `offered` decides.
-    pub(super) fn read(
+    pub(in crate::http) fn read(
         headers: &HeaderMap,
         format: Option<&str>,
         offered: &[AnswerFormat],
@@ -53,7 +53,7 @@ impl Accept {
     }
 
     /// The format in `offered` that a client prefers, where only these formats exist.
-    pub(in super::super) fn best_of(
+    pub(in crate::http) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
         offered: &[AnswerFormat],
@@ -85,17 +85,17 @@ impl Accept {
     }
 
     /// The format for a table.
-    pub(super) fn best(&self) -> AnswerFormat {
+    pub(in crate::http) fn best(&self) -> AnswerFormat {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
 
     /// Whether any table format is acceptable.
-    pub(super) fn accepts_tables(&self) -> bool {
+    pub(in crate::http) fn accepts_tables(&self) -> bool {
         !self.formats.is_empty()
     }
 
     /// The best format for an answer that is not a table: JSON or text.
-    pub(super) fn best_of_blocks(&self) -> Option<AnswerFormat> {
+    pub(in crate::http) fn best_of_blocks(&self) -> Option<AnswerFormat> {
         let is_fit = |format: &&AnswerFormat| {
             matches!(format, AnswerFormat::Json | AnswerFormat::Table | AnswerFormat::Markdown)
         };
@@ -103,7 +103,7 @@ impl Accept {
     }
 
     /// Whether a specific range accepts a file of this type.
-    pub(super) fn accepts_file(&self, media_type: &str) -> bool {
+    pub(in crate::http) fn accepts_file(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
         self.files.iter().any(|(of_kind, of_subtype)| of_kind == kind && (of_subtype == "*" || of_subtype == subtype))
@@ -148,7 +148,7 @@ fn not_acceptable(offered: &[AnswerFormat]) -> ProblemDetails {
 }
 
 /// A weight in thousandths. A value that is not a number counts as the smallest nonzero weight.
-pub(in super::super) fn parse_quality(text: &str) -> u16 {
+pub(in crate::http) fn parse_quality(text: &str) -> u16 {
     let weight: f32 = text.parse().unwrap_or(0.001);
     // Between 0 and 1000, which fits.
     (weight.clamp(0.0, 1.0) * 1_000.0).round() as u16

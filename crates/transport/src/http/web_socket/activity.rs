@@ -1,13 +1,18 @@
+//! Signs of life of one WebSocket, recorded by its reader and its writer.
+//!
 //! Detects messages that do not end in time, by counting bytes below the frames. An unfinished message holds memory,
 //! and its fragments are not visible above this layer.
 
 use std::io::{IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// Read buffer size. A smaller amount of received data does not count as an unfinished message.
 pub(super) const READ_BYTES: usize = 16 * 1024;
@@ -86,6 +91,58 @@ impl MessageTimeout {
         let is_under_way = arrived.saturating_sub(self.bytes_at_message_end) > READ_BYTES as u64;
         let was_under_way = std::mem::replace(&mut self.was_under_way, is_under_way);
         !(is_under_way && was_under_way)
+    }
+}
+
+/// Ping interval. A client without a sign of life between two pings counts as disconnected.
+pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
+
+/// The state of the other end.
+pub(super) struct Liveness {
+    /// Whether there was a sign of life since the last check.
+    had_activity: AtomicBool,
+    /// Whether a message is being sent. Then the write timeout of the connection detects a client that does not read.
+    is_writing: AtomicBool,
+    /// The time of the last message in either direction. Pings and pongs are not messages.
+    last_used: Mutex<Instant>,
+}
+
+impl Liveness {
+    /// The state of a new connection.
+    pub(super) fn new() -> Self {
+        let last_used = Mutex::new(Instant::now());
+        Self { had_activity: AtomicBool::new(true), is_writing: AtomicBool::new(false), last_used }
+    }
+
+    /// Records received data, including a pong.
+    pub(super) fn record_activity(&self) {
+        self.had_activity.store(true, Ordering::Relaxed);
+    }
+
+    /// Records a received message.
+    pub(super) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// Records that a message begins to be sent, or was sent.
+    pub(super) fn set_writing(&self, is_writing: bool) {
+        self.is_writing.store(is_writing, Ordering::Relaxed);
+        self.touch();
+    }
+
+    /// Whether a message is being sent.
+    pub(super) fn is_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Whether there was a sign of life since the last call, or none is required.
+    pub(super) fn take_activity(&self) -> bool {
+        self.had_activity.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// The time since which no message was received or sent.
+    pub(super) fn idle_since(&self) -> Instant {
+        if self.is_writing.load(Ordering::Relaxed) { Instant::now() } else { *self.last_used.lock() }
     }
 }
 

@@ -10,7 +10,7 @@ const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
 
 /// Writes blocks as they arrive.
-pub(in super::super) enum ContentWriter {
+pub(in crate::http) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
     Json(JsonContentWriter),
     /// The text of each block, one below the other.
@@ -18,7 +18,7 @@ pub(in super::super) enum ContentWriter {
 }
 
 #[derive(Default)]
-pub(in super::super) struct JsonContentWriter {
+pub(in crate::http) struct JsonContentWriter {
     has_begun: bool,
     has_blocks: bool,
     is_in_text: bool,
@@ -26,14 +26,14 @@ pub(in super::super) struct JsonContentWriter {
 }
 
 #[derive(Default)]
-pub(in super::super) struct TextContentWriter {
+pub(in crate::http) struct TextContentWriter {
     /// Whether a line break is due before the next block.
     is_within_line: bool,
 }
 
 impl ContentWriter {
     /// The writer for `format`, and its media type.
-    pub(super) fn for_format(format: AnswerFormat) -> (&'static str, Self) {
+    pub(in crate::http) fn for_format(format: AnswerFormat) -> (&'static str, Self) {
         match format {
             AnswerFormat::Table => ("text/plain; charset=utf-8", Self::Text(TextContentWriter::default())),
             AnswerFormat::Markdown => ("text/markdown; charset=utf-8", Self::Text(TextContentWriter::default())),
@@ -41,7 +41,7 @@ impl ContentWriter {
         }
     }
 
-    pub(super) fn write_chunk(&mut self, chunk: Chunk) -> Bytes {
+    pub(in crate::http) fn write_chunk(&mut self, chunk: Chunk) -> Bytes {
         match self {
             Self::Json(blocks) => blocks.write_chunk(chunk).into(),
             Self::Text(blocks) => blocks.write_chunk(chunk).into(),
@@ -49,7 +49,7 @@ impl ContentWriter {
     }
 
     /// The text after the last block.
-    pub(super) fn close(&mut self, facts: &Metadata) -> Bytes {
+    pub(in crate::http) fn close(&mut self, facts: &Metadata) -> Bytes {
         match self {
             Self::Json(blocks) => {
                 let truncated =
@@ -61,7 +61,7 @@ impl ContentWriter {
     }
 
     /// The text after the last block of an answer that failed.
-    pub(super) fn fail(&mut self, error: &Error) -> Bytes {
+    pub(in crate::http) fn fail(&mut self, error: &Error) -> Bytes {
         match self {
             Self::Json(blocks) => blocks.close(Some(("error", Value::from(error.to_string())))).into(),
             Self::Text(blocks) => format!("{}{error}\n", blocks.end_line()).into(),

@@ -8,19 +8,19 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AuthenticationError, Error, ErrorKind};
 
-use super::super::HttpState;
-use super::super::identify::AdmissionError;
-use super::super::protected_resource::Challenge;
-use super::super::response::retry_after_value;
+use crate::http::HttpState;
+use crate::http::challenge::Challenge;
+use crate::http::identify::AdmissionError;
+use crate::http::response::retry_after_value;
 
 /// The media type of problem details.
-pub(super) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
+pub(in crate::http) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 /// The prefix of `type`: problem types are tags, not locations.
-pub(super) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
+pub(in crate::http) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 
 /// The type of a problem: an error kind of calls, or an error of a request that never became a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum ProblemType {
+pub(in crate::http) enum ProblemType {
     Call(ErrorKind),
     BadRequest,
     NoSuchPath,
@@ -35,7 +35,7 @@ pub(in super::super) enum ProblemType {
 
 impl ProblemType {
     /// All types of REST, in the order of their status codes.
-    pub(super) const ALL: [Self; 18] = [
+    pub(in crate::http) const ALL: [Self; 18] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
         Self::Call(ErrorKind::Forbidden),
@@ -57,10 +57,10 @@ impl ProblemType {
     ];
 
     /// Types that only downloads of stored results have.
-    pub(super) const DOWNLOAD_ONLY: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
+    pub(in crate::http) const DOWNLOAD_ONLY: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
 
     /// All types of stored results.
-    pub(super) const STORED_RESULTS: [Self; 15] = [
+    pub(in crate::http) const STORED_RESULTS: [Self; 15] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
         Self::Call(ErrorKind::Forbidden),
@@ -130,22 +130,22 @@ impl ProblemType {
         (kind.name(), status, title)
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::http) fn name(self) -> &'static str {
         self.row().0
     }
 
-    pub(super) fn status(self) -> StatusCode {
+    pub(in crate::http) fn status(self) -> StatusCode {
         self.row().1
     }
 
-    pub(super) fn title(self) -> &'static str {
+    pub(in crate::http) fn title(self) -> &'static str {
         self.row().2
     }
 }
 
 /// A refusal or a failure, in the form of RFC 9457.
 #[derive(Debug)]
-pub(in super::super) struct ProblemDetails(Box<ProblemParts>);
+pub(in crate::http) struct ProblemDetails(Box<ProblemParts>);
 
 #[derive(Debug)]
 struct ProblemParts {
@@ -160,7 +160,7 @@ struct ProblemParts {
 
 impl ProblemDetails {
     /// The problem of a request that never became a call.
-    pub(in super::super) fn new(sort: ProblemType, detail: String) -> Self {
+    pub(in crate::http) fn new(sort: ProblemType, detail: String) -> Self {
         Self(Box::new(ProblemParts {
             problem_type: sort,
             detail,
@@ -172,7 +172,7 @@ impl ProblemDetails {
     }
 
     /// The problem of a caller that is not admitted.
-    pub(in super::super) fn from_admission_error(refused: &AdmissionError) -> Self {
+    pub(in crate::http) fn from_admission_error(refused: &AdmissionError) -> Self {
         let detail = refused.to_rpc_error().message;
         match refused {
             AdmissionError::Unauthenticated(reason) => {
@@ -191,46 +191,46 @@ impl ProblemDetails {
     }
 
     /// Adds an authentication challenge.
-    pub(in super::super) fn with_challenge(mut self, challenge: Challenge) -> Self {
+    pub(in crate::http) fn with_challenge(mut self, challenge: Challenge) -> Self {
         self.0.challenge = Some(challenge);
         self
     }
 
     /// Adds the allowed methods.
-    pub(in super::super) fn with_allow(self, methods: HeaderValue) -> Self {
+    pub(in crate::http) fn with_allow(self, methods: HeaderValue) -> Self {
         self.with_header(header::ALLOW, methods)
     }
 
     /// Adds the valid values.
-    pub(super) fn with_choices<'a>(mut self, choices: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(in crate::http) fn with_choices<'a>(mut self, choices: impl IntoIterator<Item = &'a str>) -> Self {
         let choices: Vec<&str> = choices.into_iter().collect();
         self.0.members.insert("choices".to_owned(), json!(choices));
         self
     }
 
     /// Adds a header.
-    pub(in super::super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(in crate::http) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
         self
     }
 
     /// Adds the next step.
-    pub(in super::super) fn with_hint(mut self, hint: &str) -> Self {
+    pub(in crate::http) fn with_hint(mut self, hint: &str) -> Self {
         self.0.members.insert("hint".to_owned(), hint.into());
         self
     }
 
     /// Whether the request never became a call.
-    pub(super) fn is_before_call(&self) -> bool {
+    pub(in crate::http) fn is_before_call(&self) -> bool {
         self.0.is_before_call
     }
 
-    pub(super) fn detail(&self) -> &str {
+    pub(in crate::http) fn detail(&self) -> &str {
         &self.0.detail
     }
 
     /// The JSON body.
-    pub(super) fn to_json(&self) -> Value {
+    pub(in crate::http) fn to_json(&self) -> Value {
         let ProblemParts { problem_type: sort, detail, members, .. } = &*self.0;
         let mut body = json!({
             "type": format!("{TYPE_PREFIX}{}", sort.name()),
@@ -244,7 +244,7 @@ impl ProblemDetails {
         body
     }
 
-    pub(in super::super) fn into_response(self, http_state: &HttpState) -> Response {
+    pub(in crate::http) fn into_response(self, http_state: &HttpState) -> Response {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
         *response.status_mut() = self.0.problem_type.status();
         let headers = response.headers_mut();

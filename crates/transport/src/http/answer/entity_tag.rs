@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The entity tag of a representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EntityTag {
+pub(in crate::http) struct EntityTag {
     /// The text between the quotes.
     opaque: String,
     /// Whether equal tags mean equivalent content instead of equal bytes.
@@ -15,16 +15,16 @@ pub(super) struct EntityTag {
 }
 
 impl EntityTag {
-    pub(super) fn strong(opaque: &str) -> Self {
+    pub(in crate::http) fn strong(opaque: &str) -> Self {
         Self { opaque: opaque.to_owned(), is_weak: false }
     }
 
-    pub(super) fn weak(opaque: &str) -> Self {
+    pub(in crate::http) fn weak(opaque: &str) -> Self {
         Self { opaque: opaque.to_owned(), is_weak: true }
     }
 
     /// The value of `ETag`; `None` if it contains characters that a header may not have.
-    pub(super) fn to_header_value(&self) -> Option<HeaderValue> {
+    pub(in crate::http) fn to_header_value(&self) -> Option<HeaderValue> {
         let weakness = if self.is_weak { "W/" } else { "" };
         HeaderValue::from_str(&format!("{weakness}\"{}\"", self.opaque)).ok()
     }
@@ -42,7 +42,7 @@ impl EntityTag {
 
 /// The entity tags of a request header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum EntityTagList {
+pub(in crate::http) enum EntityTagList {
     /// `*`.
     Any,
     Tags(Vec<EntityTag>),
@@ -50,7 +50,7 @@ pub(super) enum EntityTagList {
 
 impl EntityTagList {
     /// The tags of the header `name`; `None` if the header is absent.
-    pub(super) fn from_headers(headers: &HeaderMap, name: HeaderName) -> Option<Self> {
+    pub(in crate::http) fn from_headers(headers: &HeaderMap, name: HeaderName) -> Option<Self> {
         let values = headers.get_all(name);
         values.iter().next()?;
         Some(Self::parse(&values))
@@ -65,12 +65,12 @@ impl EntityTagList {
     }
 
     /// Whether there is exactly one tag.
-    pub(super) fn is_single(&self) -> bool {
+    pub(in crate::http) fn is_single(&self) -> bool {
         matches!(self, Self::Tags(tags) if tags.len() == 1)
     }
 
     /// Whether `tag` is in the list by strong comparison. Without a tag, only `*` matches.
-    pub(super) fn matches_strongly(&self, tag: Option<&EntityTag>) -> bool {
+    pub(in crate::http) fn matches_strongly(&self, tag: Option<&EntityTag>) -> bool {
         match self {
             Self::Any => true,
             Self::Tags(tags) => tag.is_some_and(|tag| tags.iter().any(|known| known.strongly_equals(tag))),
@@ -78,7 +78,7 @@ impl EntityTagList {
     }
 
     /// Whether `tag` is in the list by weak comparison.
-    pub(super) fn matches_weakly(&self, tag: Option<&EntityTag>) -> bool {
+    pub(in crate::http) fn matches_weakly(&self, tag: Option<&EntityTag>) -> bool {
         match self {
             Self::Any => true,
             Self::Tags(tags) => tag.is_some_and(|tag| tags.iter().any(|known| known.weakly_equals(tag))),

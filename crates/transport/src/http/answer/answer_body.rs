@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 use std::io;
 
 use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
@@ -15,17 +18,17 @@ use http_body_util::StreamBody;
 use tidegate_core::{Chunk, Error, Metadata, Outcome, Reply, ReplyEvent};
 use tokio::time::timeout_at;
 
-use super::answer::answer_headers;
 use super::content_writer::ContentWriter;
+use super::headers::{accepts_trailers, answer_headers};
 use super::problem::ProblemDetails;
-use crate::http::response::REVOKED_REASON;
+use crate::http::body::{REVOKED_REASON, broken_body_error};
 use crate::revalidation::{Revoked, SessionValidity};
 
 /// Maximum number of pieces of a short answer that are joined into one response; a piece has about 64 KiB at most.
 const JOINED_PIECES_MAX: usize = 4;
 
 /// How chunks are encoded.
-pub(in super::super) enum ChunkEncoding {
+pub(in crate::http) enum ChunkEncoding {
     /// The chunks are bytes.
     Body,
     /// The chunks are text that is a complete document.
@@ -35,7 +38,7 @@ pub(in super::super) enum ChunkEncoding {
 }
 
 /// The body of an answer. Dropping it cancels the call.
-pub(in super::super) struct AnswerBody {
+pub(in crate::http) struct AnswerBody {
     reply: Reply,
     /// Revalidates the caller; `None` if nothing is to be checked.
     validity: Option<SessionValidity>,
@@ -47,14 +50,8 @@ pub(in super::super) struct AnswerBody {
     end: Option<Result<Metadata, Error>>,
 }
 
-/// The error that breaks a connection. The yield lets earlier data be flushed first.
-pub(in super::super) async fn broken_body_error(why: &'static str) -> io::Error {
-    tokio::task::yield_now().await;
-    io::Error::other(why)
-}
-
 /// The state of an answer when its headers are due.
-pub(in super::super) enum AnswerStart {
+pub(in crate::http) enum AnswerStart {
     /// The complete answer.
     Whole(Bytes, Metadata),
     /// The beginning of the answer.
@@ -63,7 +60,7 @@ pub(in super::super) enum AnswerStart {
 
 impl AnswerBody {
     /// The body of `reply`, which begins with `first`.
-    pub(in super::super) fn new(
+    pub(in crate::http) fn new(
         reply: Reply,
         validity: Option<SessionValidity>,
         encoding: ChunkEncoding,
@@ -74,7 +71,7 @@ impl AnswerBody {
 
     /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
     /// failed one becomes a problem.
-    pub(in super::super) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
+    pub(in crate::http) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
         if let Some(piece) = self
             .next_piece_for_caller()
             .await
@@ -172,7 +169,7 @@ impl AnswerBody {
     }
 
     /// The body of a streamed response.
-    pub(super) fn into_body(self, takes_trailers: bool) -> Body {
+    pub(in crate::http) fn into_body(self, takes_trailers: bool) -> Body {
         let pieces = stream::unfold(Some(self), move |pieces| async move {
             let mut pieces = pieces?;
             match (pieces.next_result().await, takes_trailers) {
@@ -188,7 +185,7 @@ impl AnswerBody {
 
 impl AnswerStart {
     /// The bytes without metadata, in pieces; an error ends the stream.
-    pub(in super::super) fn into_stream(self) -> BoxStream<'static, io::Result<Bytes>> {
+    pub(in crate::http) fn into_stream(self) -> BoxStream<'static, io::Result<Bytes>> {
         match self {
             Self::Whole(bytes, _) => stream::iter([Ok(bytes)]).boxed(),
             Self::Streaming(pieces) => stream::unfold(Some(pieces), |pieces| async move {
@@ -198,6 +195,37 @@ impl AnswerStart {
                 Some((next, pieces))
             })
             .boxed(),
+        }
+    }
+}
+
+/// The response for `begun`. The metadata of the answer is in its headers or its trailer.
+pub(in crate::http) fn begin_response(begun: AnswerStart, parts: &Parts) -> Response {
+    match begun {
+        AnswerStart::Whole(bytes, facts) => {
+            let mut response = Response::new(Body::from(bytes));
+            response.headers_mut().extend(answer_headers(&facts));
+            response
+        }
+        AnswerStart::Streaming(pieces) => {
+            let takes_trailers = accepts_trailers(parts);
+            let mut response = Response::new(pieces.into_body(takes_trailers));
+            if takes_trailers {
+                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated, tidegate-cursor");
+                response.headers_mut().insert(header::TRAILER, names);
+            }
+            response
+        }
+    }
+}
+
+/// The first event that is not a notification.
+pub(in crate::http) async fn next_event(reply: &mut Reply) -> ReplyEvent {
+    loop {
+        match reply.next().await {
+            Some(ReplyEvent::Chunk(Chunk::Notification(_))) => {}
+            Some(event) => return event,
+            None => return ReplyEvent::End(Outcome::Done(Metadata::new())),
         }
     }
 }

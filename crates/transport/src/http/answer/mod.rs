@@ -1,0 +1,91 @@
+//! What the answers of REST and of stored results share: problems, formats, headers and bodies.
+
+mod accept;
+mod answer_body;
+mod content_writer;
+mod entity_tag;
+mod headers;
+mod parameter;
+mod problem;
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::Frame;
+use tidegate_core::{Call, CallOrigin, TransportKind};
+
+pub(super) use self::accept::{Accept, parse_quality};
+pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, begin_response, next_event};
+pub(super) use self::content_writer::ContentWriter;
+pub(super) use self::entity_tag::{EntityTag, EntityTagList};
+pub(super) use self::headers::{add_job_header, answer_headers, describe};
+pub(super) use self::parameter::{FORMAT, ParameterKind, QueryParameter, parse_query, require_no_parameters};
+pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
+use super::{HttpState, TRACE};
+
+/// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+/// Which sites may load an answer without CORS: a GET by another site's page has no `Origin` that could be rejected.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// The final response: reports refusals, and prevents other sites from loading the answer.
+pub(super) fn finish(
+    http_state: &HttpState,
+    peer: Option<IpAddr>,
+    answered: Result<Response, ProblemDetails>,
+) -> Response {
+    let mut response = answered.unwrap_or_else(|problem| {
+        if problem.is_before_call() {
+            http_state.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
+        }
+        problem.into_response(http_state)
+    });
+    let headers = response.headers_mut();
+    // Data is not part of another site's page.
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// The response to OPTIONS.
+pub(super) fn options_response(allowed: HeaderValue) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}
+
+/// Applies the trace headers to `call`.
+pub(super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
+    call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
+    let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
+    call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
+}
+
+/// The 304 response.
+pub(super) fn not_modified() -> Response {
+    let mut response = Response::new(Body::new(UnsentBody));
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+/// A body without a known length: otherwise `Content-Length` would be 0, although it describes the client's version.
+struct UnsentBody;
+
+impl http_body::Body for UnsentBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
+}

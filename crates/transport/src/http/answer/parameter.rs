@@ -1,0 +1,88 @@
+//! Parameters of the query string, and their values as arguments.
+
+use axum::extract::Query;
+use axum::http::Uri;
+use serde_json::{Map, Value};
+
+use super::problem::{ProblemDetails, ProblemType};
+
+/// A parameter of the query string.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct QueryParameter {
+    pub(in crate::http) name: &'static str,
+    pub(in crate::http) kind: ParameterKind,
+    pub(in crate::http) description: &'static str,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum ParameterKind {
+    Text,
+    Integer,
+    /// `true` or `false`.
+    Flag,
+    /// Texts separated by commas.
+    List,
+}
+
+impl QueryParameter {
+    pub(in crate::http) const fn new(name: &'static str, kind: ParameterKind, description: &'static str) -> Self {
+        Self { name, kind, description }
+    }
+}
+
+/// The format of the answer; every call accepts it.
+pub(in crate::http) const FORMAT: QueryParameter =
+    QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
+/// The query parameters as arguments, and the format that they name.
+pub(in crate::http) fn parse_query(
+    uri: &Uri,
+    known: &[QueryParameter],
+) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
+    let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|_| bad("the query string cannot be parsed".to_owned()))?;
+    let mut arguments = Map::new();
+    let mut format = None;
+    for (name, text) in pairs {
+        let takes = || std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
+        if arguments.contains_key(&name) || (name == FORMAT.name && format.is_some()) {
+            return Err(bad(format!("the parameter {name} is given more than once")));
+        }
+        if name == FORMAT.name {
+            format = Some(text);
+            continue;
+        }
+        let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
+            let detail = format!("unknown query parameter {name:?}");
+            return Err(bad(detail).with_choices(takes()));
+        };
+        arguments.insert(name, parameter.parse_value(text)?);
+    }
+    Ok((arguments, format))
+}
+
+/// Rejects a query string.
+pub(in crate::http) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
+    match uri.query() {
+        None | Some("") => Ok(()),
+        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
+    }
+}
+
+impl QueryParameter {
+    fn parse_value(&self, text: String) -> Result<Value, ProblemDetails> {
+        match self.kind {
+            ParameterKind::Text => Ok(text.into()),
+            ParameterKind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
+            ParameterKind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
+                let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
+                ProblemDetails::new(ProblemType::BadRequest, detail)
+            }),
+            ParameterKind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
+                let detail = format!("the parameter {} must be true or false, not {text:?}", self.name);
+                ProblemDetails::new(ProblemType::BadRequest, detail)
+            }),
+        }
+    }
+}
