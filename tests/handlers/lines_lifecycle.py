@@ -96,7 +96,7 @@ def just_dropped(world: World) -> None:
         answer = caller.call(name)
         said = answer["error"]["message"] if "error" in answer else failure_of(answer)
         # A handler with rows is found to be gone by a statement that does not know its name.
-        assert f'there is no tool "{name}"' in said or "there is no such tool" in said, answer
+        assert f'there is no tool "{name}"' in said or "the tool no longer exists" in said, answer
 
 
 @line("L6", "what is not committed is not there; two that are committed together come together")

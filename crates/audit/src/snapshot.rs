@@ -36,9 +36,15 @@ impl LogSnapshot {
     /// Opens the files in `named`, with the rotated files and the head beside each.
     pub(crate) fn open_all(named: &[PathBuf], key: Option<&AuditKey>) -> Result<Self, VerifyError> {
         let mut missing = None;
+        let mut incomplete = None;
         for _ in 0..TRIES_MAX {
             match Self::open_once(named, key) {
-                Ok(collected) if collected.is_unchanged(named, key)? => return Ok(collected.sort_by_sequence()),
+                Ok(collected) if collected.is_unchanged(named, key)? => {
+                    if collected.reaches_head() || !named.iter().any(|file| files::has_writer(file)) {
+                        return Ok(collected.sort_by_sequence());
+                    }
+                    incomplete = Some(collected);
+                }
                 Ok(_) => missing = None,
                 // The file may have been renamed since the listing.
                 Err(VerifyError::Io { file, error }) if error.kind() == io::ErrorKind::NotFound => {
@@ -47,6 +53,9 @@ impl LogSnapshot {
                 Err(error) => return Err(error),
             }
             std::thread::sleep(RETRY_AFTER);
+        }
+        if let Some(collected) = incomplete {
+            return Ok(collected.sort_by_sequence());
         }
         Err(missing.unwrap_or(VerifyError::RotatedTooOften))
     }
@@ -62,6 +71,13 @@ impl LogSnapshot {
         let now = list_paths(named).into_iter().map(|path| (files::first_seq(&path, key), path));
         let then = self.files.iter().map(|part| (part.first, part.path.clone()));
         Ok(now.eq(then) && read_head(named, key)? == self.head)
+    }
+
+    /// Whether the oldest line that the head names was found. A rotation renames file after file, and between two
+    /// renames a name is missing.
+    fn reaches_head(&self) -> bool {
+        let oldest = self.files.iter().filter_map(|part| part.first).min();
+        self.head.as_ref().is_none_or(|head| oldest.is_some_and(|oldest| oldest <= head.first))
     }
 
     fn sort_by_sequence(mut self) -> Self {
