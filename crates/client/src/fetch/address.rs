@@ -1,11 +1,11 @@
 //! Addresses of servers and results. Their display form contains no secrets.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use reqwest::Url;
-use thiserror::Error;
 use uuid::Uuid;
+
+use crate::address::{self, AddressError};
 
 /// Path segment before the id of a result.
 const RESULTS: &str = "results";
@@ -27,38 +27,12 @@ pub struct ResultAddress {
     link: Option<String>,
 }
 
-/// A text is not a valid address. The text is not repeated: it may contain a password or the token of a link.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum ResultAddressError {
-    /// The text is not a URL.
-    #[error("not a valid URL ({0}); an example is http://127.0.0.1:7070/results/ID")]
-    NotAUrl(String),
-    /// The URL contains a user name or password.
-    #[error(
-        "the URL contains a user name or a password, which is visible in process lists and logs; \
-         use --bearer, or TIDEGATE_BEARER in the environment"
-    )]
-    ContainsCredentials,
-    /// The URI is a resource URI of MCP.
-    #[error("tidegate:// is the URI of a result in MCP; use http://HOST/results/ID of the same server")]
-    McpResourceUri,
-    /// The scheme is neither http nor https.
-    #[error("the scheme {0:?} is not supported; use http or https")]
-    UnsupportedScheme(String),
-    /// The URL has no host.
-    #[error("the URL has no host; an example is http://127.0.0.1:7070/results/ID")]
-    NoHost,
-    /// The path is not the path of a result.
-    #[error("the URL is not the URL of a result: its path must end in /results/ID or /results/ID/data")]
-    NoResult,
-}
-
 impl ResultServer {
     /// Parses a URL with the scheme http or https. The URL of the server's MCP or REST endpoint is accepted as well.
     ///
     /// # Errors
     /// Fails if the text is not such a URL, or contains credentials.
-    pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
         let url = parse_http_url(text)?;
         let segments = path_segments(&url);
         let of_server = ENDPOINT_PATHS.iter().find_map(|endpoint| {
@@ -73,12 +47,9 @@ impl ResultServer {
         ResultAddress { server: self.clone(), id, link: None }
     }
 
-    /// Whether requests are unencrypted and leave this machine.
-    pub fn is_in_the_clear(&self) -> bool {
-        let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let is_loopback =
-            host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        self.base.scheme() == "http" && !is_loopback
+    /// Whether requests leave this machine unencrypted.
+    pub fn is_sent_unencrypted(&self) -> bool {
+        address::is_sent_unencrypted(&self.base)
     }
 
     /// The URL of the REST endpoint for SQL.
@@ -99,7 +70,7 @@ impl ResultAddress {
     ///
     /// # Errors
     /// Fails if the text is not such a URL, or contains credentials.
-    pub fn parse(text: &str) -> Result<Self, ResultAddressError> {
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
         let url = parse_http_url(text)?;
         let mut segments = path_segments(&url);
         if segments.last().is_some_and(|last| last == "data") {
@@ -107,11 +78,11 @@ impl ResultAddress {
         }
         let (before, id) = match segments.as_slice() {
             [before @ .., results, id] if results == RESULTS => (before, Uuid::try_parse(id).ok()),
-            _ => return Err(ResultAddressError::NoResult),
+            _ => return Err(AddressError::NoResult),
         };
         let link = url.query_pairs().find(|(name, _)| name == "link").map(|(_, value)| value.into_owned());
         let server = ResultServer { base: base_url(&url, before) };
-        Ok(Self { server, id: id.ok_or(ResultAddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
+        Ok(Self { server, id: id.ok_or(AddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
     }
 
     /// The server that stores the result.
@@ -166,20 +137,8 @@ impl fmt::Debug for ResultAddress {
     }
 }
 
-fn parse_http_url(text: &str) -> Result<Url, ResultAddressError> {
-    let url = Url::parse(text.trim()).map_err(|error| ResultAddressError::NotAUrl(error.to_string()))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(ResultAddressError::ContainsCredentials);
-    }
-    match url.scheme() {
-        "http" | "https" => {}
-        "tidegate" => return Err(ResultAddressError::McpResourceUri),
-        other => return Err(ResultAddressError::UnsupportedScheme(other.to_owned())),
-    }
-    if url.host_str().is_none_or(str::is_empty) {
-        return Err(ResultAddressError::NoHost);
-    }
-    Ok(url)
+fn parse_http_url(text: &str) -> Result<Url, AddressError> {
+    address::parse_url(text, &["http", "https"], "http://127.0.0.1:7070/results/ID")
 }
 
 /// The segments of the path as written, without empty ones.
@@ -228,22 +187,15 @@ mod tests {
         let address = parsed(&format!("https://example.com/results/{ID}/data?link=secret%2B1&partial=true"));
         assert_eq!(address.link(), Some("secret+1"));
         assert!(!format!("{address} {address:?}").contains("secret"));
-        for text in ["http://anna:secret@localhost/results/x", "http://se%cret@[::1"] {
-            let refused = ResultAddress::parse(text).unwrap_err();
-            assert!(!refused.to_string().contains("secret"), "{refused}");
-        }
     }
 
     #[test]
     fn rejects_urls_without_result() {
         let refused = |text: &str| ResultAddress::parse(&text.replace("ID", ID)).unwrap_err();
-        assert_eq!(refused("ftp://localhost/results/ID"), ResultAddressError::UnsupportedScheme("ftp".to_owned()));
-        assert_eq!(refused("tidegate://results/ID"), ResultAddressError::McpResourceUri);
-        assert!(matches!(refused("/results/ID"), ResultAddressError::NotAUrl(_)));
         for text in
             ["http://h/", "http://h/results", "http://h/results/7", "http://h/ID", "http://h/results/ID/blocks/0"]
         {
-            assert_eq!(refused(text), ResultAddressError::NoResult, "{text}");
+            assert_eq!(refused(text), AddressError::NoResult, "{text}");
         }
     }
 
@@ -262,14 +214,5 @@ mod tests {
             ResultServer::parse("https://h/a/mcp").unwrap().result(id),
             parsed(&format!("https://h/a/results/{ID}"))
         );
-    }
-
-    #[test]
-    fn detects_unencrypted_remote_servers() {
-        let is_in_the_clear = |text: &str| ResultServer::parse(text).unwrap().is_in_the_clear();
-        assert!(is_in_the_clear("http://data.example.com/"));
-        for local in ["http://localhost:7070/", "http://127.0.0.9/", "http://[::1]:1/", "https://example.com/"] {
-            assert!(!is_in_the_clear(local), "{local}");
-        }
     }
 }

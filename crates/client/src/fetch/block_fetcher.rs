@@ -6,14 +6,14 @@
 use reqwest::header::{ACCEPT, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use reqwest::{Response, StatusCode};
 
-use crate::address::ResultAddress;
-use crate::client::ResultClient;
-use crate::digest::sha256;
-use crate::download_event::DownloadEvent;
-use crate::error::FetchError;
-use crate::manifest::ManifestBlock;
-use crate::progress_tracker::ProgressTracker;
-use crate::request_failure::RequestFailure;
+use super::address::ResultAddress;
+use super::client::ResultClient;
+use super::digest::sha256;
+use super::download_event::DownloadEvent;
+use super::error::FetchError;
+use super::manifest::ManifestBlock;
+use super::progress_tracker::ProgressTracker;
+use super::request_failure::RequestFailure;
 
 /// How often a block with a wrong hash is fetched.
 const FETCHES_MAX: u32 = 2;

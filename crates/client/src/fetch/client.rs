@@ -1,27 +1,22 @@
 //! HTTP client for one server, with timeouts and authentication.
 
-use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, Url, redirect, retry};
+use reqwest::{RequestBuilder, Response, Url};
 
-use crate::credential::ResultCredential;
-use crate::error::FetchError;
-use crate::options::FetchOptions;
-use crate::request_failure::RequestFailure;
-use crate::retry::RetryState;
+use super::credential::ResultCredential;
+use super::error::FetchError;
+use super::options::FetchOptions;
+use super::request_failure::RequestFailure;
+use super::retry::RetryState;
+use crate::http_client::{http_client, innermost_cause, read_refusal};
 use crate::server_message::{ServerMessage, sanitize};
 
-/// Idle connections are closed after this time, before a server closes them.
+/// Idle connections are closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval of TCP keep-alive probes; a connection is lost after [`KEEP_ALIVE_TRIES`] unanswered ones.
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-const KEEP_ALIVE_TRIES: u32 = 3;
-/// Bytes of an error response that are read.
-const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
 
@@ -39,19 +34,7 @@ impl ResultClient {
     /// # Errors
     /// Fails if TLS cannot be set up.
     pub(crate) fn new(subject: String, access: ResultCredential, options: FetchOptions) -> Result<Self, FetchError> {
-        let http = reqwest::Client::builder()
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-            .no_proxy()
-            // The token is for one server only, so redirects are not followed.
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .connect_timeout(options.connect_timeout)
-            .tcp_keepalive(KEEP_ALIVE_EVERY)
-            .tcp_keepalive_interval(KEEP_ALIVE_EVERY)
-            .tcp_keepalive_retries(KEEP_ALIVE_TRIES)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .build()
+        let http = http_client(options.connect_timeout, IDLE_TIMEOUT)
             .map_err(|error| FetchError::Internal(innermost_cause(&error)))?;
         Ok(Self { http, access, options, subject, has_answered: AtomicBool::new(false) })
     }
@@ -134,29 +117,15 @@ impl ResultClient {
         Err(self.read_error_response(response).await)
     }
 
-    async fn read_error_response(&self, mut response: Response) -> RequestFailure {
-        let mut body = Vec::new();
-        // A part of the body is enough for the message.
-        while let Ok(Some(chunk)) = self.next_chunk(&mut response).await
-            && body.len() < REFUSAL_BYTES_MAX
-        {
-            body.extend_from_slice(&chunk);
-        }
-        let words = ServerMessage::from_body(&body, self.access.secret().as_deref());
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        RequestFailure::from_status(response.status(), retry_after, words, &self.access, &self.subject)
+    async fn read_error_response(&self, response: Response) -> RequestFailure {
+        let status = response.status();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let body = read_refusal(response, self.options.read_timeout).await;
+        let words = ServerMessage::from_body(&body, self.access.secret());
+        RequestFailure::from_status(status, retry_after.as_deref(), words, &self.access, &self.subject)
     }
 }
 
 fn read_timeout_failure(within: Duration) -> RequestFailure {
     RequestFailure::from_connection(format!("the server sent nothing for {} s", within.as_secs()), true)
-}
-
-/// The innermost cause of an error, which is the most specific one, without the URL.
-fn innermost_cause(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    while let Some(inner) = cause.and_then(std::error::Error::source) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

@@ -3,7 +3,7 @@
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
-use crate::bearer::BearerToken;
+use crate::bearer_token::BearerToken;
 
 /// The credential for a result.
 pub(crate) enum ResultCredential {
@@ -41,11 +41,11 @@ impl ResultCredential {
     }
 
     /// The secret, which must be removed from messages of the server.
-    pub(crate) fn secret(&self) -> Option<String> {
+    pub(crate) fn secret(&self) -> Option<&str> {
         match self {
             Self::Anonymous => None,
-            Self::Bearer(bearer) => Some(bearer.token().to_owned()),
-            Self::Link(token) => Some(token.clone()),
+            Self::Bearer(bearer) => Some(bearer.token()),
+            Self::Link(token) => Some(token),
         }
     }
 }

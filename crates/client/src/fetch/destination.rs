@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tidegate_core::AnswerFormat;
 
-use crate::compression::{CompressionWriter, strip_compression_extension};
-use crate::error::FetchError;
+use super::compression::{CompressionWriter, strip_compression_extension};
+use super::error::FetchError;
 
 /// The formats in which a result can be written.
 pub const FORMATS: [AnswerFormat; 5] =

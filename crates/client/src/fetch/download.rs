@@ -12,18 +12,18 @@ use tidegate_core::AnswerFormat;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::address::ResultAddress;
-use crate::block_fetcher::BlockFetcher;
-use crate::client::ResultClient;
-use crate::credential::ResultCredential;
-use crate::destination::Destination;
-use crate::error::{FetchError, ResumeInfo};
-use crate::manifest::{ManifestBlock, ResultManifest, ResultStatus};
-use crate::manifest_follower::{self, ManifestFollower};
-use crate::options::FetchOptions;
-use crate::partial_download::PartialDownload;
-use crate::progress_tracker::ProgressTracker;
-use crate::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
+use super::address::ResultAddress;
+use super::block_fetcher::BlockFetcher;
+use super::client::ResultClient;
+use super::credential::ResultCredential;
+use super::destination::Destination;
+use super::error::{FetchError, ResumeInfo};
+use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
+use super::manifest_follower::{self, ManifestFollower};
+use super::options::FetchOptions;
+use super::partial_download::PartialDownload;
+use super::progress_tracker::ProgressTracker;
+use super::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
 use crate::server_message::sanitize;
 
 /// Maximum number of parallel requests to a server. More of them do not make a download faster.

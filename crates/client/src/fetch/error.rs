@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::address::ResultAddressError;
+use crate::address::AddressError;
+use crate::refusal::ServerRefusal;
 use crate::server_message::ServerMessage;
 
 /// Why a result could not be fetched. No message contains a token.
@@ -14,7 +15,7 @@ use crate::server_message::ServerMessage;
 #[allow(missing_docs, reason = "the messages document the variants")]
 pub enum FetchError {
     #[error(transparent)]
-    Address(#[from] ResultAddressError),
+    Address(#[from] AddressError),
     #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format", .path.display())]
     UnknownFormat { path: PathBuf },
     #[error("the result is a file and cannot be written as {}; leave out --format to write the file itself", .format.name())]
@@ -31,20 +32,12 @@ pub enum FetchError {
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("{subject}: the result does not exist; it may have expired, or belong to another caller{words}")]
     ResultNotFound { subject: String, words: ServerMessage },
-    #[error("{subject}: the server requires authentication (401); pass --bearer or set TIDEGATE_BEARER{words}")]
-    TokenRequired { subject: String, words: ServerMessage },
-    #[error("{subject}: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
-    TokenRejected { subject: String, words: ServerMessage },
+    #[error("{subject}: {refusal}")]
+    Refused { subject: String, refusal: ServerRefusal },
     #[error(
         "{subject}: the link has expired (401); links are valid for five minutes; request a new one from the manifest with an API key{words}"
     )]
     LinkExpired { subject: String, words: ServerMessage },
-    #[error("{subject}: the server refuses this caller (403){words}")]
-    Forbidden { subject: String, words: ServerMessage },
-    #[error(
-        "{subject}: the server redirects ({status}), and redirects are not followed; use the target of the redirect"
-    )]
-    Redirected { subject: String, status: u16 },
     #[error("{subject}: this server has no REST endpoint at /rest/sql ({status}){words}")]
     RestNotFound { subject: String, status: u16, words: ServerMessage },
     #[error("{subject}: the server refuses the request ({status}){words}")]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::digest::is_sha256;
+use super::digest::is_sha256;
 
 /// Maximum size of a block in bytes. A block is in memory until its hash is verified.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;

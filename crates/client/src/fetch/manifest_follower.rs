@@ -4,13 +4,13 @@ use parking_lot::Mutex;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
-use crate::address::ResultAddress;
+use super::address::ResultAddress;
 use crate::backoff::Backoff;
-use crate::client::ResultClient;
-use crate::error::FetchError;
-use crate::manifest::{ManifestBlock, ResultManifest, ResultStatus};
-use crate::progress_tracker::ProgressTracker;
-use crate::request_failure::RequestFailure;
+use super::client::ResultClient;
+use super::error::FetchError;
+use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
+use super::progress_tracker::ProgressTracker;
+use super::request_failure::RequestFailure;
 
 /// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -8,8 +8,6 @@
 //! only when it is complete.
 
 mod address;
-mod backoff;
-mod bearer;
 mod block_fetcher;
 mod client;
 mod compression;
@@ -29,10 +27,8 @@ mod remote_query;
 mod request_failure;
 mod result_file_writer;
 mod retry;
-mod server_message;
 
-pub use address::{ResultAddress, ResultAddressError, ResultServer};
-pub use bearer::{BearerToken, BearerTokenError};
+pub use address::{ResultAddress, ResultServer};
 pub use destination::{Destination, FORMATS, UnfinishedFile, parse_format};
 pub use download::{FetchedFile, fetch};
 pub use download_event::{DownloadEvent, DownloadListener, DownloadProgress};
@@ -40,4 +36,3 @@ pub use error::{FetchError, ResumeInfo};
 pub use options::FetchOptions;
 pub use progress_bar::DownloadProgressBar;
 pub use remote_query::{RemoteQuery, start_query};
-pub use server_message::ServerMessage;

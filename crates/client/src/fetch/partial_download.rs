@@ -11,10 +11,10 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::destination::{Destination, UNFINISHED_SUFFIX};
-use crate::digest::sha256;
-use crate::error::FetchError;
-use crate::manifest::ManifestBlock;
+use super::destination::{Destination, UNFINISHED_SUFFIX};
+use super::digest::sha256;
+use super::error::FetchError;
+use super::manifest::ManifestBlock;
 
 /// File that contains the id of the result.
 const RESULT_ID_FILE: &str = "result";

@@ -2,7 +2,7 @@
 
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::download_event::{DownloadEvent, DownloadProgress};
+use super::download_event::{DownloadEvent, DownloadProgress};
 
 /// Maximum number of redraws per second.
 const DRAWN_PER_SECOND_MAX: u8 = 10;

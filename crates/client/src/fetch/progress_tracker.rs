@@ -2,8 +2,8 @@
 
 use parking_lot::Mutex;
 
-use crate::download_event::{DownloadEvent, DownloadListener, DownloadProgress};
-use crate::manifest::{ResultManifest, ResultStatus};
+use super::download_event::{DownloadEvent, DownloadListener, DownloadProgress};
+use super::manifest::{ResultManifest, ResultStatus};
 
 /// Counts bytes and rows, and notifies the listener of each change.
 pub(crate) struct ProgressTracker {

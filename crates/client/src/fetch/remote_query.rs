@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::address::{ResultAddress, ResultServer};
-use crate::client::ResultClient;
-use crate::credential::ResultCredential;
-use crate::download::run_until_cancelled;
-use crate::error::FetchError;
-use crate::options::FetchOptions;
-use crate::request_failure::RequestFailure;
+use super::address::{ResultAddress, ResultServer};
+use super::client::ResultClient;
+use super::credential::ResultCredential;
+use super::download::run_until_cancelled;
+use super::error::FetchError;
+use super::options::FetchOptions;
+use super::request_failure::RequestFailure;
 
 /// Maximum size of the response, in bytes; it contains only a preview of the rows.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use crate::credential::ResultCredential;
-use crate::error::FetchError;
+use super::credential::ResultCredential;
+use super::error::FetchError;
+use crate::refusal::ServerRefusal;
 use crate::server_message::ServerMessage;
 
 /// Maximum delay that a server can request with `Retry-After`.
@@ -56,15 +57,17 @@ impl RequestFailure {
                     may_have_been_received: true,
                 };
             }
-            StatusCode::UNAUTHORIZED => match access {
-                ResultCredential::Anonymous => FetchError::TokenRequired { subject, words },
-                ResultCredential::Bearer(_) => FetchError::TokenRejected { subject, words },
-                ResultCredential::Link(_) => FetchError::LinkExpired { subject, words },
-            },
-            StatusCode::FORBIDDEN => FetchError::Forbidden { subject, words },
+            StatusCode::UNAUTHORIZED if matches!(access, ResultCredential::Link(_)) => {
+                FetchError::LinkExpired { subject, words }
+            }
             StatusCode::NOT_FOUND | StatusCode::GONE => FetchError::ResultNotFound { subject, words },
-            status if status.is_redirection() => FetchError::Redirected { subject, status: status.as_u16() },
-            status => FetchError::RequestRejected { subject, status: status.as_u16(), words },
+            status => {
+                let (status, has_token) = (status.as_u16(), matches!(access, ResultCredential::Bearer(_)));
+                match ServerRefusal::from_status(status, has_token, words) {
+                    Ok(refusal) => FetchError::Refused { subject, refusal },
+                    Err(words) => FetchError::RequestRejected { subject, status, words },
+                }
+            }
         })
     }
 }

@@ -11,8 +11,8 @@ use arrow::ipc::writer::StreamWriter;
 use tidegate_core::{AnswerFormat, Error};
 use tidegate_query::BodyWriter;
 
-use crate::destination::UnfinishedFile;
-use crate::error::FetchError;
+use super::destination::UnfinishedFile;
+use super::error::FetchError;
 use crate::server_message::sanitize;
 
 /// A block on disk whose hash matches.

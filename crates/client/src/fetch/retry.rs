@@ -1,10 +1,10 @@
 //! Retries: how often an operation is attempted, with which delays.
 
 use crate::backoff::Backoff;
-use crate::client::ResultClient;
-use crate::download_event::DownloadEvent;
-use crate::error::FetchError;
-use crate::request_failure::RequestFailure;
+use super::client::ResultClient;
+use super::download_event::DownloadEvent;
+use super::error::FetchError;
+use super::request_failure::RequestFailure;
 
 /// The attempts at one operation.
 pub(crate) struct RetryState<'a> {

@@ -21,7 +21,7 @@ impl ServerMessage {
         Self(sanitize(&text))
     }
 
-    /// The message of a problem document, or of a plain text body.
+    /// The message of a JSON-RPC error, of a problem document, or of a plain text body.
     ///
     /// [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)
     pub(crate) fn from_body(body: &[u8], secret: Option<&str>) -> Self {
@@ -30,9 +30,17 @@ impl ServerMessage {
             // HTML pages contain nothing useful here.
             return if text.trim_start().starts_with('<') { Self::default() } else { Self::new(&text, secret) };
         };
+        if let Some(message) = problem["error"]["message"].as_str() {
+            return Self::new(message, secret);
+        }
         let output = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
         let sentences = [output("detail").or_else(|| output("title")), output("hint")];
         Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
+    }
+
+    /// The message alone.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 }
 
@@ -57,6 +65,7 @@ mod tests {
         let text = |body: &str| ServerMessage::from_body(body.as_bytes(), Some("tide_abc")).to_string();
         let problem = r#"{"title":"There is no such thing","detail":"the result has expired","hint":"ask again"}"#;
         assert_eq!(text(problem), "; the server reports: the result has expired; ask again");
+        assert_eq!(text(r#"{"id":null,"error":{"code":1,"message":"no"}}"#), "; the server reports: no");
         assert_eq!(text(r#"{"title":"Too many calls"}"#), "; the server reports: Too many calls");
         assert_eq!(text("no tide_abc\u{1b}[2Jhere\n"), "; the server reports: no … [2Jhere");
         assert_eq!(text("<html><body>502</body></html>"), "");
