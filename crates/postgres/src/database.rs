@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::{Error, Handler, Principal};
+use tidegate_core::{Error, Principal};
 use tidegate_query::{
     Author, Catalog, ColumnEntry, Database, Freshness, Plan, SqlDialect, StampCache, Statement, Transaction,
     compute_schema_stamp,
 };
+use tidegate_runtime::Handler;
 
 use crate::catalog;
 use crate::connect::ConnectTarget;

@@ -7,8 +7,9 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Job};
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Author, Plan, QueryRows, Statement, Transaction};
+use tidegate_runtime::Job;
 
 use crate::batch_forwarder;
 use crate::batch_stream::{ErrorContext, RowError};

@@ -7,7 +7,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use tidegate_core::{DatabaseTenants, Error, ErrorKind, Job, Principal, nearest_names};
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
+use tidegate_runtime::Job;
 
 use crate::freshness::Freshness;
 use crate::stable_hash::StableHasher;

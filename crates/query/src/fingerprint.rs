@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use sqlparser::tokenizer::{Token, Tokenizer};
-use tidegate_core::AuditedStatement;
+use tidegate_runtime::AuditedStatement;
 
 use crate::dialect::SqlDialect;
 use crate::statement::Statement;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_core::{Error, Job, Metadata, ReplySender};
+use tidegate_core::Error;
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use super::continuation::{ResultPosition, no_store_error};
 use super::{Executor, OverflowPolicy, QueryRequest};

@@ -8,7 +8,8 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySender};
+use tidegate_core::{Budget, Content, Error, ErrorKind};
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use super::cache_replay::CACHEABLE_AFTER;
 use super::pipeline::{AnswerKind, RecordBatches, abandon_answer};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{StreamExt, future};
-use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
+use tidegate_core::{Content, Error};
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use super::continuation::{compute_query_id, no_store_error};
 use super::pipeline::{AnswerKind, RecordBatches, run_until_cancelled};

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::event::{Event, EventDispatcher};
-use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{
+    Job, Metadata, ReplySender,
+    event::{Event, EventDispatcher},
+};
 
 use self::continuation::AnswerRecorder;
 use self::pipeline::{AnswerKind, AnswerPipeline, run_until_cancelled};

@@ -6,9 +6,9 @@ mod read_condition;
 mod schema;
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Principal};
 
 pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
+use tidegate_core::{Error, Principal};
 
 use crate::database::Database;
 use crate::executor::{AnswerMode, Delivery};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Job, Owner};
+use tidegate_core::{Caller, Owner};
+use tidegate_runtime::Job;
 
 use super::id::ResultId;
 use super::result::StoredResult;

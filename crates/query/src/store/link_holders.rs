@@ -34,7 +34,7 @@ impl LinkHolders {
         self.registered += 1;
         self.holders.push(LinkHolder {
             number,
-            caller: Caller { snapshot: None, ..caller.clone() },
+            caller: Caller { pinned_snapshot: None, ..caller.clone() },
             expires_at_ms: until_ms,
         });
         if self.holders.len() > LINK_HOLDERS_MAX {

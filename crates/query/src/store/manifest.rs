@@ -1,9 +1,8 @@
 //! The manifest of a stored result on disk: a header line, a line for each block, and an end line.
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
 use tidegate_core::Owner;
+use uuid::Uuid;
 
 use super::id::ResultId;
 use super::result_file::FileDescription;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, future, stream};
 use serde::{Deserialize, Serialize};
-use tidegate_core::{Error, Job};
+use tidegate_core::Error;
+use tidegate_runtime::Job;
 
 use super::answer_cache::CacheKey;
 use super::result::StoredResult;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Error, ErrorKind, Job, LinkVerifier, Owner};
+use tidegate_core::{Caller, Error, ErrorKind, LinkVerifier, Owner};
+use tidegate_runtime::Job;
 use tokio::task::AbortHandle;
 
 use super::answer_cache::{self, CacheKey};

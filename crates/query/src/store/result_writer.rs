@@ -11,7 +11,8 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Job};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::Job;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

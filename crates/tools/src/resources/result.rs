@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender,
-    ResourceBody, ResourceContents, ResourceTemplate, ResourceWatcher, StableBody, TransportKind,
+    AnswerFormat, Budget, CallLimits, Content, Error, ErrorKind, ResourceBody, ResourceContents, TransportKind,
 };
 use tidegate_query::{BodyWriter, END_OF_STREAM, OutputOptions, QueryRows, ResultEnd, ResultStore, StoredResult};
+use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
 
 use super::watchers::ResultWatcher;
 use super::{JSON, stored_file, uri_template};

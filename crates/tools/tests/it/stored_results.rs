@@ -8,12 +8,12 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    AnswerFormat, BodyHead, Call, CallTarget, Caller, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Principal,
-    Registry, ReplyEvent, SnapshotBuilder, Tool, handler_fn,
-};
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, Principal};
 use tidegate_query::{Databases, Executor, NewResult, ResultStore, StoreLimits, StoredResult};
+use tidegate_runtime::{
+    BodyHead, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
+};
 use tidegate_tools::{NodeIdentity, NodeView, register};
 use tokio::sync::mpsc::Receiver;
 

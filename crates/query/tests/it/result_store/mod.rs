@@ -26,11 +26,11 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallTarget, Caller, Error, ErrorKind, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, handler_fn,
-};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
+use tidegate_runtime::{
+    Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+};
 
 use crate::fake::batch;
 use crate::stored::{caller_named, limits};
