@@ -25,5 +25,6 @@ pub use tidegate_core as core;
 pub use tidegate_engines as engines;
 pub use tidegate_mcp as mcp;
 pub use tidegate_query as query;
+pub use tidegate_runtime as runtime;
 pub use tidegate_tools as tools;
 pub use tidegate_transport as transport;

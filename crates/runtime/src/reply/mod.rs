@@ -223,7 +223,7 @@ impl ReplySender {
     /// Sends a complete block.
     pub async fn send_block(&self, content: Content) -> Result<(), Error> {
         let content = self.job.redact_content(content)?;
-        self.job.count_bytes(content.len());
+        self.job.count_bytes(content.byte_count());
         self.send(Chunk::Block(content)).await
     }
 
@@ -241,7 +241,7 @@ impl ReplySender {
     /// Sends a message of a prompt.
     pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
         let content = self.job.redact_content(content)?;
-        self.job.count_bytes(content.len());
+        self.job.count_bytes(content.byte_count());
         self.send(Chunk::PromptMessage(role, content)).await
     }
 
