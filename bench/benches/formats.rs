@@ -9,10 +9,11 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tidegate_bench::{Ready, batch};
 use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Limits, Principal, TransportKind};
-use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest, SqlDialect, Statement};
+use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest};
 use tidegate_runtime::{
     Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 const BATCHES: i64 = 13;
 const BATCH_ROWS: i64 = 8_192;

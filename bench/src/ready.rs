@@ -7,8 +7,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, SqlDialect, Statement, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
 
 /// The columns of the table, with their SQL types.
 pub const COLUMNS: [(&str, &str); 4] =

@@ -4,6 +4,7 @@
 
 mod access;
 mod answer_format;
+mod audited_statement;
 mod authenticator;
 mod call_target;
 mod caller;
@@ -31,6 +32,7 @@ mod uri_template;
 
 pub use access::{Access, Acl, IpNetwork, PrincipalRule};
 pub use answer_format::AnswerFormat;
+pub use audited_statement::AuditedStatement;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
 };

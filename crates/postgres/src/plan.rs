@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Author, Plan, QueryRows, Statement, Transaction};
+use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
+use tidegate_sql::{Author, Statement, Transaction};
 
 use crate::batch_forwarder;
 use crate::batch_stream::{ErrorContext, RowError};

@@ -7,36 +7,19 @@
 mod answer;
 mod batch_channel;
 mod body;
-mod bounded_dialect;
-mod canonical_tokens;
 mod database;
-mod dialect;
 mod distinct;
 mod executor;
-mod fingerprint;
 mod format;
 mod freshness;
-mod function_policy;
-mod nesting;
-mod parameter;
-mod parse;
-mod point_query;
-mod refusal;
 mod render;
 mod row_policy;
 mod secrets;
 mod spec;
 mod stable_hash;
 mod stamp;
-mod statement;
-mod statement_cache;
-mod statement_policy;
 mod store;
 mod structured;
-mod table_redirect;
-mod template;
-mod token_policy;
-mod transaction;
 mod usage;
 
 pub use batch_channel::{BatchSender, batch_channel};
@@ -49,7 +32,6 @@ pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
-pub use point_query::PointQuery;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
     RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
@@ -61,15 +43,10 @@ pub use spec::{
 };
 pub use stable_hash::StableHasher;
 pub use stamp::{StampCache, compute_schema_stamp};
-pub use statement::{Author, Parameter, SqlDialect, Statement};
-pub use statement_cache::StatementCache;
 pub use store::{
     BlockFacts, Cursor, END_OF_STREAM, FILE_PIECE_BYTES, FileDescription, NewResult, ResultBlock, ResultEnd,
     ResultHeader, ResultId, ResultProgress, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome,
     pieces_to_rows,
 };
 pub use structured::output_schema;
-pub use table_redirect::TableLocation;
-pub use template::{BoundSql, SqlTemplate, TemplateValue};
-pub use transaction::{Isolation, Transaction};
 pub use usage::{UsageRanks, UsageTracker};

@@ -16,7 +16,7 @@ mod tool;
 
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
-pub use job::{AuditedStatement, Call, Job, JobId, JobState, JobStatus, Jobs};
+pub use job::{Call, Job, JobId, JobState, JobStatus, Jobs};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{Registry, Watch, WatchEvent};
 pub use reply::{

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use tidegate_core::{AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
-use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
+use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy};
 use tidegate_runtime::{Call, Job, Metadata, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 const QUERIES: &[(&str, &str)] = &[

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_audit::{AuditLog, AuditOptions};
-use tidegate_core::{AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, Principal, TransportKind};
+use tidegate_core::{
+    AuditedStatement, AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, Principal, TransportKind,
+};
 use tidegate_runtime::{
-    AuditedStatement, Auditor, Call, Metadata, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
-    event::EventDispatcher, handler_fn,
+    Auditor, Call, Metadata, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
 };
 
 /// A node and its log.

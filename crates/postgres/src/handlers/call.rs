@@ -11,8 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{CallTarget, Error, ErrorKind, JsonSchema, Principal, Violation};
-use tidegate_query::{SqlDialect, Statement};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
 use super::answer::{HandlerAnswer, REQUEST_ID};

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, Error, ErrorKind};
-use tidegate_query::Transaction;
 use tidegate_runtime::Job;
+use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 use tokio_postgres::types::Type;
 

@@ -10,12 +10,12 @@ use futures::StreamExt;
 use serde_json::value::RawValue;
 use tidegate_core::{Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, SqlDialect,
-    Statement,
+    AnswerMode, Catalog, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows,
 };
 use tidegate_runtime::{
     Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 /// `batches` in `format`.
 pub(crate) async fn render_batches(batches: Vec<RecordBatch>, format: OutputFormat) -> String {

@@ -9,11 +9,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{
-    Job, Metadata, ReplySender,
-    event::{Event, EventDispatcher},
-};
 
 use self::continuation::AnswerRecorder;
 use self::pipeline::{AnswerKind, AnswerPipeline, run_until_cancelled};
@@ -21,10 +16,15 @@ use crate::answer::{AnswerExpectation, AnswerStage, AnswerWriter, ProgressReport
 use crate::database::{Database, Plan, QueryRows};
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
-use crate::statement::Statement;
 use crate::store::ResultStore;
 use crate::structured::find_undescribed_column;
 use crate::usage::UsageTracker;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{
+    Job, Metadata, ReplySender,
+    event::{Event, EventDispatcher},
+};
+use tidegate_sql::Statement;
 
 pub use self::continuation::{PageOptions, compute_query_id};
 

@@ -8,13 +8,13 @@ mod schema;
 use serde_json::{Map, Value};
 
 pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
-use tidegate_core::{Error, Principal};
 
 use crate::database::Database;
 use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
 use crate::render;
-use crate::statement::Statement;
+use tidegate_core::{Error, Principal};
+use tidegate_sql::Statement;
 
 /// The default limit of rows.
 pub const LIMIT_DEFAULT: u64 = 100;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Owner};
-use tidegate_runtime::Job;
 
 use super::id::ResultId;
 use super::result::StoredResult;
 use super::result_file::FileDescription;
 use super::result_store::ResultStore;
 use super::seal::{now_ms, to_ms};
-use crate::statement::Statement;
+use tidegate_core::{Caller, Owner};
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
 
 /// The maximum number of cached answers.
 const ANSWERS_MAX: usize = 1_000;

@@ -15,13 +15,14 @@ use tidegate_core::{
 };
 use tidegate_query::{
     AnswerMode, Catalog, ColumnEntry, Database, Executor, Freshness, OutputFormat, OverflowPolicy, Plan, QueryRequest,
-    QueryRows, SqlDialect, Statement,
+    QueryRows,
 };
 use tidegate_runtime::{
     BodyHead, Call, Chunk, Metadata, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 /// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
 #[derive(Clone)]

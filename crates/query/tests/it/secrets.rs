@@ -13,13 +13,13 @@ use tidegate_core::{
 };
 use tidegate_query::{
     AnswerMode, BUILT_IN_RULES, Executor, OutputFormat, OverflowPolicy, QueryRequest, SecretRule, SecretRules,
-    SqlDialect, Statement,
 };
 use tidegate_runtime::{
     AuditReservation, AuditStats, Auditor, Call, Job, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::bodies::read_arrow;
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};

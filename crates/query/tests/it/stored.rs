@@ -12,12 +12,13 @@ use tidegate_core::{
 };
 use tidegate_query::{
     AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest, ResultEnd, ResultId,
-    ResultStore, SqlDialect, Statement, StoreLimits,
+    ResultStore, StoreLimits,
 };
 use tidegate_runtime::{
     Call, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::fake::FakeDatabase;
 use crate::result_store::numbered_rows;

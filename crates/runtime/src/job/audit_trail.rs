@@ -1,9 +1,9 @@
 //! The statements of a job, for its audit line.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use tidegate_core::AuditedStatement;
 
 use super::Job;
 
@@ -11,24 +11,6 @@ use super::Job;
 const AUDITED_STATEMENTS_MAX: usize = 32;
 /// The maximum number of tables recorded per statement.
 const AUDITED_TABLES_MAX: usize = 64;
-
-/// A statement that a call sent to a database.
-pub struct AuditedStatement {
-    /// The database.
-    pub database: String,
-    /// The tables that it reads, as far as they are known.
-    pub tables: Vec<String>,
-    /// Computes a fingerprint that does not depend on the values in the statement. It runs on the auditor's thread,
-    /// because it takes longer than a call can wait.
-    pub fingerprint: Box<dyn FnOnce() -> String + Send>,
-}
-
-impl fmt::Debug for AuditedStatement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { database, tables, .. } = self;
-        f.debug_struct("AuditedStatement").field("database", database).field("tables", tables).finish_non_exhaustive()
-    }
-}
 
 /// What a job records for its audit line.
 #[derive(Debug, Default)]

@@ -26,7 +26,6 @@ use self::progress_throttle::ProgressThrottle;
 use crate::limits::{Charges, ReachedLimit, UsageAmount};
 
 pub(crate) use audit_trail::AuditTrail;
-pub use audit_trail::AuditedStatement;
 pub use call::Call;
 pub use jobs::Jobs;
 pub(crate) use protection::JobProtection;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{AuditedStatement, Error, ErrorKind};
 use tidegate_runtime::{
-    AuditReservation, AuditStats, AuditedStatement, Auditor, Job, Metadata, Registry, SnapshotBuilder, Tool,
+    AuditReservation, AuditStats, Auditor, Job, Metadata, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };

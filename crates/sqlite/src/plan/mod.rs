@@ -17,8 +17,9 @@ use crate::session::{ReadTransaction, WorkCancellation};
 use crate::work_error::WorkError;
 use explain::PlanSummary;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Author, Parameter, Plan, QueryRows, SqlDialect, Statement};
+use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
+use tidegate_sql::{Author, Parameter, SqlDialect, Statement};
 
 /// A statement of the engine: text and values.
 ///

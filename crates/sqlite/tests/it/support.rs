@@ -10,13 +10,13 @@ use futures::StreamExt;
 use rusqlite::Connection;
 use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{
-    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Parameter, Plan, QueryRequest, QueryRows, SqlDialect,
-    Statement, TableStatus,
+    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, TableStatus,
 };
 use tidegate_runtime::{
     Call, Chunk, Job, Metadata, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Longer than anything that is waited for here may take, on any machine.

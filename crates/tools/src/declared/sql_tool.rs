@@ -6,8 +6,9 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, JsonSchema};
-use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, Transaction, output_schema};
+use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, output_schema};
 use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_sql::Transaction;
 
 use super::consent::Consent;
 use super::declared_query::DeclaredQuery;

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
-use tidegate_query::{Database, Plan, QuerySpec, Statement};
+use tidegate_query::{Database, Plan, QuerySpec};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;

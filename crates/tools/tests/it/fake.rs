@@ -11,11 +11,9 @@ use tidegate_core::{
     CallOrigin, CallTarget, Caller, Completion, CompletionReference, CompletionRequest, Content, ContentRole, Error,
     ErrorKind, Principal, TransportKind, nearest_names,
 };
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, TableEntry,
-    TableStatus,
-};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, NodeView, snapshot};
 
 /// A table in memory; without a batch it cannot be read.

@@ -14,13 +14,14 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-audit", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-auth", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
-    ("tidegate-query", &["tidegate-core", "tidegate-runtime"]),
+    ("tidegate-sql", &["tidegate-core"]),
+    ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-pgsql", &[]),
-    ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query"]),
-    ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query"]),
-    ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query"]),
+    ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
 ];
 
@@ -42,7 +43,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),
     (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
-    (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    (&["sqlparser"], &["tidegate-sql", "tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (
         &["arrow", "arrow-*"],
         &[

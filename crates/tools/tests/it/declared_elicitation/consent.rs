@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tidegate_core::{ErrorKind, InputAnswer, ProvidedAnswer};
-use tidegate_query::Transaction;
 use tidegate_runtime::{Call, Registry};
+use tidegate_sql::Transaction;
 use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_tools::declared::{DeclaredSqlTool, ScalarType, TextTemplate};
 

@@ -8,10 +8,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{CallLimits, Error, Principal};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, Transaction,
-};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows};
 use tidegate_runtime::{Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher};
+use tidegate_sql::{SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
     DeclarationProblem, DeclaredInput, DeclaredSqlTool, InputKind, ScalarType, TextTemplate,
 };

@@ -69,12 +69,12 @@ fn parenthesize_signed_operands(statement: &mut ast::Statement) {
 }
 
 /// Parses `text` as one expression and nothing else.
-pub(crate) fn parse_expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
+pub fn parse_expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
     parse_prepared_expression(text, dialect, Ok)
 }
 
 /// Like [`parse_expression`], with the tokens of `text` changed by `prepare`.
-pub(crate) fn parse_prepared_expression(
+pub fn parse_prepared_expression(
     text: &str,
     dialect: SqlDialect,
     prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,

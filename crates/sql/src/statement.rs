@@ -7,8 +7,8 @@ use std::sync::Arc;
 use sqlparser::ast::{self, Value, ValueWithSpan, VisitMut, VisitorMut};
 use tidegate_core::{Error, ErrorKind};
 
-pub use crate::dialect::SqlDialect;
-pub use crate::parameter::Parameter;
+use crate::dialect::SqlDialect;
+use crate::parameter::Parameter;
 use crate::parse;
 use crate::statement_policy::{self, ReferencedNames};
 use crate::transaction::Transaction;
@@ -123,7 +123,7 @@ impl Statement {
     }
 
     /// The same statement with another AST and text.
-    pub(crate) fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
+    pub fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
         let StatementSource { dialect, author, placeholders, .. } = *self.source;
         let findings = self.source.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
         let written = StatementSource { text, dialect, author, placeholders, parsed: Some((ast, findings)) };
@@ -131,7 +131,7 @@ impl Statement {
     }
 
     /// Checks that each placeholder has its parameter.
-    pub(crate) fn check_parameters(&self) -> Result<(), Error> {
+    pub fn check_parameters(&self) -> Result<(), Error> {
         let (expected, actual) = (self.source.placeholders, self.parameters.len());
         if expected == actual {
             return Ok(());

@@ -5,7 +5,7 @@
 
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use tidegate_core::ErrorKind;
-use tidegate_query::{SqlDialect, Statement};
+use tidegate_sql::{SqlDialect, Statement};
 
 /// One entry of a corpus.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ impl Parameter {
     }
 
     /// Like [`Parameter::from_json`], with only the reason, for a list of violations.
-    pub(crate) fn from_json_or_reason(value: &Value) -> Result<Self, String> {
+    pub fn from_json_or_reason(value: &Value) -> Result<Self, String> {
         match value {
             Value::Null => Ok(Self::Null),
             Value::Bool(value) => Ok(Self::Boolean(*value)),

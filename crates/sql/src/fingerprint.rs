@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use sqlparser::tokenizer::{Token, Tokenizer};
-use tidegate_runtime::AuditedStatement;
+use tidegate_core::AuditedStatement;
 
 use crate::dialect::SqlDialect;
 use crate::statement::Statement;
@@ -22,7 +22,7 @@ pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
 
 impl Statement {
     /// The record of the statement for the audit log.
-    pub(crate) fn to_audited_statement(&self, database: &str) -> AuditedStatement {
+    pub fn to_audited_statement(&self, database: &str) -> AuditedStatement {
         let (text, dialect) = (self.text(), self.dialect());
         let fingerprint: Box<dyn FnOnce() -> String + Send> = if text.len() > DEFERRED_BYTES_MAX {
             let found = fingerprint(text, dialect);

@@ -38,7 +38,7 @@ impl SqlDialect {
     ///
     /// SQLite reads an unknown name between double quotes as a string, so that a misspelled or dropped name would
     /// return its own letters. Backquotes have no such fallback.
-    pub(crate) fn identifier_quote(self) -> char {
+    pub fn identifier_quote(self) -> char {
         match self {
             Self::DataFusion | Self::Postgres => '"',
             Self::Sqlite => '`',

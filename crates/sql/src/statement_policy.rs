@@ -14,9 +14,11 @@ use crate::refusal::{self, refusal_error};
 
 /// The tables and functions that an accepted statement uses.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct ReferencedNames {
-    pub(crate) tables: Vec<String>,
-    pub(crate) functions: Vec<String>,
+pub struct ReferencedNames {
+    /// Tables.
+    pub tables: Vec<String>,
+    /// Functions.
+    pub functions: Vec<String>,
 }
 
 /// Checks that `statement` and all its parts only read.
@@ -26,7 +28,7 @@ pub(crate) fn check(statement: &Statement, dialect: SqlDialect) -> Result<Refere
 }
 
 /// Checks a standalone expression, which must not contain a query.
-pub(crate) fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
+pub fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
     let mut walker = PolicyVisitor {
         dialect,
         subqueries: false,

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Parameter, SqlDialect, Statement, StatementCache};
+use tidegate_sql::{Parameter, SqlDialect, Statement, StatementCache};
 
 fn parse(sql: &str) -> Result<Statement, Error> {
     Statement::parse(sql, SqlDialect::DataFusion)
