@@ -13,12 +13,12 @@ mod executor;
 mod format;
 mod freshness;
 mod render;
+mod result_manifest;
 mod row_policy;
 mod secrets;
 mod spec;
 mod stable_hash;
 mod stamp;
-mod store;
 mod structured;
 mod usage;
 
@@ -32,6 +32,7 @@ pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
+pub use result_manifest::result_manifest;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
     RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
@@ -43,10 +44,5 @@ pub use spec::{
 };
 pub use stable_hash::StableHasher;
 pub use stamp::{StampCache, compute_schema_stamp};
-pub use store::{
-    BlockFacts, Cursor, END_OF_STREAM, FILE_PIECE_BYTES, FileDescription, NewResult, ResultBlock, ResultEnd,
-    ResultHeader, ResultId, ResultProgress, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome,
-    pieces_to_rows,
-};
 pub use structured::output_schema;
 pub use usage::{UsageRanks, UsageTracker};

@@ -25,6 +25,7 @@ pub use tidegate_core as core;
 pub use tidegate_engines as engines;
 pub use tidegate_mcp as mcp;
 pub use tidegate_query as query;
+pub use tidegate_results as results;
 pub use tidegate_runtime as runtime;
 pub use tidegate_sql as sql;
 pub use tidegate_tools as tools;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyStamper, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
-use tidegate_query::{Database, Databases, Executor, ResultStore, UsageTracker};
+use tidegate_query::{Database, Databases, Executor, UsageTracker};
+use tidegate_results::ResultStore;
 use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{EventDispatcher, LogSubscriber, Subscriber},

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use tidegate_core::{Caller, Error, ErrorKind, Limits};
-use tidegate_query::{Databases, Executor, StoredResult};
+use tidegate_query::{Databases, Executor};
+use tidegate_results::StoredResult;
 use tidegate_runtime::{Jobs, Registry};
 use tidegate_sql::StatementCache;
 

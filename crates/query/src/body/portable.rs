@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
+use tidegate_results::StoredColumns;
 
 use crate::format::{BatchFormat, field_cells, unique_names};
 
@@ -38,6 +39,12 @@ impl PortableSchema {
             })
             .unzip();
         Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), conversions }
+    }
+
+    /// The columns of `schema` as a stored result keeps them.
+    pub(crate) fn stored_columns(schema: &SchemaRef) -> StoredColumns {
+        let portable = Self::new(schema, BatchFormat::Arrow);
+        StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
     }
 
     /// The converted columns.

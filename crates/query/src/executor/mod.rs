@@ -4,6 +4,7 @@ mod cache_replay;
 mod continuation;
 mod export;
 mod pipeline;
+mod summary;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,10 +17,10 @@ use crate::answer::{AnswerExpectation, AnswerStage, AnswerWriter, ProgressReport
 use crate::database::{Database, Plan, QueryRows};
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
-use crate::store::ResultStore;
 use crate::structured::find_undescribed_column;
 use crate::usage::UsageTracker;
 use tidegate_core::{Error, ErrorKind};
+use tidegate_results::ResultStore;
 use tidegate_runtime::{
     Job, Metadata, ReplySender,
     event::{Event, EventDispatcher},

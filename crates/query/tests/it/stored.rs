@@ -10,10 +10,8 @@ use tempfile::TempDir;
 use tidegate_core::{
     AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Grants, Principal, TransportKind,
 };
-use tidegate_query::{
-    AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest, ResultEnd, ResultId,
-    ResultStore, StoreLimits,
-};
+use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
 use tidegate_runtime::{
     Call, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use tidegate_core::{Content, Error, ErrorKind, ResourceBody, ResourceContents};
-use tidegate_query::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
+use tidegate_results::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};

@@ -9,7 +9,8 @@ use serde_json::Value;
 use tidegate_core::{
     AnswerFormat, Budget, CallLimits, Content, Error, ErrorKind, ResourceBody, ResourceContents, TransportKind,
 };
-use tidegate_query::{BodyWriter, END_OF_STREAM, OutputOptions, QueryRows, ResultEnd, ResultStore, StoredResult};
+use tidegate_query::{BodyWriter, OutputOptions, QueryRows, result_manifest};
+use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
 
 use super::watchers::ResultWatcher;
@@ -69,7 +70,7 @@ impl Handler for ManifestHandler {
         let (store, result) = find_result(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
         let reader = has_links.then(|| job.caller());
-        reply.send_text(store.manifest(&result, reader).to_string()).await?;
+        reply.send_text(result_manifest(&store, &result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }

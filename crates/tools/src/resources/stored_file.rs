@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{AnswerFormat, Budget, Content, Error, ErrorKind};
-use tidegate_query::{FileDescription, ResultEnd, StoredResult};
+use tidegate_results::{FileDescription, ResultEnd, StoredResult};
 use tidegate_runtime::{BodyFile, BodyHead, Job, ReplySender, StableBody};
 
 use crate::text_preview::{PreviewExtent, send_preview};

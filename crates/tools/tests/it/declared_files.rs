@@ -12,7 +12,8 @@ use tidegate_core::{
     Access, AnswerFormat, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
     Grants, Principal, TransportKind,
 };
-use tidegate_query::{Databases, Executor, ResultStore, StoreLimits};
+use tidegate_query::{Databases, Executor};
+use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{
     BodyHead, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
 };

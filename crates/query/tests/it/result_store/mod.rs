@@ -27,7 +27,9 @@ use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
-use tidegate_query::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
+use tidegate_results::{
+    NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredColumns, StoredResult, WriteOutcome,
+};
 use tidegate_runtime::{
     Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
@@ -92,7 +94,7 @@ impl TestStore {
     pub(crate) async fn begin(&self, running: &RunningCall, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let new_result =
             NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
-        self.store.begin(new_result, schema).await
+        self.store.begin(new_result, StoredColumns::unchanged(schema.clone())).await
     }
 
     /// Writes `batches` as a result of `who`.

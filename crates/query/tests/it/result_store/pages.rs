@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::{Budget, CallTarget, Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, ResultEnd, StoreLimits, compute_query_id};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, compute_query_id};
+use tidegate_results::{ResultEnd, StoreLimits};
 use tidegate_runtime::Call;
 use tidegate_sql::{SqlDialect, Statement};
 

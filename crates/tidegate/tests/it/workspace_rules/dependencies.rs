@@ -15,13 +15,14 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-auth", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-sql", &["tidegate-core"]),
-    ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql"]),
+    ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),
+    ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-pgsql", &[]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
     ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
 ];
 
@@ -47,6 +48,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (
         &["arrow", "arrow-*"],
         &[
+            "tidegate-results",
             "tidegate-query",
             "tidegate-engines",
             "tidegate-pgsql",

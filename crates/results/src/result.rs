@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::watch;
 
-use super::block::{ResultBlock, sha256_hex};
-use super::folder;
-use super::link_holders::LinkHolders;
-use super::manifest::{BlockFacts, ResultHeader};
+use crate::block::{ResultBlock, sha256_hex};
+use crate::folder;
+use crate::link_holders::LinkHolders;
+use crate::manifest::{BlockFacts, ResultHeader};
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,12 +77,12 @@ impl ResultProgress {
 /// One stored result.
 #[derive(Debug)]
 pub struct StoredResult {
-    pub(super) header: ResultHeader,
-    pub(super) folder: PathBuf,
+    pub(crate) header: ResultHeader,
+    pub(crate) folder: PathBuf,
     schema: SchemaRef,
     /// The callers that received links.
-    pub(super) link_holders: Mutex<LinkHolders>,
-    pub(super) progress: watch::Sender<ResultProgress>,
+    pub(crate) link_holders: Mutex<LinkHolders>,
+    pub(crate) progress: watch::Sender<ResultProgress>,
     /// The size of the blocks.
     stored_bytes: AtomicU64,
     /// The space reserved for the block that is being written.
@@ -97,7 +97,7 @@ impl StoredResult {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)
     }
 
-    pub(super) fn new(head: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
+    pub(crate) fn new(head: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
         let stored_bytes = AtomicU64::new(stage.bytes());
         let stage = watch::Sender::new(stage);
         Arc::new(Self {
@@ -141,22 +141,22 @@ impl StoredResult {
     }
 
     /// Whether the result has all rows and no known damage.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.progress.borrow().end == Some(ResultEnd::Complete) && !self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The space in use: the blocks, plus the reservation for the next block.
-    pub(super) fn occupied_bytes(&self) -> u64 {
+    pub(crate) fn occupied_bytes(&self) -> u64 {
         self.stored_bytes.load(Ordering::Acquire).saturating_add(self.reserved_bytes.load(Ordering::Acquire))
     }
 
     /// Reserves `bytes` until the next block is written or has failed.
-    pub(super) fn reserve_bytes(&self, bytes: u64) {
+    pub(crate) fn reserve_bytes(&self, bytes: u64) {
         self.reserved_bytes.store(bytes, Ordering::Release);
     }
 
     /// Makes a written block visible to readers.
-    pub(super) fn publish_block(&self, facts: BlockFacts) {
+    pub(crate) fn publish_block(&self, facts: BlockFacts) {
         self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
         self.progress.send_modify(|stage| stage.blocks.push(facts));
     }
@@ -276,7 +276,7 @@ impl RowReader {
 }
 
 /// Runs blocking work on a thread of the blocking pool.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
     match tokio::task::spawn_blocking(work).await {

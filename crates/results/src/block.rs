@@ -15,14 +15,14 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tidegate_core::Error;
 
-use super::manifest::BlockFacts;
+use crate::manifest::BlockFacts;
 
 /// The end-of-stream marker of the Arrow IPC format.
 pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The bytes of a block whose hash was verified.
 #[derive(Debug, Clone)]
-pub struct ResultBlock(pub(super) Bytes);
+pub struct ResultBlock(pub(crate) Bytes);
 
 impl ResultBlock {
     /// The bytes of the block: an Arrow IPC stream.
@@ -69,7 +69,7 @@ impl ResultBlock {
     ///
     /// # Errors
     /// As [`ResultBlock::batches`].
-    pub(super) fn schema(&self) -> Result<SchemaRef, Error> {
+    pub(crate) fn schema(&self) -> Result<SchemaRef, Error> {
         let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
         let reader = reader.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))?;
         Ok(reader.schema())
@@ -77,7 +77,7 @@ impl ResultBlock {
 }
 
 /// Encodes `batches`, which all have the columns of `schema`, as one block.
-pub(super) fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
+pub(crate) fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
     let batches = batches.iter().map(compact_dictionaries).collect::<Result<Vec<_>, _>>()?;
@@ -113,13 +113,13 @@ fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
 }
 
 /// The SHA-256 hash of `bytes` in hexadecimal digits.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The memory that the rows of `batch` use, without buffers that they share with other rows.
-pub(super) fn batch_bytes(batch: &RecordBatch) -> usize {
+pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(column_bytes).sum()
 }
 

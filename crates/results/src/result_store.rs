@@ -6,28 +6,25 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use arrow::datatypes::SchemaRef;
 use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind, LinkVerifier, Owner};
 use tidegate_runtime::Job;
 use tokio::task::AbortHandle;
 
-use super::answer_cache::{self, CacheKey};
-use super::block::{ResultBlock, sha256_hex};
-use super::counters::StoreCounters;
-use super::folder::{self, ProcessFolder, RecoveredResult, ResultFiles};
-use super::id::{ResultId, not_found_error};
-use super::limits::StoreLimits;
-use super::manifest::ResultHeader;
-use super::quota::{self, has_ended};
-use super::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
-use super::result_file::FileDescription;
-use super::result_writer::ResultWriter;
-use super::seal::{Cursor, ResultLink, ResultSeal, expired_error, ms_since_1970, now_ms, to_ms};
-use super::space::free_bytes;
-use crate::body::PortableSchema;
-use crate::format::BatchFormat;
+use crate::answer_cache::{self, CacheKey};
+use crate::block::{ResultBlock, sha256_hex};
+use crate::counters::StoreCounters;
+use crate::folder::{self, ProcessFolder, RecoveredResult, ResultFiles};
+use crate::id::{ResultId, not_found_error};
+use crate::limits::StoreLimits;
+use crate::manifest::ResultHeader;
+use crate::quota::{self, has_ended};
+use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
+use crate::result_file::FileDescription;
+use crate::result_writer::{ResultWriter, StoredColumns};
+use crate::seal::{Cursor, ResultLink, ResultSeal, expired_error, ms_since_1970, now_ms, to_ms};
+use crate::space::free_bytes;
 
 /// The lifetime of a link.
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
@@ -59,9 +56,9 @@ pub struct ResultStore {
     index: Mutex<ResultIndex>,
     sweeper: Mutex<Option<AbortHandle>>,
     /// The cache of answers that are still valid.
-    pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
+    pub(crate) answers: Mutex<LruCache<CacheKey, ResultId>>,
     /// Shared with the writers.
-    pub(super) counts: Arc<StoreCounters>,
+    pub(crate) counts: Arc<StoreCounters>,
 }
 
 #[derive(Default)]
@@ -135,15 +132,19 @@ impl ResultStore {
     /// # Errors
     /// `RateLimited` when the limit of concurrent writers is reached; `Unavailable` when there is no space or the
     /// folder cannot be created.
-    pub async fn begin(self: &Arc<Self>, new_result: NewResult<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        self.begin_with_file(new_result, schema, None).await
+    pub async fn begin(
+        self: &Arc<Self>,
+        new_result: NewResult<'_>,
+        columns: StoredColumns,
+    ) -> Result<ResultWriter, Error> {
+        self.begin_with_file(new_result, columns, None).await
     }
 
     /// Like [`ResultStore::begin`], for rows that are the bytes of `file`, if it is given.
-    pub(super) async fn begin_with_file(
+    pub(crate) async fn begin_with_file(
         self: &Arc<Self>,
         new_result: NewResult<'_>,
-        schema: &SchemaRef,
+        columns: StoredColumns,
         file: Option<FileDescription>,
     ) -> Result<ResultWriter, Error> {
         let created_at_ms = now_ms();
@@ -160,13 +161,11 @@ impl ResultStore {
             file,
         };
         let folder = self.folder.result_path(head.id);
-        let portable = PortableSchema::new(schema, BatchFormat::Arrow);
-        let columns = portable.schema().clone();
-        let result = StoredResult::new(head, folder, columns, ResultProgress::default());
+        let result = StoredResult::new(head, folder, columns.schema.clone(), ResultProgress::default());
         // The result counts from here on, so that concurrent calls cannot exceed the limit together. The writer always
         // releases its slot.
         self.admit(&result)?;
-        ResultWriter::new(self.clone(), result, portable, new_result).begin().await
+        ResultWriter::new(self.clone(), result, columns, new_result).begin().await
     }
 
     /// The result `id`, if it belongs to `caller`.
@@ -195,7 +194,7 @@ impl ResultStore {
     }
 
     /// All results.
-    pub(super) fn all(&self) -> Vec<Arc<StoredResult>> {
+    pub(crate) fn all(&self) -> Vec<Arc<StoredResult>> {
         self.index.lock().results.values().cloned().collect()
     }
 
@@ -254,7 +253,7 @@ impl ResultStore {
     ///
     /// # Errors
     /// `Unavailable` with the exhausted resource; nothing was evicted then.
-    pub(super) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
+    pub(crate) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
         let free = run_blocking(move || Ok(free_bytes(&folder))).await.ok().flatten();
         let unavailable = |message: &str| {
@@ -290,7 +289,7 @@ impl ResultStore {
     }
 
     /// Removes a result without rows. Blocks the thread.
-    pub(super) fn discard(&self, result: &StoredResult) {
+    pub(crate) fn discard(&self, result: &StoredResult) {
         self.index.lock().results.remove(&result.header.id);
         // The folder has a manifest and no block. If it cannot be deleted, the next start deletes it.
         let _ = std::fs::remove_dir_all(&result.folder);
@@ -388,6 +387,6 @@ async fn run_sweeper(store: Weak<ResultStore>) {
 }
 
 /// The error for a result that cannot be written.
-pub(super) fn unwritable_error(error: &std::io::Error) -> Error {
+pub(crate) fn unwritable_error(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "the server cannot write stored results now").with_detail(error.to_string())
 }

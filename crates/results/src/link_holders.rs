@@ -4,11 +4,11 @@
 use tidegate_core::Caller;
 
 /// The maximum number of callers with valid links to one result. Beyond it, the links of one caller end early.
-pub(super) const LINK_HOLDERS_MAX: usize = 8;
+pub(crate) const LINK_HOLDERS_MAX: usize = 8;
 
 /// The callers with valid links to one result.
 #[derive(Debug, Default)]
-pub(super) struct LinkHolders {
+pub(crate) struct LinkHolders {
     holders: Vec<LinkHolder>,
     /// The number of callers registered so far.
     registered: u64,
@@ -25,7 +25,7 @@ struct LinkHolder {
 impl LinkHolders {
     /// Returns the number of `caller`, which receives a link until `until_ms`. A number is never reused for another
     /// caller.
-    pub(super) fn register(&mut self, caller: &Caller, until_ms: u64) -> u64 {
+    pub(crate) fn register(&mut self, caller: &Caller, until_ms: u64) -> u64 {
         if let Some(reader) = self.holders.iter_mut().find(|reader| reader.matches(caller)) {
             reader.expires_at_ms = reader.expires_at_ms.max(until_ms);
             return reader.number;
@@ -49,12 +49,12 @@ impl LinkHolders {
     }
 
     /// The caller with that number.
-    pub(super) fn get(&self, number: u64) -> Option<Caller> {
+    pub(crate) fn get(&self, number: u64) -> Option<Caller> {
         self.holders.iter().find(|reader| reader.number == number).map(|reader| reader.caller.clone())
     }
 
     /// Removes callers whose links have expired.
-    pub(super) fn remove_expired(&mut self, now_ms: u64) {
+    pub(crate) fn remove_expired(&mut self, now_ms: u64) {
         self.holders.retain(|reader| reader.expires_at_ms > now_ms);
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
@@ -16,12 +18,11 @@ use tidegate_runtime::Job;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::block::{batch_bytes, encode, sha256_hex};
-use super::folder::ResultFiles;
-use super::manifest::BlockFacts;
-use super::result::{ResultEnd, StoredResult, run_blocking};
-use super::result_store::{NewResult, ResultStore, unwritable_error};
-use crate::body::PortableSchema;
+use crate::block::{batch_bytes, encode, sha256_hex};
+use crate::folder::ResultFiles;
+use crate::manifest::BlockFacts;
+use crate::result::{ResultEnd, StoredResult, run_blocking};
+use crate::result_store::{NewResult, ResultStore, unwritable_error};
 
 /// Bytes of rows in the first block; each further block has twice as many as the previous one.
 const FIRST_BLOCK_BYTES: usize = 64 * 1024;
@@ -29,6 +30,21 @@ const FIRST_BLOCK_BYTES: usize = 64 * 1024;
 const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+/// The columns of a new result, and how rows of the query become rows of these columns.
+pub struct StoredColumns {
+    /// The stored columns.
+    pub schema: SchemaRef,
+    /// Converts rows of the query.
+    pub convert: Box<dyn Fn(&RecordBatch) -> Result<RecordBatch, ArrowError> + Send + Sync>,
+}
+
+impl StoredColumns {
+    /// Stores rows as they are.
+    pub fn unchanged(schema: SchemaRef) -> Self {
+        Self { schema, convert: Box::new(|batch| Ok(batch.clone())) }
+    }
+}
 
 /// The outcome of a finished writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +61,7 @@ pub struct WriteOutcome {
 pub struct ResultWriter {
     store: Arc<ResultStore>,
     result: Arc<StoredResult>,
-    portable: PortableSchema,
+    columns: StoredColumns,
     /// Locked only on threads for blocking work.
     files: Arc<Mutex<ResultFiles>>,
     bytes_max: Option<u64>,
@@ -64,17 +80,17 @@ pub struct ResultWriter {
 }
 
 impl ResultWriter {
-    pub(super) fn new(
+    pub(crate) fn new(
         store: Arc<ResultStore>,
         result: Arc<StoredResult>,
-        portable: PortableSchema,
+        columns: StoredColumns,
         new_result: NewResult<'_>,
     ) -> Self {
         let files = Arc::new(Mutex::new(ResultFiles::new(result.folder.clone())));
         Self {
             store,
             result,
-            portable,
+            columns,
             files,
             bytes_max: new_result.bytes_max,
             rows_max: new_result.rows_max,
@@ -92,7 +108,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// `Unavailable` when there is no space or the files cannot be created.
-    pub(super) async fn begin(mut self) -> Result<Self, Error> {
+    pub(crate) async fn begin(mut self) -> Result<Self, Error> {
         match self.make_files().await {
             Ok(()) => Ok(self),
             Err(error) => {
@@ -170,7 +186,7 @@ impl ResultWriter {
     async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<ResultEnd>, Error> {
         let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
-        let batch = self.portable.convert(&batch.slice(0, expected));
+        let batch = (self.columns.convert)(&batch.slice(0, expected));
         let batch = batch.map_err(|error| Error::internal(format!("rows cannot be stored: {error}")))?;
         let row_bytes = batch_bytes(&batch).checked_div(expected).unwrap_or_default().max(1);
         let mut from = 0;

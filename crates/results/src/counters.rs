@@ -4,27 +4,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_core::{StoredResultStats, StoredResults};
 
-use super::quota::has_ended;
-use super::result_store::ResultStore;
+use crate::quota::has_ended;
+use crate::result_store::ResultStore;
 
 /// Counters since the start of the process.
 #[derive(Debug, Default)]
-pub(super) struct StoreCounters {
+pub(crate) struct StoreCounters {
     blocks_written: AtomicU64,
     expired: AtomicU64,
     evicted: AtomicU64,
 }
 
 impl StoreCounters {
-    pub(super) fn count_block(&self) {
+    pub(crate) fn count_block(&self) {
         self.blocks_written.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_expired(&self, results: usize) {
+    pub(crate) fn count_expired(&self, results: usize) {
         self.expired.fetch_add(results as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn count_evicted(&self, results: usize) {
+    pub(crate) fn count_evicted(&self, results: usize) {
         self.evicted.fetch_add(results as u64, Ordering::Relaxed);
     }
 }

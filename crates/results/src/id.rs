@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct ResultId(pub Uuid);
 
 impl ResultId {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Uuid::new_v4())
     }
 
@@ -45,6 +45,6 @@ impl FromStr for ResultId {
 }
 
 /// The error for a result that does not exist or belongs to another owner.
-pub(super) fn not_found_error(id: impl fmt::Display) -> Error {
+pub(crate) fn not_found_error(id: impl fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

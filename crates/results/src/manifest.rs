@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::Owner;
 use uuid::Uuid;
 
-use super::id::ResultId;
-use super::result_file::FileDescription;
+use crate::id::ResultId;
+use crate::result_file::FileDescription;
 
 /// The metadata of a result that is known before its first row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultHeader {
     /// The identifier of the result.
     pub id: ResultId,
-    pub(super) owner: Owner,
+    pub(crate) owner: Owner,
     /// The tool that was called, or the URI of the resource that was read.
     pub tool: String,
     /// The database that was queried; empty for a file.
@@ -56,7 +56,7 @@ pub struct BlockFacts {
 /// One line of a manifest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ManifestLine {
+pub(crate) enum ManifestLine {
     Head(Box<ResultHeader>),
     Block(BlockFacts),
     /// The end, with the reason if it came before the last row.

@@ -33,17 +33,17 @@ pub struct StoreLimits {
 
 impl StoreLimits {
     /// Maximum bytes of the results of one tenant.
-    pub(super) fn bytes_per_tenant(&self) -> u64 {
+    pub(crate) fn bytes_per_tenant(&self) -> u64 {
         tenant_share_of_bytes(self.total_bytes)
     }
 
     /// Maximum number of results of one tenant.
-    pub(super) fn results_per_tenant(&self) -> usize {
+    pub(crate) fn results_per_tenant(&self) -> usize {
         tenant_share(self.results)
     }
 
     /// Maximum number of results of one tenant that are being written at the same time.
-    pub(super) fn writers_per_tenant(&self) -> usize {
+    pub(crate) fn writers_per_tenant(&self) -> usize {
         tenant_share(self.writers)
     }
 }

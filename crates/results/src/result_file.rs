@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::Error;
 use tidegate_runtime::Job;
 
-use super::answer_cache::CacheKey;
-use super::result::StoredResult;
-use super::result_store::{NewResult, ResultStore};
-use super::result_writer::ResultWriter;
+use crate::answer_cache::CacheKey;
+use crate::result::StoredResult;
+use crate::result_store::{NewResult, ResultStore};
+use crate::result_writer::{ResultWriter, StoredColumns};
 
 /// The size of each piece except the last, in bytes.
 pub const FILE_PIECE_BYTES: usize = 64 * 1024;
@@ -47,7 +47,7 @@ impl ResultStore {
         let key = state.map(|state| CacheKey::for_file(&file, state, job));
         let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
         let new_result = NewResult { job, database: "", policies: 0, bytes_max: None, rows_max: None };
-        let writer = self.begin_with_file(new_result, &schema, Some(file)).await?;
+        let writer = self.begin_with_file(new_result, StoredColumns::unchanged(schema), Some(file)).await?;
         if let Some(key) = key {
             self.cache_answer(key, writer.result().header().id);
         }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use tidegate_core::Owner;
 
-use super::id::ResultId;
-use super::limits::StoreLimits;
-use super::result::StoredResult;
+use crate::id::ResultId;
+use crate::limits::StoreLimits;
+use crate::result::StoredResult;
 
 /// Whose quota is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuotaExceeded {
+pub(crate) enum QuotaExceeded {
     /// The quota of the principal.
     Principal,
     /// The quota of its tenant.
@@ -24,7 +24,7 @@ pub(super) enum QuotaExceeded {
 
 impl QuotaExceeded {
     /// The error message when no more bytes can be stored.
-    pub(super) fn room_message(self) -> &'static str {
+    pub(crate) fn room_message(self) -> &'static str {
         match self {
             Self::Principal => "your stored results have reached their storage limit",
             Self::Tenant => "your tenant's stored results have reached their storage limit",
@@ -33,7 +33,7 @@ impl QuotaExceeded {
     }
 
     /// The error message and hint when no further result may be written at the same time.
-    pub(super) fn writers_message(self) -> (&'static str, &'static str) {
+    pub(crate) fn writers_message(self) -> (&'static str, &'static str) {
         match self {
             Self::Principal => (
                 "you have reached your limit of concurrent stored results",
@@ -151,7 +151,7 @@ impl<'a> OwnerUsage<'a> {
 ///
 /// # Errors
 /// The quota that is exhausted even after all evictions.
-pub(super) fn choose_evictions(
+pub(crate) fn choose_evictions(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
     writing: &StoredResult,
@@ -177,7 +177,7 @@ pub(super) fn choose_evictions(
 ///
 /// # Errors
 /// The quota of concurrent writers that is exhausted.
-pub(super) fn check_writer_limits(
+pub(crate) fn check_writer_limits(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
     owner: &Owner,
@@ -194,6 +194,6 @@ pub(super) fn check_writer_limits(
     if running().count() >= limits.writers { Err(QuotaExceeded::All) } else { Ok(()) }
 }
 
-pub(super) fn has_ended(result: &StoredResult) -> bool {
+pub(crate) fn has_ended(result: &StoredResult) -> bool {
     result.progress.borrow().end.is_some()
 }

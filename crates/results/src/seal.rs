@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_core::{Error, ErrorKind, HmacSigner, Owner, SIGNATURE_BYTES};
 use uuid::Uuid;
 
-use super::id::ResultId;
+use crate::id::ResultId;
 
 const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
 const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;
@@ -27,15 +27,15 @@ pub struct Cursor {
 
 /// A short-lived link to a stored result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ResultLink {
+pub(crate) struct ResultLink {
     /// The number of its holder among the link holders of the result.
-    pub(super) holder: u64,
+    pub(crate) holder: u64,
     /// When the link expires, in milliseconds since 1970.
-    pub(super) expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
 /// Signs and verifies cursors and links.
-pub(super) struct ResultSeal {
+pub(crate) struct ResultSeal {
     /// This key is stored in the folder of the results.
     cursors: HmacSigner,
     /// Link holders are known only to this process, so links end with it.
@@ -43,12 +43,12 @@ pub(super) struct ResultSeal {
 }
 
 impl ResultSeal {
-    pub(super) fn new(key: &[u8]) -> Self {
+    pub(crate) fn new(key: &[u8]) -> Self {
         Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }
 
     /// Encodes `cursor` as text that only `owner` can use.
-    pub(super) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
+    pub(crate) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_BYTES);
         bytes.extend(cursor.result.0.as_bytes());
         for number in [cursor.row, cursor.query_id, cursor.expires_at_ms] {
@@ -63,7 +63,7 @@ impl ResultSeal {
     ///
     /// # Errors
     /// `InvalidArguments` for a cursor that was not signed for `owner`, `NotFound` when it has expired.
-    pub(super) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
+    pub(crate) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
         let foreign = || {
             Error::new(ErrorKind::InvalidArguments, "the cursor is unknown or was changed")
                 .with_hint("Pass the cursor of an earlier answer unchanged, with the arguments of that call.")
@@ -85,14 +85,14 @@ impl ResultSeal {
     }
 
     /// Encodes `link` to the result `id` as text.
-    pub(super) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
+    pub(crate) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
         let signed = [link.expires_at_ms.to_be_bytes(), link.holder.to_be_bytes()].concat();
         let signature = self.links.sign("link", &[id.0.as_bytes(), &signed]);
         URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
     /// Decodes the link `text`, if it is valid for the result `id` now.
-    pub(super) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
+    pub(crate) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
         let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
         let link = ResultLink { expires_at_ms: read_u64(&signed[..8]), holder: read_u64(&signed[8..]) };
@@ -106,21 +106,21 @@ fn read_u64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-pub(super) fn expired_error() -> Error {
+pub(crate) fn expired_error() -> Error {
     Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Repeat the query.")
 }
 
 /// Milliseconds since 1970.
-pub(super) fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     ms_since_1970(SystemTime::now())
 }
 
 /// Milliseconds since 1970.
-pub(super) fn ms_since_1970(time: SystemTime) -> u64 {
+pub(crate) fn ms_since_1970(time: SystemTime) -> u64 {
     to_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The duration in milliseconds.
-pub(super) fn to_ms(time: Duration) -> u64 {
+pub(crate) fn to_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

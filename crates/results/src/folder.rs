@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::id::ResultId;
-use super::manifest::{BlockFacts, ManifestLine, ResultHeader};
+use crate::id::ResultId;
+use crate::manifest::{BlockFacts, ManifestLine, ResultHeader};
 
 /// The maximum number of processes that share a folder.
 const PROCESSES_MAX: usize = 64;
@@ -23,28 +23,28 @@ const MANIFEST_FILE: &str = "manifest.jsonl";
 
 /// The subfolder of this process.
 #[derive(Debug)]
-pub(super) struct ProcessFolder {
+pub(crate) struct ProcessFolder {
     path: PathBuf,
     /// The lock is held while this process uses the subfolder.
     _lock: File,
 }
 
 /// A result that an earlier process left.
-pub(super) struct RecoveredResult {
-    pub(super) head: ResultHeader,
+pub(crate) struct RecoveredResult {
+    pub(crate) head: ResultHeader,
     /// The blocks without gaps that exist in the folder with the recorded length.
-    pub(super) blocks: Vec<BlockFacts>,
+    pub(crate) blocks: Vec<BlockFacts>,
     /// `None` if the result never reached its end.
-    pub(super) end: Option<Option<String>>,
+    pub(crate) end: Option<Option<String>>,
     /// Whether the manifest lists more blocks than these.
-    pub(super) is_truncated: bool,
+    pub(crate) is_truncated: bool,
     /// The length in bytes of the complete lines of the manifest.
     manifest_bytes: u64,
 }
 
 /// The folder of a result that is being written: its blocks and its manifest. Nothing is written after the end line.
 #[derive(Debug)]
-pub(super) struct ResultFiles {
+pub(crate) struct ResultFiles {
     folder: PathBuf,
     /// `None` before the first line.
     manifest: Option<File>,
@@ -58,7 +58,7 @@ impl ProcessFolder {
     ///
     /// # Errors
     /// When the subfolder cannot be created or written.
-    pub(super) fn claim(root: &Path) -> io::Result<Self> {
+    pub(crate) fn claim(root: &Path) -> io::Result<Self> {
         for number in 0..PROCESSES_MAX {
             let path = root.join(number.to_string());
             create_private_folder(&path)?;
@@ -73,12 +73,12 @@ impl ProcessFolder {
         Err(io::Error::other(format!("all {PROCESSES_MAX} subfolders are in use by other processes")))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The key that signs cursors; it is created if it does not exist.
-    pub(super) fn read_or_create_key(&self) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_or_create_key(&self) -> io::Result<Vec<u8>> {
         let path = self.path.join(KEY_FILE);
         if let Some(key) = fs::read(&path).ok().filter(|key| key.len() == 32) {
             return Ok(key);
@@ -90,7 +90,7 @@ impl ProcessFolder {
     }
 
     /// Reads the results of an earlier process. Folders that are not a readable result are deleted.
-    pub(super) fn recover_results(&self) -> io::Result<Vec<RecoveredResult>> {
+    pub(crate) fn recover_results(&self) -> io::Result<Vec<RecoveredResult>> {
         let mut results = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -106,7 +106,7 @@ impl ProcessFolder {
 
     /// Deletes the results that expired before `now_ms` from the subfolders of processes that have ended. No process
     /// may ever claim these subfolders again.
-    pub(super) fn remove_expired_in_other_folders(&self, now_ms: u64) {
+    pub(crate) fn remove_expired_in_other_folders(&self, now_ms: u64) {
         let root = self.path.parent().unwrap_or(&self.path);
         for path in (0..PROCESSES_MAX).map(|number| root.join(number.to_string())).filter(|path| *path != self.path) {
             let Ok(lock) = File::open(path.join(LOCK_FILE)) else { continue };
@@ -122,19 +122,19 @@ impl ProcessFolder {
     }
 
     /// The folder of the result `id`.
-    pub(super) fn result_path(&self, id: ResultId) -> PathBuf {
+    pub(crate) fn result_path(&self, id: ResultId) -> PathBuf {
         self.path.join(id.to_string())
     }
 }
 
 impl ResultFiles {
     /// The files of a result in `folder` before anything is written.
-    pub(super) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, manifest: None, manifest_bytes: 0, has_ended: false }
     }
 
     /// Creates the folder and a manifest with its header line.
-    pub(super) fn create(&mut self, head: ResultHeader) -> io::Result<()> {
+    pub(crate) fn create(&mut self, head: ResultHeader) -> io::Result<()> {
         // If the parent folder has vanished, it is not created again: another process may claim one of the same name.
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         let mut options = OpenOptions::new();
@@ -144,14 +144,14 @@ impl ResultFiles {
     }
 
     /// Opens the files of an earlier process to append the end line. An incomplete last line is cut off.
-    pub(super) fn reopen(folder: PathBuf, found: &RecoveredResult) -> io::Result<Self> {
+    pub(crate) fn reopen(folder: PathBuf, found: &RecoveredResult) -> io::Result<Self> {
         let manifest = open_private_file(&folder.join(MANIFEST_FILE), OpenOptions::new().append(true))?;
         manifest.set_len(found.manifest_bytes)?;
         Ok(Self { folder, manifest: Some(manifest), manifest_bytes: found.manifest_bytes, has_ended: false })
     }
 
     /// Adds the block `index`: first its bytes, then the manifest line that makes it visible.
-    pub(super) fn add_block(&mut self, index: usize, bytes: &[u8], facts: &BlockFacts) -> io::Result<()> {
+    pub(crate) fn add_block(&mut self, index: usize, bytes: &[u8], facts: &BlockFacts) -> io::Result<()> {
         self.check_open()?;
         let path = block_path(&self.folder, index);
         let mut options = OpenOptions::new();
@@ -163,7 +163,7 @@ impl ResultFiles {
     }
 
     /// Writes the end line. Nothing can be written after it, even if the write fails.
-    pub(super) fn write_end(&mut self, incomplete: Option<String>) -> io::Result<()> {
+    pub(crate) fn write_end(&mut self, incomplete: Option<String>) -> io::Result<()> {
         self.check_open()?;
         self.has_ended = true;
         self.append_line(&ManifestLine::End { incomplete })
@@ -186,7 +186,7 @@ impl ResultFiles {
 
 /// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `facts` records,
 /// which is enough to detect a wrong length.
-pub(super) fn read_block(folder: &Path, index: usize, facts: &BlockFacts) -> io::Result<Vec<u8>> {
+pub(crate) fn read_block(folder: &Path, index: usize, facts: &BlockFacts) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
     let mut bytes = Vec::new();
     file.take(facts.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
