@@ -27,5 +27,5 @@ pub use manifest::{BlockFacts, ResultHeader};
 pub use result::{ResultEnd, ResultProgress, StoredResult};
 pub use result_file::{FILE_PIECE_BYTES, FileDescription, pieces_to_rows};
 pub use result_store::{NewResult, ResultStore};
-pub use result_writer::{ResultWriter, StoredColumns, WriteOutcome};
+pub use result_writer::{ResultWriter, RowConverter, StoredColumns, WriteOutcome};
 pub use seal::Cursor;

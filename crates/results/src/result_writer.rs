@@ -31,12 +31,15 @@ const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
+/// Converts rows of a query into rows of the stored columns.
+pub type RowConverter = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch, ArrowError> + Send + Sync>;
+
 /// The columns of a new result, and how rows of the query become rows of these columns.
 pub struct StoredColumns {
     /// The stored columns.
     pub schema: SchemaRef,
     /// Converts rows of the query.
-    pub convert: Box<dyn Fn(&RecordBatch) -> Result<RecordBatch, ArrowError> + Send + Sync>,
+    pub convert: RowConverter,
 }
 
 impl StoredColumns {

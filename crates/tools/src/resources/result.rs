@@ -70,7 +70,7 @@ impl Handler for ManifestHandler {
         let (store, result) = find_result(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
         let reader = has_links.then(|| job.caller());
-        reply.send_text(result_manifest(&store, &result, reader).to_string()).await?;
+        reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }
