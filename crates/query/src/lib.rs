@@ -1,6 +1,6 @@
 //! Queries: query specs, statements, the database trait, the executor and the output formats.
 //!
-//! An engine implements [`Database`]. A tool builds a [`Statement`] from SQL or from a [`QuerySpec`], and the
+//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a [`QuerySpec`], and the
 //! [`Executor`] streams the rows of its plan into a reply in the requested format. This crate depends on no engine and
 //! no protocol.
 
@@ -23,7 +23,7 @@ mod structured;
 mod usage;
 
 pub use batch_channel::{BatchSender, batch_channel};
-pub use body::BodyWriter;
+pub use body::{BodyWriter, stored_columns};
 pub use database::{Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus};
 pub use executor::{
     AnswerMode, Delivery, Executor, OutputOptions, OverflowPolicy, PageOptions, QueryRequest, compute_query_id,

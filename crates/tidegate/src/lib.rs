@@ -5,7 +5,8 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use tidegate::core::{Content, Metadata, Tool, handler_fn};
+//! use tidegate::core::Content;
+//! use tidegate::runtime::{Metadata, Tool, handler_fn};
 //! use tidegate::Node;
 //!
 //! let hello = handler_fn(|_job, reply| async move {

@@ -16,6 +16,12 @@ pub(crate) struct PortableSchema {
     conversions: Vec<ColumnConversion>,
 }
 
+/// The columns of `schema` as a stored result keeps them: with unique names, and types that Arrow readers support.
+pub fn stored_columns(schema: &SchemaRef) -> StoredColumns {
+    let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+    StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
+}
+
 /// How one column is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnConversion {
@@ -39,12 +45,6 @@ impl PortableSchema {
             })
             .unzip();
         Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), conversions }
-    }
-
-    /// The columns of `schema` as a stored result keeps them.
-    pub(crate) fn stored_columns(schema: &SchemaRef) -> StoredColumns {
-        let portable = Self::new(schema, BatchFormat::Arrow);
-        StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
     }
 
     /// The converted columns.

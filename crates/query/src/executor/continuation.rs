@@ -13,7 +13,7 @@ use super::cache_replay::CACHEABLE_AFTER;
 use super::pipeline::{AnswerKind, RecordBatches, abandon_answer};
 use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
-use crate::body::PortableSchema;
+use crate::body::stored_columns;
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
@@ -154,7 +154,7 @@ impl<'a> AnswerRecorder<'a> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
         let new_result = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
-        self.store.begin(new_result, PortableSchema::stored_columns(schema)).await
+        self.store.begin(new_result, stored_columns(schema)).await
     }
 
     /// Whether `rows` rows are all rows; at the limit this is unknown.

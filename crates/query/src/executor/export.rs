@@ -11,7 +11,7 @@ use super::pipeline::{AnswerKind, RecordBatches, run_until_cancelled};
 use super::summary::summarize_columns;
 use super::{Executor, OverflowPolicy, QueryEndGuard, QueryRequest};
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
-use crate::body::PortableSchema;
+use crate::body::stored_columns;
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
 use crate::format::{AnswerStatistics, OutputFormat, batch_cells, new_list_writer, new_row_writer};
@@ -76,7 +76,7 @@ impl Executor {
         let database = &question.database;
         let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
         let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
-        let writer = store.begin(new_result, PortableSchema::stored_columns(&schema)).await?;
+        let writer = store.begin(new_result, stored_columns(&schema)).await?;
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
         let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };

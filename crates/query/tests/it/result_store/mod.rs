@@ -27,9 +27,8 @@ use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
-use tidegate_results::{
-    NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredColumns, StoredResult, WriteOutcome,
-};
+use tidegate_query::stored_columns;
+use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
 use tidegate_runtime::{
     Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
@@ -94,7 +93,7 @@ impl TestStore {
     pub(crate) async fn begin(&self, running: &RunningCall, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let new_result =
             NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
-        self.store.begin(new_result, StoredColumns::unchanged(schema.clone())).await
+        self.store.begin(new_result, stored_columns(schema)).await
     }
 
     /// Writes `batches` as a result of `who`.
