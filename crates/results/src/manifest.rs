@@ -18,7 +18,7 @@ pub struct ResultHeader {
     /// The database that was queried; empty for a file.
     pub database: String,
     /// A stamp of the row policies that applied to the owner at the time of the query
-    /// ([`Database::row_policy_stamp`](crate::Database::row_policy_stamp)).
+    /// (`Database::row_policy_stamp`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub policies: u64,
     /// The job that writes it.
