@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tidegate_bench::{Ready, batch};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Budget, Call, CallOrigin, CallTarget, Caller, Chunk, Limits, Outcome, Principal, Registry, ReplyEvent,
-    SnapshotBuilder, Tool, TransportKind, handler_fn,
+use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Limits, Principal, TransportKind};
+use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest};
+use tidegate_runtime::{
+    Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
-use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest, SqlDialect, Statement};
+use tidegate_sql::{SqlDialect, Statement};
 
 const BATCHES: i64 = 13;
 const BATCH_ROWS: i64 = 8_192;

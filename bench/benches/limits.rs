@@ -7,11 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, Registry, SnapshotBuilder,
-    TransportKind,
-};
+use tidegate_core::{Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, TransportKind};
+use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 
 /// Principals of ten tenants, and as many who show nothing but their addresses.
 fn callers() -> Vec<Caller> {

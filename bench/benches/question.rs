@@ -8,7 +8,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Map, Value, json};
 use tidegate_bench::Ready;
 use tidegate_core::Principal;
-use tidegate_query::{QuerySpec, SqlDialect, Statement, StatementCache};
+use tidegate_query::QuerySpec;
+use tidegate_sql::{SqlDialect, Statement, StatementCache};
 
 fn arguments() -> Map<String, Value> {
     let arguments = json!({

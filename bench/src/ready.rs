@@ -6,8 +6,10 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray,
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use async_trait::async_trait;
-use tidegate_core::{Error, Job, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, SqlDialect, Statement, TableEntry, TableStatus};
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, TableEntry, TableStatus};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
 
 /// The columns of the table, with their SQL types.
 pub const COLUMNS: [(&str, &str); 4] =

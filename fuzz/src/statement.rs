@@ -1,12 +1,12 @@
 //! What must hold of SQL that a caller sends: it is refused in words, or one query whose text reads as its tree does.
 //!
-//! The first byte chooses the database. Run by the fuzz target `statement`, and by a test of `tidegate-query` over the
+//! The first byte chooses the database. Run by the fuzz target `statement`, and by a test of `tidegate-sql` over the
 //! stored corpus.
 
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use tidegate_core::ErrorKind;
-use tidegate_query::{SqlDialect, Statement};
+use tidegate_sql::{SqlDialect, Statement};
 
 const DIALECTS: [SqlDialect; 3] = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite];
 

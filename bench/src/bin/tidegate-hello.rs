@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, Role};
-use tidegate_core::event::{EventDispatcher, LogSubscriber, Subscriber};
-use tidegate_core::{Content, Error, ErrorKind, Grants, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Content, Error, ErrorKind, Grants};
 use tidegate_mcp::{McpService, ServerDescription};
+use tidegate_runtime::{
+    Metadata, Registry, SnapshotBuilder, Tool,
+    event::{EventDispatcher, LogSubscriber, Subscriber},
+    handler_fn,
+};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, serve};
 use tokio::net::TcpListener;

@@ -6,8 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{AuditReservation, AuditStats, Auditor, Error, ErrorKind, Job, LimitLevel, LimitMeasure};
+use tidegate_core::{Error, ErrorKind, LimitLevel, LimitMeasure};
+use tidegate_runtime::{
+    AuditReservation, AuditStats, Auditor, Job,
+    event::{Event, Subscriber},
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tidegate_core::{AuditedStatement, CallOrigin, Caller, Job, JobId, LimitLevel, Principal, TransportKind};
+use tidegate_core::{AuditedStatement, CallOrigin, Caller, LimitLevel, Principal, TransportKind};
+use tidegate_runtime::{Job, JobId};
 
 use crate::redaction::{Redaction, argument_names, truncate};
 

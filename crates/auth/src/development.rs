@@ -11,11 +11,11 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPai
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
+use tidegate_core::private_file::{is_open_to_others, set_owner_only};
 
 use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
-use tidegate_core::private_file::{is_open_to_others, set_owner_only};
 
 /// Bytes of a key file at most; one that we write has about two hundred.
 const FILE_BYTES_MAX: u64 = 16 * 1024;

@@ -17,7 +17,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
 use reqwest::Url;
-use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
 
 use self::options::Seconds;
 use crate::clock::Clock;
@@ -34,6 +33,7 @@ pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
 pub use error::TokenOptionsError;
 pub use issuer_check::{IssuerCheck, IssuerCheckError};
 pub use options::{IntrospectionOptions, TokenKey, TokenOptions};
+use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;

@@ -146,12 +146,12 @@ impl Access {
 
     /// Whether `caller` may learn that the entry `name` exists. True also if the caller would only need to authenticate
     /// or to obtain more scopes.
-    pub(crate) fn is_discoverable_by(&self, name: &str, caller: &Caller) -> bool {
+    pub fn is_discoverable_by(&self, name: &str, caller: &Caller) -> bool {
         self.check_reachable(name, caller).is_ok()
     }
 
     /// Whether lists show the entry `name` to `caller`. Missing scopes do not hide it.
-    pub(crate) fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
+    pub fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
         let satisfies_authentication =
             !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
         satisfies_authentication && self.check_reachable(name, caller).is_ok()
@@ -185,7 +185,7 @@ impl Access {
     }
 
     /// Whether it requires nothing of the caller, the transport and the network.
-    pub(crate) fn is_unrestricted(&self) -> bool {
+    pub fn is_unrestricted(&self) -> bool {
         let requires_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.requires_authentication;
         requires_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
     }

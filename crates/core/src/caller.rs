@@ -1,10 +1,10 @@
 //! The caller: principal, origin and toolset, which access is checked for.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::grants::AllowedNames;
 use crate::principal::{AuthMethod, CallOrigin, Principal};
-use crate::snapshot::Snapshot;
 
 /// A named part of the registry. Callers at its endpoint see nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct Caller {
     /// The toolset of the endpoint; `None` for the whole registry.
     pub toolset: Option<Arc<Toolset>>,
     /// The registry snapshot that it calls; `None` for the current one. A caller keeps the snapshot with which it was
-    /// authenticated until it is authenticated again.
-    pub snapshot: Option<Arc<Snapshot>>,
+    /// authenticated until it is authenticated again. Its type is known to the registry alone, which builds on this one.
+    pub pinned_snapshot: Option<Arc<dyn Any + Send + Sync>>,
     /// Whether its only credential is a signed link. Such a caller must not create further links.
     pub is_link_only: bool,
 }
@@ -34,13 +34,7 @@ pub struct Caller {
 impl Caller {
     /// A caller at the endpoint of the whole registry.
     pub fn new(principal: Arc<Principal>, origin: CallOrigin) -> Self {
-        Self { principal, origin, toolset: None, snapshot: None, is_link_only: false }
-    }
-
-    /// A caller of `state`. `None` if `state` belongs to another configuration than the principal, which can happen for
-    /// a moment while a new configuration is applied.
-    pub fn with_snapshot(principal: Arc<Principal>, origin: CallOrigin, state: Arc<Snapshot>) -> Option<Self> {
-        state.matches_generation(&principal).then(|| Self { snapshot: Some(state), ..Self::new(principal, origin) })
+        Self { principal, origin, toolset: None, pinned_snapshot: None, is_link_only: false }
     }
 
     /// Whether both have the same identity. Anonymous callers are distinguished by their addresses, so all callers

@@ -1,12 +1,6 @@
 //! Completion: the possible values of an argument for the text typed so far.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use async_trait::async_trait;
-
-use crate::error::Error;
-use crate::job::Job;
 
 /// A completion request.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +57,7 @@ impl Completion {
     }
 
     /// Truncates the values to the maximum and sets `has_more` accordingly.
-    pub(crate) fn truncated(mut self) -> Self {
+    pub fn truncated(mut self) -> Self {
         if self.values.len() > Self::VALUES_MAX {
             self.total = self.total.or(Some(self.values.len() as u64));
             self.has_more = true;
@@ -71,14 +65,4 @@ impl Completion {
         }
         self
     }
-}
-
-/// Completes the arguments of one prompt or resource template.
-#[async_trait]
-pub trait Completer: Send + Sync + 'static {
-    /// Completes `request`.
-    ///
-    /// # Errors
-    /// Any [`Error`], written for the caller.
-    async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error>;
 }

@@ -70,7 +70,7 @@ impl Content {
     }
 
     /// The number of bytes of text or data.
-    pub(crate) fn len(&self) -> usize {
+    pub fn byte_count(&self) -> usize {
         match self {
             Self::Text { text, .. } => text.len(),
             Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),

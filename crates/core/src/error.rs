@@ -8,6 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::input::{ClientCapabilities, InputRequest};
+use crate::json_schema::Violation;
 
 /// The kind of failure. Each adapter maps kinds to its own codes in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,15 +60,6 @@ impl ErrorKind {
             Self::Internal => "internal",
         }
     }
-}
-
-/// One problem in the arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The location, as a path of names and indexes (`order_by[0].direction`); empty for the arguments as a whole.
-    pub path: String,
-    /// The problem: the value received and what would be valid.
-    pub message: String,
 }
 
 /// A failure, described for the caller, who can correct the call.
@@ -188,8 +180,21 @@ impl Error {
         self
     }
 
+    /// The same error with each text for the caller replaced by the result of `map`, if there is one.
+    #[must_use]
+    pub fn map_texts(self, map: impl Fn(&str) -> Option<String>) -> Self {
+        let mapped = |text: &str| map(text).unwrap_or_else(|| text.to_owned());
+        let violations = self.violations().iter();
+        let violations: Vec<Violation> = violations
+            .map(|violation| Violation { path: violation.path.clone(), message: mapped(&violation.message) })
+            .collect();
+        let choices = self.choices().iter().map(|choice| mapped(choice)).collect();
+        let (message, hint) = (mapped(self.message()), self.hint().map(mapped));
+        self.with_texts(message, violations, choices, hint)
+    }
+
     /// The same error with other texts.
-    pub(crate) fn with_texts(
+    fn with_texts(
         mut self,
         message: String,
         violations: Vec<Violation>,

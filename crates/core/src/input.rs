@@ -195,7 +195,7 @@ impl InputRequest {
     }
 
     /// The same request, with the problem of the previous answer.
-    pub(crate) fn with_previous_error(self, wrong: String) -> Self {
+    pub fn with_previous_error(self, wrong: String) -> Self {
         Self { previous_error: Some(wrong), ..self }
     }
 

@@ -8,7 +8,14 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::error::Violation;
+/// One problem in the arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The location, as a path of names and indexes (`order_by[0].direction`); empty for the arguments as a whole.
+    pub path: String,
+    /// The problem: the value received and what would be valid.
+    pub message: String,
+}
 
 /// The maximum depth of a schema; a validator recurses as deep as its schema.
 const DEPTH_MAX: usize = 64;

@@ -1,8 +1,11 @@
 //! URI templates of resources: literal text and `{variable}`s (RFC 6570, level 1).
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
-use crate::call::TemplateVariables;
+/// The values of a resource template's variables, by name.
+pub type TemplateVariables = BTreeMap<String, String>;
 
 /// Why a URI template is invalid.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -76,13 +79,13 @@ impl UriTemplate {
     }
 
     /// The number of literal bytes. If several templates match, the one with the most serves the URI.
-    pub(crate) fn literal_bytes(&self) -> usize {
+    pub fn literal_bytes(&self) -> usize {
         let literal = |part: &UriTemplatePart| if let UriTemplatePart::Literal(text) = part { text.len() } else { 0 };
         self.parts.iter().map(literal).sum()
     }
 
     /// The percent-decoded values of the variables, if `uri` matches the template.
-    pub(crate) fn matches(&self, uri: &str) -> Option<TemplateVariables> {
+    pub fn matches(&self, uri: &str) -> Option<TemplateVariables> {
         let mut variables = TemplateVariables::new();
         let mut rest = uri;
         let mut parts = self.parts.as_slice();

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use tidegate_core::{
-    Error, ErrorKind, Job, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{
+    Job, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
 };
 
 use crate::calls::OpenRequest;
@@ -273,7 +274,7 @@ impl AnswerStream {
 
     fn reply_frame(&mut self, event: ReplyEvent) -> Option<AnswerFrame> {
         let piece = match event {
-            ReplyEvent::Chunk(tidegate_core::Chunk::Notification(news)) => return self.notification_frame(&news),
+            ReplyEvent::Chunk(tidegate_runtime::Chunk::Notification(news)) => return self.notification_frame(&news),
             ReplyEvent::Chunk(chunk) => self.encoder.encode_chunk(chunk),
             ReplyEvent::End(outcome) => {
                 let (piece, error) = self.end(outcome);

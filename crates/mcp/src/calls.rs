@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tidegate_core::{Call, CallTarget, ClientCapabilities, CompletionReference, CompletionRequest, ErrorKind};
+use tidegate_core::{CallTarget, ClientCapabilities, CompletionReference, CompletionRequest, ErrorKind};
+use tidegate_runtime::Call;
 
 use crate::answer::{Answer, AnswerStream, InputMode, ResponseMessage};
 use crate::bounded;

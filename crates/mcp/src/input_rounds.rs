@@ -11,7 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Caller, Error, Metadata, ProvidedAnswer};
+use tidegate_core::{Caller, Error, ProvidedAnswer};
+use tidegate_runtime::Metadata;
 
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::jsonrpc::{RpcError, RpcRequest};

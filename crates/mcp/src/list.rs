@@ -9,9 +9,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{
-    CacheHint, Caller, Grants, Metadata, Principal, Registry, Resource, Snapshot, Toolset, TransportKind,
-};
+use tidegate_core::{Caller, Grants, Principal, Toolset, TransportKind};
+use tidegate_runtime::{CacheHint, Metadata, Registry, Resource, Snapshot};
 
 use crate::answer::ResponseMessage;
 use crate::cursor::paginate;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_core::{InputAnswer, InputRequestKind, PendingInputRequest};
+use tidegate_core::{InputAnswer, InputRequestKind};
+use tidegate_runtime::PendingInputRequest;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 

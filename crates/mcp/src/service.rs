@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
+use tidegate_core::{Budget, Caller, LogLevel};
+use tidegate_runtime::{Metadata, Registry};
 
 use crate::answer::{Answer, ResponseMessage};
 use crate::calls::OpenRequest;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use tidegate_core::{ClientCapabilities, LogLevel, Watch};
+use tidegate_core::{ClientCapabilities, LogLevel};
+use tidegate_runtime::Watch;
 
 use crate::in_flight::InFlightRequests;
 use crate::revision::Revision;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use futures::Stream;
 use tidegate_core::Error;
-use tidegate_query::Author;
+use tidegate_sql::Author;
 use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
 

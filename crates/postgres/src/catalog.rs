@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, SqlDialect, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus};
+use tidegate_sql::SqlDialect;
 use tokio_postgres::Row;
 
 use crate::error;

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::{Error, Handler, Principal};
-use tidegate_query::{
-    Author, Catalog, ColumnEntry, Database, Freshness, Plan, SqlDialect, StampCache, Statement, Transaction,
-    compute_schema_stamp,
-};
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, StampCache, compute_schema_stamp};
+use tidegate_runtime::Handler;
+use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 
 use crate::catalog;
 use crate::connect::ConnectTarget;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::Statement;
+use tidegate_sql::Statement;
 use tokio_postgres::types::ToSql;
 
 use crate::error;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use deadpool::managed::Object;
 use tidegate_core::Error;
-use tidegate_query::Transaction;
+use tidegate_sql::Transaction;
 
 use crate::error;
 use crate::pool::{BackgroundTasks, PooledSession};

@@ -7,8 +7,10 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Author, Plan, QueryRows, Statement, Transaction};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{Plan, QueryRows};
+use tidegate_runtime::Job;
+use tidegate_sql::{Author, Statement, Transaction};
 
 use crate::batch_forwarder;
 use crate::batch_stream::{ErrorContext, RowError};

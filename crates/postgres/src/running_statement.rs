@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use futures::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 
 use crate::batch_stream::{BatchStream, ErrorContext, RowError};
 use crate::composite_types::CompositeTypes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Author, Statement, Transaction};
+use tidegate_sql::{Author, Statement, Transaction};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_query::Transaction;
+use tidegate_sql::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 

@@ -1,6 +1,6 @@
 //! The words that begin and end a transaction.
 
-use tidegate_query::{Isolation, Transaction};
+use tidegate_sql::{Isolation, Transaction};
 
 /// Begins `transaction`, in one message.
 pub(crate) fn begin_sql(transaction: &Transaction) -> String {

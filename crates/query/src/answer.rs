@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{BodyHead, Budget, Error, Metadata};
+use tidegate_core::{Budget, Error};
+use tidegate_runtime::{BodyHead, Metadata};
 
 use self::batches::BatchAnswerWriter;
 use self::bound::{AnswerBound, TruncationReason};

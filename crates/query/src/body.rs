@@ -18,7 +18,7 @@ use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
 use crate::format::{AnswerForm, BatchFormat, new_row_writer};
 
-pub(crate) use self::portable::PortableSchema;
+pub use self::portable::stored_columns;
 pub(crate) use self::text::TextBody;
 
 /// Encodes batches into a binary body.

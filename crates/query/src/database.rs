@@ -7,12 +7,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use tidegate_core::{DatabaseTenants, Error, ErrorKind, Job, Principal, nearest_names};
 
 use crate::freshness::Freshness;
 use crate::stable_hash::StableHasher;
 use crate::stamp::compute_schema_stamp;
-use crate::statement::{SqlDialect, Statement};
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
 
 /// A named set of tables that can be queried. Engines and formats exchange Arrow record batches.
 #[async_trait]

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::dialect::SqlDialect;
-use crate::statement::Statement;
+use tidegate_sql::{SqlDialect, Statement};
 
 /// How long an answer stays valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,46 +1,29 @@
 //! Queries: query specs, statements, the database trait, the executor and the output formats.
 //!
-//! An engine implements [`Database`]. A tool builds a [`Statement`] from SQL or from a [`QuerySpec`], and the
+//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a [`QuerySpec`], and the
 //! [`Executor`] streams the rows of its plan into a reply in the requested format. This crate depends on no engine and
 //! no protocol.
 
 mod answer;
 mod batch_channel;
 mod body;
-mod bounded_dialect;
-mod canonical_tokens;
 mod database;
-mod dialect;
 mod distinct;
 mod executor;
-mod fingerprint;
 mod format;
 mod freshness;
-mod function_policy;
-mod nesting;
-mod parameter;
-mod parse;
-mod point_query;
-mod refusal;
 mod render;
+mod result_manifest;
 mod row_policy;
 mod secrets;
 mod spec;
 mod stable_hash;
 mod stamp;
-mod statement;
-mod statement_cache;
-mod statement_policy;
-mod store;
 mod structured;
-mod table_redirect;
-mod template;
-mod token_policy;
-mod transaction;
 mod usage;
 
 pub use batch_channel::{BatchSender, batch_channel};
-pub use body::BodyWriter;
+pub use body::{BodyWriter, stored_columns};
 pub use database::{Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus};
 pub use executor::{
     AnswerMode, Delivery, Executor, OutputOptions, OverflowPolicy, PageOptions, QueryRequest, compute_query_id,
@@ -49,7 +32,7 @@ pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
-pub use point_query::PointQuery;
+pub use result_manifest::result_manifest;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
     RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
@@ -61,15 +44,5 @@ pub use spec::{
 };
 pub use stable_hash::StableHasher;
 pub use stamp::{StampCache, compute_schema_stamp};
-pub use statement::{Author, Parameter, SqlDialect, Statement};
-pub use statement_cache::StatementCache;
-pub use store::{
-    BlockFacts, Cursor, END_OF_STREAM, FILE_PIECE_BYTES, FileDescription, NewResult, ResultBlock, ResultEnd,
-    ResultHeader, ResultId, ResultProgress, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome,
-    pieces_to_rows,
-};
 pub use structured::output_schema;
-pub use table_redirect::TableLocation;
-pub use template::{BoundSql, SqlTemplate, TemplateValue};
-pub use transaction::{Isolation, Transaction};
 pub use usage::{UsageRanks, UsageTracker};

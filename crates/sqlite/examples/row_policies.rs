@@ -8,12 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    AuthMethod, Call, CallOrigin, CallTarget, Caller, Grants, Job, Metadata, Principal, Registry, SnapshotBuilder,
-    Tool, TransportKind, handler_fn,
-};
-use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
+use tidegate_core::{AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
+use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy};
+use tidegate_runtime::{Call, Job, Metadata, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 const QUERIES: &[(&str, &str)] = &[
@@ -109,7 +107,7 @@ async fn best_time(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> 
 }
 
 /// A job that runs until its reply is dropped.
-async fn start_job() -> (tidegate_core::Reply, Arc<Job>) {
+async fn start_job() -> (tidegate_runtime::Reply, Arc<Job>) {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
     let handler = handler_fn(move |job: Arc<Job>, _| {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, SqlDialect, StampCache,
-    Statement, compute_schema_stamp,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, StampCache,
+    compute_schema_stamp,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;

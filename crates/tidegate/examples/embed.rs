@@ -8,8 +8,9 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::Node;
-use tidegate::core::{Content, Metadata, Tool, handler_fn};
+use tidegate::core::Content;
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::runtime::{Metadata, Tool, handler_fn};
 use tidegate::transport::http::{HttpOptions, router};
 
 #[tokio::main]

@@ -5,7 +5,8 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use tidegate::core::{Content, Metadata, Tool, handler_fn};
+//! use tidegate::core::Content;
+//! use tidegate::runtime::{Metadata, Tool, handler_fn};
 //! use tidegate::Node;
 //!
 //! let hello = handler_fn(|_job, reply| async move {
@@ -25,5 +26,8 @@ pub use tidegate_core as core;
 pub use tidegate_engines as engines;
 pub use tidegate_mcp as mcp;
 pub use tidegate_query as query;
+pub use tidegate_results as results;
+pub use tidegate_runtime as runtime;
+pub use tidegate_sql as sql;
 pub use tidegate_tools as tools;
 pub use tidegate_transport as transport;

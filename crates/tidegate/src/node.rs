@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::event::{EventDispatcher, LogSubscriber, Subscriber};
-use tidegate_core::{
-    AllowedNames, AnswerProtection, Auditor, Limits, Redactor, Registry, RowPolicyStamper, SnapshotBuilder,
-    StoredResults,
-};
+use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyStamper, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
-use tidegate_query::{Database, Databases, Executor, ResultStore, UsageTracker};
+use tidegate_query::{Database, Databases, Executor, UsageTracker};
+use tidegate_results::ResultStore;
+use tidegate_runtime::{
+    Auditor, Registry, SnapshotBuilder,
+    event::{EventDispatcher, LogSubscriber, Subscriber},
+};
 use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, NodeView};
 use tidegate_transport::Metrics;
 

@@ -9,7 +9,7 @@ use tidegate_audit::AuditLog;
 use tidegate_auth::ReloadableAuthenticator;
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};
 use tidegate_engines::Engine;
-use tidegate_query::ResultStore;
+use tidegate_results::ResultStore;
 use tokio::time::timeout;
 
 use crate::audit_log;

@@ -4,10 +4,9 @@
 use std::io::{StdoutLock, Write as _};
 
 use serde_json::Value;
-use tidegate_core::{
-    Chunk, Content, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ResourceBody,
-};
+use tidegate_core::{Content, ResourceBody};
 use tidegate_fetch::Destination;
+use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
 
 use crate::command_error::CommandError;
 use crate::terminal;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidegate_query::{ResultStore, StoreLimits};
+use tidegate_results::{ResultStore, StoreLimits};
 
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, ResultsEntry};

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tidegate_core::{Error, ErrorKind, Job};
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{OutputFormat, OutputOptions};
+use tidegate_runtime::Job;
 
 /// Parses the arguments of `job` as a `T`.
 ///

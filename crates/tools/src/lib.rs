@@ -22,10 +22,10 @@ mod toolset;
 
 use std::sync::Arc;
 
-use tidegate_core::{AllowedNames, Snapshot, SnapshotBuilder};
-
 pub use instructions::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
 pub use node_view::{NodeIdentity, NodeView};
+use tidegate_core::AllowedNames;
+use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use toolset::DISCOVER_TOOLSET;
 
 /// Adds all built-in entries to `builder`.

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Completer, Completion, CompletionRequest, Error, Job};
+use tidegate_core::{Completion, CompletionRequest, Error};
+use tidegate_runtime::{Completer, Job};
 
 use crate::discover::list_catalogs;
 use crate::node_view::NodeView;

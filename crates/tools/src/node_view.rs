@@ -3,8 +3,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use tidegate_core::{Caller, Error, ErrorKind, Jobs, Limits, Registry};
-use tidegate_query::{Databases, Executor, StatementCache, StoredResult};
+use tidegate_core::{Caller, Error, ErrorKind, Limits};
+use tidegate_query::{Databases, Executor};
+use tidegate_results::StoredResult;
+use tidegate_runtime::{Jobs, Registry};
+use tidegate_sql::StatementCache;
 
 /// Tools with which callers query databases by their own rights; a declared tool has the right to its own database.
 const CALLER_QUERY_TOOLS: [&str; 2] = ["query", "sql"];

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tidegate_core::{Error, Job, Metadata, ReplySender};
+use tidegate_core::Error;
 use tidegate_query::{Delivery, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use crate::node_view::NodeView;
 

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use tidegate_core::{Error, ReplySender};
+use tidegate_core::Error;
+use tidegate_runtime::ReplySender;
 
 /// How much of a file an answer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Handler, JsonSchema, Tool, ToolAnnotations};
 
+use tidegate_core::JsonSchema;
 use tidegate_query::Delivery;
+use tidegate_runtime::{Handler, Tool, ToolAnnotations};
 
 /// A read-only tool. `properties` are its arguments.
 pub(crate) fn read_only_tool(

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_core::event::Event;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, Error};
 use tidegate_mcp::{
     Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
     Peer, RequestId, ResponseMessage, RpcError, RpcRequest,
 };
+use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

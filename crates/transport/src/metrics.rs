@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Auditor, CallTarget, Registry, StoredResults};
+use tidegate_core::{CallTarget, StoredResults};
+use tidegate_runtime::{
+    Auditor, Registry,
+    event::{Event, Subscriber},
+};
 
 /// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];

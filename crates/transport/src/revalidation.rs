@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{Stream, stream};
 use serde_json::json;
-use tidegate_core::{Caller, ErrorKind, Registry};
+use tidegate_core::{Caller, ErrorKind};
 use tidegate_mcp::{AnswerFrame, AnswerStream, DecodeError, IncomingMessage, RpcError, RpcResponse};
+use tidegate_runtime::Registry;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -147,9 +148,10 @@ fn reject_message(message: DecodedMessage, error: RpcError) -> DecodedMessage {
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use tidegate_core::event::EventDispatcher;
-    use tidegate_core::{Caller, SnapshotBuilder};
+    use tidegate_core::Caller;
     use tidegate_mcp::RpcError;
+    use tidegate_runtime::SnapshotBuilder;
+    use tidegate_runtime::event::EventDispatcher;
 
     use super::*;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::event::Event;
 use tidegate_core::{AllowAll, AllowedNames, Authenticator, CallOrigin, Caller, Toolset, TransportKind};
 use tidegate_mcp::{McpService, RpcError, decode};
+use tidegate_runtime::event::Event;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ impl LocalCallerResolver {
         let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
             let state = self.service.registry().snapshot();
-            match Caller::with_snapshot(self.authenticator.local_principal(), origin, state) {
+            match state.pin(self.authenticator.local_principal(), origin) {
                 Some(caller) => return Ok(caller),
                 // They differ for a moment while a new configuration is applied.
                 None => tokio::task::yield_now().await,

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use arrow::array::RecordBatch;
 use tidegate_bench::print_line;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Budget, Call, CallOrigin, CallTarget, Caller, Chunk, Limits, Outcome, Principal, Registry, ReplyEvent,
-    SnapshotBuilder, Tool, TransportKind, handler_fn,
-};
+use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Limits, Principal, TransportKind};
 use tidegate_query::{Executor, OutputFormat, OutputOptions, QueryRows};
+use tidegate_runtime::{
+    Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+};
 use tiktoken_rs::CoreBPE;
 
 fn main() -> anyhow::Result<()> {

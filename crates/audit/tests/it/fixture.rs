@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_audit::{AuditLog, AuditOptions};
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    AuditedStatement, Auditor, AuthMethod, Call, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, Metadata,
-    Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
+    AuditedStatement, AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, Principal, TransportKind,
+};
+use tidegate_runtime::{
+    Auditor, Call, Metadata, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
 };
 
 /// A node and its log.

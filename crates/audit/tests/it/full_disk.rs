@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use serde_json::json;
 use tidegate_audit::{AuditLog, AuditOptions, AuditSink, ChainLink, VerifyOptions, WhenFull, verify};
 use tidegate_core::TransportKind;
-use tidegate_core::event::{Event, Subscriber as _};
+use tidegate_runtime::event::{Event, Subscriber as _};
 
 use crate::fixture::{LogFolder, TestNode, member_of_each_line};
 

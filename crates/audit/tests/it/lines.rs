@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_audit::{AuditOptions, Redaction, VerifyOptions, verify};
 use tidegate_core::TransportKind;
-use tidegate_core::event::{Event, Subscriber as _};
+use tidegate_runtime::event::{Event, Subscriber as _};
 
 use crate::fixture::{LogFolder, TestNode, ann, shown, text};
 

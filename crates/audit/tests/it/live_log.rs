@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use tidegate_audit::{LogHead, VerifyOptions, verify};
-use tidegate_core::event::{Event, Subscriber as _};
 use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
+use tidegate_runtime::event::{Event, Subscriber as _};
 
 use crate::fixture::{LogFolder, TestNode, ann, shown, text};
 

@@ -7,11 +7,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tidegate_core::private_file::set_owner_only;
 
 use super::ownership::Ownership;
 use super::{BYTES_MAX, KeyEntry, KeyFileError, VERSION};
 use crate::key_format::random_id;
-use tidegate_core::private_file::set_owner_only;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,10 +8,10 @@ use tidegate_auth::{
     AuthenticatorError, AuthenticatorOptions, CertificateName, CertificateRule, CredentialAuthenticator, KeyFile,
     ProxyOptions, ProxyOptionsError, ReloadableAuthenticator, TrustedNetwork,
 };
-use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Principal};
 
 use crate::scene::{MovedClock, NOW, role, show_all};
 use AuthenticationError::{Invalid, Missing};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Principal};
 
 type AuthResult = Result<Arc<Principal>, AuthenticationError>;
 

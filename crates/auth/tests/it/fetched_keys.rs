@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tidegate_auth::{
     AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator, TokenAlgorithm, TokenKey, TokenOptions,
 };
-use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
 
 use crate::provider::Provider;
 use crate::scene::{MovedClock, NOW, token_options};
 use crate::signer::{OTHER_RSA, P256, RSA, Signer, claims, claims_with, message};
 
 use TokenAlgorithm::{Es256, Hs256, Rs256};
+use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

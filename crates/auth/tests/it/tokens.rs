@@ -3,12 +3,12 @@
 use aws_lc_rs::signature::KeyPair;
 use serde_json::{Value, json};
 use tidegate_auth::{CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions};
-use tidegate_core::{AuthMethod, AuthenticationError};
 
 use crate::scene::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
 use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
+use tidegate_core::{AuthMethod, AuthenticationError};
 
 /// An authenticator that accepts tokens of [`RSA`], signed with RS256.
 fn rsa_gate() -> CredentialAuthenticator {

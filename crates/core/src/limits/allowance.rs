@@ -66,7 +66,7 @@ impl Allowance {
     }
 
     /// Calls that run or wait; further calls are refused.
-    pub(crate) fn open_calls_max(&self) -> Option<usize> {
+    pub fn open_calls_max(&self) -> Option<usize> {
         Some(self.running_calls_max?.saturating_add(self.waiting_calls_max?))
     }
 }

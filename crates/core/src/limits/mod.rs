@@ -1,33 +1,17 @@
-//! Limits of calls. This module defines them; the submodules measure and enforce them.
+//! Limits of calls. The registry measures and enforces them.
 //!
 //! There are four levels: principal, tenant, tool and node. At each level, requests are limited by their rate, calls by
 //! how many run and wait at once, and usage per day.
 
-mod admission;
 mod allowance;
-mod charges;
 mod level;
-mod meter;
-mod meter_table;
-mod meters;
-mod rate_meter;
-mod resizable_semaphore;
 mod share;
-mod usage;
-mod usage_file;
-mod usage_flusher;
 
 use std::time::Duration;
 
-pub(crate) use self::admission::{Admission, AdmissionGuard, PermitQueues, RunPermits};
 pub use self::allowance::{Allowance, DailyLimits, RateLimit};
-pub(crate) use self::charges::Charges;
-pub(crate) use self::level::ReachedLimit;
 pub use self::level::{LimitLevel, LimitMeasure};
-pub(crate) use self::meters::Meters;
 pub use self::share::{ShareCounter, tenant_share, tenant_share_of_bytes};
-pub(crate) use self::usage::{Calendar, UsageAmount};
-pub(crate) use self::usage_flusher::UsageFlusher;
 
 /// The part of an answer that is sent inline. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, SqlDialect, Statement, type_name,
-};
+use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, type_name};
+use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
 use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TextTableOptions};

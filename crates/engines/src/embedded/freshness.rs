@@ -9,7 +9,8 @@ use datafusion::execution::FunctionRegistry as _;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Volatility;
 use tidegate_core::Error;
-use tidegate_query::{Freshness, Statement, mentions_current_time};
+use tidegate_query::{Freshness, mentions_current_time};
+use tidegate_sql::Statement;
 
 use super::files::{FileTable, Snapshot, TableFile};
 use super::plan::{SnapshotTables, StatementScope, SystemCatalogs, find_tables};

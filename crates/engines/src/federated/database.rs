@@ -10,7 +10,8 @@ use datafusion::execution::SessionState;
 use futures::future::{join_all, try_join_all};
 use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, SqlDialect, StableHasher, Statement, TableEntry};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, StableHasher, TableEntry};
+use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 

@@ -21,8 +21,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
-use tidegate_core::{Error, Job};
+use tidegate_core::Error;
 use tidegate_query::{BatchSender, batch_channel};
+use tidegate_runtime::Job;
 
 use super::column_conversion;
 use super::push::{MemberQuery, MemberQueryContext};

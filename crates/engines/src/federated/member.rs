@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, Statement};
+use tidegate_query::Database;
+use tidegate_sql::Statement;
 
 use super::column_conversion;
 

@@ -1,7 +1,7 @@
 //! The errors that callers receive for invalid statements.
 
 use insta::assert_snapshot;
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 
 use crate::support::{Folder, TestNode};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, Grants, Principal};
-use tidegate_query::{Database, SqlDialect, Statement};
+use tidegate_query::Database;
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::support::{Folder, numbers_csv, two_thread_options, with_timeout};
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallOrigin, CallTarget, Caller, Error, Job, Metadata, Principal, Registry, Reply, Snapshot, SnapshotBuilder,
-    Tool, TransportKind, handler_fn,
-};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
-use tidegate_query::{Catalog, Database, Freshness, Parameter, Plan, QueryRows, SqlDialect, Statement, TableStatus};
+use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
+use tidegate_runtime::{
+    Call, Job, Metadata, Registry, Reply, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+};
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 /// Longer than any wait in these tests may take, on any machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);

@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate_core::{Chunk, Content, Error, ErrorKind, Metadata, Outcome};
+use tidegate_core::{Content, Error, ErrorKind};
+use tidegate_runtime::{Chunk, Metadata, Outcome};
 
 use super::ReplyEncoder;
 use super::content_blocks::ContentBlocks;

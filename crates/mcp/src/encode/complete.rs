@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use tidegate_core::{Chunk, Completion, Outcome};
+use tidegate_core::Completion;
+use tidegate_runtime::{Chunk, Outcome};
 
 use super::ReplyEncoder;
 use super::envelope::ResponseEnvelope;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tidegate_core::{CacheHint, Metadata};
+use tidegate_runtime::{CacheHint, Metadata};
 
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::revision::Dialect;

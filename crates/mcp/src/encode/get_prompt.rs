@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tidegate_core::{Chunk, Content, ContentRole, Outcome};
+use tidegate_core::{Content, ContentRole};
+use tidegate_runtime::{Chunk, Outcome};
 
 use super::ReplyEncoder;
 use super::envelope::ResponseEnvelope;

@@ -8,7 +8,7 @@ mod get_prompt;
 mod read_resource;
 
 use bytes::Bytes;
-use tidegate_core::{Chunk, Outcome};
+use tidegate_runtime::{Chunk, Outcome};
 
 use crate::jsonrpc::RpcError;
 

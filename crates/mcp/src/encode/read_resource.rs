@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tidegate_core::{CacheHint, Chunk, Content, Metadata, Outcome, ResourceBody, ResourceContents};
+use tidegate_core::{Content, ResourceBody, ResourceContents};
+use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
 
 use super::ReplyEncoder;
 use super::content_blocks::ContentBlocks;

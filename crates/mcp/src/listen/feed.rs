@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tidegate_core::{Caller, Watch, WatchEvent};
+use tidegate_core::Caller;
+use tidegate_runtime::{Watch, WatchEvent};
 
 use crate::jsonrpc::RequestId;
 use crate::session::McpSession;

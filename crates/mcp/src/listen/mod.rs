@@ -1,6 +1,6 @@
 //! `subscriptions/listen`: a stream of the requested notifications, until the server ends it.
 //!
-//! Pending changes are stored as flags and the set of URIs of a [`tidegate_core::Watch`], and are encoded when the
+//! Pending changes are stored as flags and the set of URIs of a [`tidegate_runtime::Watch`], and are encoded when the
 //! client is ready to receive. A slow client therefore receives one notification per list and resource, however often
 //! they changed, and uses no memory. A client that reads nothing at all is disconnected by the write timeout of its
 //! transport, as for any answer.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chrono::Utc;
-use tidegate_core::{InputRequest, Job, PendingInputRequest};
+use tidegate_core::InputRequest;
+use tidegate_runtime::{Job, PendingInputRequest};
 use tokio::sync::oneshot;
 
 use super::listener::TaskListeners;

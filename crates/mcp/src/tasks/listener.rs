@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Registry};
+use tidegate_core::Caller;
+use tidegate_runtime::Registry;
 use tokio::sync::Notify;
 
 use super::record::TaskId;

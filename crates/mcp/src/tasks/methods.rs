@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tidegate_core::{ClientCapabilities, Error, Metadata};
+use tidegate_core::{ClientCapabilities, Error};
+use tidegate_runtime::Metadata;
 
 use super::record::TaskId;
 use crate::answer::ResponseMessage;

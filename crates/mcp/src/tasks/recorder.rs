@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use serde_json::value::RawValue;
-use tidegate_core::{Chunk, Error, ErrorKind, Outcome, Owner, Reply, ReplyEvent, ReplyMessage, ReplyNotification};
+use tidegate_core::{Error, ErrorKind, Owner};
+use tidegate_runtime::{Chunk, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification};
 use uuid::Uuid;
 
 use super::entry::TaskEntry;

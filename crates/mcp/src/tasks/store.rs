@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner, Registry, tenant_share, tenant_share_of_bytes};
+use tidegate_core::{Caller, Owner, tenant_share, tenant_share_of_bytes};
+use tidegate_runtime::Registry;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Job, Reply};
+use tidegate_runtime::{Job, Reply};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

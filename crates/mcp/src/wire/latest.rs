@@ -1,7 +1,8 @@
 //! Tools and content blocks in the encoding of the newest revision, for other adapters.
 
 use serde_json::Value;
-use tidegate_core::{Content, Tool};
+use tidegate_core::Content;
+use tidegate_runtime::Tool;
 
 use crate::revision::Revision;
 

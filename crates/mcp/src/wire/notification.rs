@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::ReplyNotification;
+use tidegate_runtime::ReplyNotification;
 
 use crate::jsonrpc::RequestId;
 use crate::revision::Dialect;

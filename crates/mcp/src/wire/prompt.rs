@@ -3,7 +3,8 @@
 //! [MCP 2026-07-28, Prompts](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts)
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Content, ContentRole, Prompt};
+use tidegate_core::{Content, ContentRole};
+use tidegate_runtime::Prompt;
 
 use super::{encode_content, encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;

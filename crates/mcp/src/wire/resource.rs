@@ -3,7 +3,8 @@
 //! [MCP 2026-07-28, Resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources)
 
 use serde_json::{Map, Value};
-use tidegate_core::{Annotations, Icon, Resource, ResourceTemplate};
+use tidegate_core::{Annotations, Icon};
+use tidegate_runtime::{Resource, ResourceTemplate};
 
 use super::{encode_annotations, encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;

@@ -3,7 +3,7 @@
 //! [MCP 2026-07-28, Tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool)
 
 use serde_json::{Map, Value};
-use tidegate_core::{Tool, ToolAnnotations};
+use tidegate_runtime::{Tool, ToolAnnotations};
 
 use super::{encode_icons, insert_meta, insert_some};
 use crate::revision::Dialect;

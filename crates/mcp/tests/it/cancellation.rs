@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::JobState;
 use tidegate_mcp::{Answer, AnswerFrame, Revision};
+use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
 use crate::host::Host;

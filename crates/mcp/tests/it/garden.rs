@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Access, Caller, Error, Metadata, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, TemplateVariables,
-    UriTemplate, handler_fn,
+use tidegate_core::{Access, Caller, Error, TemplateVariables, UriTemplate};
+use tidegate_runtime::{
+    Metadata, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, event::EventDispatcher, handler_fn,
 };
 use tokio_util::sync::CancellationToken;
 

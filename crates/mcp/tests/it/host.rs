@@ -5,14 +5,15 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Annotations, AnswerFormat, BodyHead, Budget, Completer, Completion, CompletionRequest, Content, ContentRole, Error,
-    ErrorKind, Handler, Icon, InputAnswer, InputRequest, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument,
-    Registry, ReplySender, Resource, ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate,
-    SnapshotBuilder, Tool, ToolAnnotations, UriTemplate,
+    Annotations, AnswerFormat, Budget, Completion, CompletionRequest, Content, ContentRole, Error, ErrorKind, Icon,
+    InputAnswer, InputRequest, LogLevel, Principal, ResourceBody, ResourceContents, ResourceLink, UriTemplate,
 };
 use tidegate_mcp::{McpService, ServerDescription};
+use tidegate_runtime::{
+    BodyHead, Completer, Handler, Job, Metadata, Prompt, PromptArgument, Registry, ReplySender, Resource,
+    ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, ToolAnnotations, event::EventDispatcher,
+};
 use tokio_util::sync::CancellationToken;
 
 /// What the step `flood` says again and again, 64 KiB with characters that are escaped.

@@ -176,18 +176,18 @@ async fn answer_counts_only_for_its_request() {
     let client = client();
     let requested = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(2));
     let rows = requested.clone();
-    let handler = tidegate_core::handler_fn(move |_, reply| {
+    let handler = tidegate_runtime::handler_fn(move |_, reply| {
         let count = rows.fetch_add(1, std::sync::atomic::Ordering::Relaxed) / 3 * 3;
         async move {
             let schema = json!({"type": "object", "properties": {}});
             let question = tidegate_core::InputRequest::form(format!("Delete {count} rows?"), schema);
             reply.request_input("confirm", question).await?;
             reply.send_text(format!("deleted {count}")).await?;
-            Ok(tidegate_core::Metadata::new())
+            Ok(tidegate_runtime::Metadata::new())
         }
     });
-    let host = Host::with(tidegate_core::event::EventDispatcher::default(), |entries| {
-        entries.tool(tidegate_core::Tool::new("delete", "", handler))
+    let host = Host::with(tidegate_runtime::event::EventDispatcher::default(), |entries| {
+        entries.tool(tidegate_runtime::Tool::new("delete", "", handler))
     });
     let client = Client { service: host.service.clone(), ..client };
     let params = json!({"name": "delete"});

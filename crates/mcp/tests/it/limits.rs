@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Access, Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Metadata, Principal, PrincipalRule, RateLimit,
-    SnapshotBuilder, Tool, TransportKind, handler_fn,
+    Access, Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, PrincipalRule, RateLimit,
+    TransportKind,
 };
 use tidegate_mcp::Revision;
+use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::client::Client;
 use crate::host::Host;

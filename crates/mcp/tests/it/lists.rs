@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Access, Acl, CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Access, Acl};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use crate::host::Host;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::{
-    Error, Handler, Metadata, Principal, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool,
-    UriTemplate, handler_fn,
-};
+use tidegate_core::{Error, Principal, UriTemplate};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{
+    Handler, Metadata, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, handler_fn,
+};
 
 use crate::client::Client;
 use crate::host::Host;

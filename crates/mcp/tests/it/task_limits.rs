@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{
-    AllowedNames, CallLimits, Caller, Content, Grants, Metadata, Principal, SnapshotBuilder, Tool, handler_fn,
-};
+use tidegate_core::{AllowedNames, CallLimits, Caller, Content, Grants, Principal};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use crate::host::Host;

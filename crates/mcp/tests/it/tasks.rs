@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata,
-    Principal, Registry, RowPolicyStamper, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
+    AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
+    Principal, RowPolicyStamper, TransportKind,
 };
 use tidegate_mcp::{Answer, ListenStream, McpService, Revision, ServerDescription, TaskFolder};
+use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};

@@ -7,7 +7,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema, Metadata, ReplySender};
+use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema};
+use tidegate_runtime::{Metadata, ReplySender};
 
 use super::content::{parse_content, parse_resource_contents};
 use super::record::{HandlerKind, HandlerRecord};

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tidegate_core::{
-    CallTarget, Error, ErrorKind, Handler, Job, JsonSchema, Metadata, Principal, ReplySender, Violation,
-};
-use tidegate_query::{SqlDialect, Statement};
+use tidegate_core::{CallTarget, Error, ErrorKind, JsonSchema, Principal, Violation};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
 use super::answer::{HandlerAnswer, REQUEST_ID};

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::Transaction;
+use tidegate_sql::Transaction;
 use tokio_postgres::error::SqlState;
 
 use super::options::HandlerOptions;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tidegate_core::{
-    Access, Handler, JsonSchema, PrincipalRule, Prompt, PromptArgument, Resource, ResourceTemplate, Tool,
-    ToolAnnotations, UriTemplate,
-};
+use tidegate_core::{Access, JsonSchema, PrincipalRule, UriTemplate};
+use tidegate_runtime::{Handler, Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
 
 use super::content::{parse_annotations, parse_icons};
 use super::record::{HandlerKind, HandlerRecord};

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Value, json};
-use tidegate_core::{CallTarget, Error, ErrorKind, Job};
-use tidegate_query::Transaction;
+use tidegate_core::{CallTarget, Error, ErrorKind};
+use tidegate_runtime::Job;
+use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 use tokio_postgres::types::Type;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tidegate_query::{Isolation, Transaction};
+use tidegate_sql::{Isolation, Transaction};
 use tokio_postgres::Row;
 
 use super::options::HandlerOptions;

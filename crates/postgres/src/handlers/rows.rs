@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Parameter, SqlDialect, Statement, Transaction};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::Job;
+use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 
 use super::answer::REQUEST_ID;
 use super::call::{arguments_to_json, caller_context};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use bytes::BytesMut;
 use tidegate_core::{Error, Violation};
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
 /// A parameter that PostgreSQL can take.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use insta::assert_snapshot;
 use tidegate_core::Principal;
 use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, TenantIsolation};
-use tidegate_query::{Database, Isolation, Parameter, Transaction};
+use tidegate_query::Database;
+use tidegate_sql::{Isolation, Parameter, Transaction};
 
 use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until};
 

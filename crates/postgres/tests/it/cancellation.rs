@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{Database, Transaction};
+use tidegate_query::Database;
+use tidegate_sql::Transaction;
 
 use crate::test_database::{
     OpenedDatabase, TestDatabase, TestJob, collect_batches, owner_statement, wait_until, within_timeout,

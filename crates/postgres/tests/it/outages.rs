@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tidegate_core::ErrorKind;
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::Statement;
+use tidegate_sql::Statement;
 
 use crate::cluster::Cluster;
 use crate::test_database::{

@@ -1,7 +1,7 @@
 //! What the server makes of bound parameters, whatever type it inferred for them.
 
 use tidegate_postgres::values::BoundParameter;
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 
 use crate::shared_server::connect;
 

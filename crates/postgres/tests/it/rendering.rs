@@ -8,15 +8,14 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::value::RawValue;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Budget, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, Error, Job, Outcome, Principal, Registry,
-    ReplyEvent, SnapshotBuilder, Tool, TransportKind, handler_fn,
-};
+use tidegate_core::{Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, SqlDialect,
-    Statement,
+    AnswerMode, Catalog, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows,
 };
+use tidegate_runtime::{
+    Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+};
+use tidegate_sql::{SqlDialect, Statement};
 
 /// `batches` in `format`.
 pub(crate) async fn render_batches(batches: Vec<RecordBatch>, format: OutputFormat) -> String {

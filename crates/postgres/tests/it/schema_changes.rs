@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value};
 use tidegate_core::{Error, Principal};
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{Database, OutputFormat, Statement};
+use tidegate_query::{Database, OutputFormat};
+use tidegate_sql::Statement;
 
 use crate::rendering;
 use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, within_timeout};

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallOrigin, CallTarget, Caller, Error, Job, Metadata, Principal, Registry, Reply, SnapshotBuilder, Tool,
-    TransportKind, handler_fn,
-};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
-use tidegate_query::{Database, Parameter, Plan, QueryRows, SqlDialect, Statement, Transaction};
+use tidegate_query::{Database, Plan, QueryRows};
+use tidegate_runtime::{
+    Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+};
+use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 use tokio_postgres::{Client, NoTls};
 
 /// Longer than anything that is waited for here may take, on any machine.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{Database, Isolation, Parameter, Transaction};
+use tidegate_query::Database;
+use tidegate_sql::{Isolation, Parameter, Transaction};
 
 use crate::test_database::{TestDatabase, TestJob, owner_statement, writing_statement};
 

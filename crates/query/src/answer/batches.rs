@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
-use tidegate_core::{Error, Metadata};
+use tidegate_core::Error;
+use tidegate_runtime::Metadata;
 
 use super::bound::{AnswerBound, TruncationReason};
 use super::response_sink::ResponseSink;

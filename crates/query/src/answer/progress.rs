@@ -12,7 +12,8 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use tidegate_core::{Error, Job, ReplySender};
+use tidegate_core::Error;
+use tidegate_runtime::{Job, ReplySender};
 use tokio::time::Instant;
 
 /// The minimum interval between two reports of rows.

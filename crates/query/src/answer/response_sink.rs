@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_core::{BodyHead, Content, DataFence, Error, Job, Metadata, ReplySender, ResourceLink};
+use tidegate_core::{Content, DataFence, Error, ResourceLink};
+use tidegate_runtime::{BodyHead, Job, Metadata, ReplySender};
 
 use super::progress::ProgressReporter;
 

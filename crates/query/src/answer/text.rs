@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use tidegate_core::{Error, Metadata};
+use tidegate_core::Error;
+use tidegate_runtime::Metadata;
 
 use super::bound::{AnswerBound, NextPage, TruncationHints, TruncationReason};
 use super::response_sink::ResponseSink;

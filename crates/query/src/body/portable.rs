@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
+use tidegate_results::StoredColumns;
 
 use crate::format::{BatchFormat, field_cells, unique_names};
 
@@ -13,6 +14,12 @@ use crate::format::{BatchFormat, field_cells, unique_names};
 pub(crate) struct PortableSchema {
     schema: SchemaRef,
     conversions: Vec<ColumnConversion>,
+}
+
+/// The columns of `schema` as a stored result keeps them: with unique names, and types that Arrow readers support.
+pub fn stored_columns(schema: &SchemaRef) -> StoredColumns {
+    let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+    StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
 }
 
 /// How one column is converted.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_core::{Error, Job, Metadata, ReplySender};
-
 use super::continuation::{ResultPosition, no_store_error};
 use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, ProgressReporter};
 use crate::format::AnswerForm;
 use crate::freshness::Freshness;
-use crate::store::{CacheKey, StoredResult};
+use tidegate_core::{Error, Owner};
+use tidegate_results::{CacheKey, StoredResult};
+use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_sql::Statement;
 
 /// Faster answers are not cached.
 pub(super) const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
@@ -41,7 +42,7 @@ impl Executor {
         let policies = question.database.row_policy_stamp(job.principal());
         let mark = job.redactor().map_or("", |screen| screen.rules_id());
         let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
-        let key = CacheKey::for_statement(&question.statement, question.database.name(), version, &shape, job);
+        let key = statement_cache_key(&question.statement, question.database.name(), version, &shape, job);
         let result = store.cached_answer(&key, age, job.caller());
         // An answer from before a table changed may not conform to the current output schema.
         let result = result.filter(|result| question.check_output_schema(result.schema()).is_ok());
@@ -74,4 +75,19 @@ impl Executor {
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         Ok(metadata)
     }
+}
+
+/// The key of `statement` for `database`, whose data is in the state `version`. The key contains everything that
+/// the answer may depend on: the caller with its roles and claims, and the generation of the configuration. `shape`
+/// describes the other options of the rows.
+fn statement_cache_key(statement: &Statement, database: &str, version: u64, shape: &str, job: &Job) -> CacheKey {
+    let principal = job.principal();
+    // The text is rendered from the AST, so that whitespace and comments do not matter.
+    let text = statement.ast().map_or_else(|| statement.text().to_owned(), ToString::to_string);
+    let owner = Owner::from_caller(job.caller()).to_text();
+    let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
+    let claims = serde_json::to_string(&principal.claims).unwrap_or_default();
+    let parameters = format!("{:?}", statement.parameters());
+    let numbers = format!("{} {version} {}", principal.generation, statement.dialect().name());
+    CacheKey::from_parts(&[&owner, &roles.join("\n"), &claims, database, &numbers, &text, &parameters, shape])
 }

@@ -8,15 +8,17 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySender};
 
 use super::cache_replay::CACHEABLE_AFTER;
 use super::pipeline::{AnswerKind, RecordBatches, abandon_answer};
 use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
+use crate::body::stored_columns;
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
-use crate::store::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
+use tidegate_core::{Budget, Content, Error, ErrorKind};
+use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Arguments that do not identify the query.
 const PRESENTATION_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
@@ -152,7 +154,7 @@ impl<'a> AnswerRecorder<'a> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
         let new_result = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
-        self.store.begin(new_result, schema).await
+        self.store.begin(new_result, stored_columns(schema)).await
     }
 
     /// Whether `rows` rows are all rows; at the limit this is unknown.

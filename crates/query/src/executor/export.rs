@@ -5,18 +5,22 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{StreamExt, future};
-use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
 
 use super::continuation::{compute_query_id, no_store_error};
 use super::pipeline::{AnswerKind, RecordBatches, run_until_cancelled};
+use super::summary::summarize_columns;
 use super::{Executor, OverflowPolicy, QueryEndGuard, QueryRequest};
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
+use crate::body::stored_columns;
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
 use crate::format::{AnswerStatistics, OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
-use crate::store::{NewResult, ResultEnd, ResultStore, StoredResult, summarize_columns};
 use crate::structured::StructuredRows;
+use tidegate_core::{Content, Error};
+use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
+use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Maximum rows and characters of a preview.
 const PREVIEW_ROWS_MAX: usize = 10;
@@ -72,7 +76,7 @@ impl Executor {
         let database = &question.database;
         let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
         let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
-        let writer = store.begin(new_result, &schema).await?;
+        let writer = store.begin(new_result, stored_columns(&schema)).await?;
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
         let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };
@@ -145,7 +149,7 @@ impl ExportPreview<'_> {
         if self.request.structured.is_some() {
             self.reply.send_structured_json(self.render_structured(&batches)).await?;
         } else if self.job.format().is_some() {
-            self.reply.send_structured(&self.store.manifest(self.result, Some(self.job.caller()))).await?;
+            self.reply.send_structured(&result_manifest(self.store, self.result, Some(self.job.caller()))).await?;
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut metadata = Metadata::new();

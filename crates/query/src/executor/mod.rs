@@ -4,13 +4,12 @@ mod cache_replay;
 mod continuation;
 mod export;
 mod pipeline;
+mod summary;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::event::{Event, EventDispatcher};
-use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 
 use self::continuation::AnswerRecorder;
 use self::pipeline::{AnswerKind, AnswerPipeline, run_until_cancelled};
@@ -18,10 +17,15 @@ use crate::answer::{AnswerExpectation, AnswerStage, AnswerWriter, ProgressReport
 use crate::database::{Database, Plan, QueryRows};
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
-use crate::statement::Statement;
-use crate::store::ResultStore;
 use crate::structured::find_undescribed_column;
 use crate::usage::UsageTracker;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_results::ResultStore;
+use tidegate_runtime::{
+    Job, Metadata, ReplySender,
+    event::{Event, EventDispatcher},
+};
+use tidegate_sql::Statement;
 
 pub use self::continuation::{PageOptions, compute_query_id};
 

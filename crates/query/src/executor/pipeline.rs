@@ -4,7 +4,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use tidegate_core::{Error, ErrorKind, Job, Metadata};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{Job, Metadata};
 
 use super::continuation::AnswerRecorder;
 use crate::answer::{AnswerExpectation, AnswerWriter, ProgressReporter, TruncationHints};

@@ -20,10 +20,9 @@ pub use columns::{field_type_name, type_name};
 pub use extension_type::{ExtensionType, declared_type_name, with_type_name};
 pub(crate) use mcp::JsonRows;
 pub(crate) use row_writer::{AnswerStatistics, RowWriter, batch_cells, new_list_writer, new_row_writer};
+use tidegate_core::{Error, ErrorKind};
 pub use value::ColumnFormatter;
 pub(crate) use value::{BoxedCells, field_cells};
-
-use tidegate_core::{Error, ErrorKind};
 
 /// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

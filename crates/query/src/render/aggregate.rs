@@ -1,9 +1,9 @@
 //! Aggregate functions, with the names of each dialect.
 
 use sqlparser::ast::{Expr, FunctionArgExpr};
+use tidegate_sql::SqlDialect;
 
 use super::build::{call_expression, function_call, number_text, order_by_unspecified};
-use crate::dialect::SqlDialect;
 use crate::spec::AggregateFunction;
 
 /// The call of an aggregate function; without an argument it counts rows.

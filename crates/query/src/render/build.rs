@@ -5,8 +5,8 @@ use sqlparser::ast::{
     FunctionArguments, Ident, Join as JoinNode, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderBy,
     OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value,
 };
+use tidegate_sql::SqlDialect;
 
-use crate::dialect::SqlDialect;
 use crate::spec::JoinKind;
 
 pub(super) fn build_query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {

@@ -3,13 +3,11 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
+use tidegate_sql::{Parameter, check_expression, parse_expression};
 
 use super::build::{binary_expression, join_conditions, parenthesize, placeholder};
 use super::{OutputColumn, QueryRenderer, text_matching};
-use crate::parameter::Parameter;
-use crate::parse;
 use crate::spec::{Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
-use crate::statement_policy;
 
 /// The expressions behind the aliases of `select`, for `having`.
 pub(super) struct AliasBindings {
@@ -168,8 +166,8 @@ impl QueryRenderer {
 
     /// Parses text as a single expression and resolves its names.
     fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
-        let parsed = parse::parse_expression(text, self.dialect)
-            .and_then(|expr| statement_policy::check_expression(&expr, self.dialect).map(|_| expr));
+        let parsed =
+            parse_expression(text, self.dialect).and_then(|expr| check_expression(&expr, self.dialect).map(|_| expr));
         let mut expr = match parsed {
             Ok(expr) => expr,
             Err(error) => {

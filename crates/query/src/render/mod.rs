@@ -11,16 +11,14 @@ use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, OrderByExpr, Query, Select, SelectFlavor, SelectItem, TableWithJoins,
     WildcardAdditionalOptions,
 };
-use tidegate_core::{Error, Principal, Violation};
 
 use self::build::{number, order_by_expression, select_item};
 use self::condition::AliasBindings;
 use self::scope::TableScope;
 use crate::database::Database;
-use crate::dialect::SqlDialect;
-use crate::parameter::Parameter;
 use crate::spec::{AggregateFunction, QuerySpec, Selection, SortKey};
-use crate::statement::Statement;
+use tidegate_core::{Error, Principal, Violation};
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 /// Renders the statement for `spec` on `database`.
 pub(crate) async fn render_statement(

@@ -1,11 +1,11 @@
 //! The tables of a query and their columns, to resolve names.
 
 use sqlparser::ast::Expr;
-use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 
 use crate::database::Database;
-use crate::dialect::SqlDialect;
 use crate::spec::QuerySpec;
+use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
+use tidegate_sql::SqlDialect;
 
 /// Maximum columns of a table in an error.
 const LISTED_MAX: usize = 60;

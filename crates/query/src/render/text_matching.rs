@@ -5,10 +5,9 @@
 //! LIKE.
 
 use sqlparser::ast::{BinaryOperator, Expr, Value};
+use tidegate_sql::{Parameter, SqlDialect};
 
 use super::build::binary_expression;
-use crate::dialect::SqlDialect;
-use crate::parameter::Parameter;
 use crate::spec::ComparisonOperator;
 
 /// The pattern for `value`; values that are not text stay unchanged.

@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use tidegate_core::{Error, ErrorKind, nearest_names};
-
 use super::PolicyColumn;
 use super::resolve::CallerAttribute;
 use super::{Comparator, conversion};
-use crate::dialect::SqlDialect;
-use crate::parse;
+use tidegate_core::{Error, ErrorKind, nearest_names};
+use tidegate_sql::{SqlDialect, parse_prepared_expression};
 
 /// Maximum bytes of a condition.
 const CONDITION_BYTES_MAX: usize = 8_192;
@@ -73,7 +71,7 @@ impl RowCondition {
             let message = format!("the condition is {} bytes long; the limit is {CONDITION_BYTES_MAX}", text.len());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        let expression = parse::parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;
+        let expression = parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;
         let tree = conversion::convert_node(&expression)
             .map_err(|reason| Error::new(ErrorKind::InvalidArguments, conversion::restore_separators(&reason)))?;
         Ok(Self { text: text.to_owned(), tree })

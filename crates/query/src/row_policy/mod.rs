@@ -15,12 +15,11 @@ mod validation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidegate_core::{Error, ErrorKind, Principal};
-
 pub use binding::{Comparator, RowFilter, RowValue, ValueKind};
 pub use condition::RowCondition;
 pub use hash::HashKey;
 pub use mask::Mask;
+use tidegate_core::{Error, ErrorKind, Principal};
 pub use validation::{PolicyPart, PolicyProblem, PolicyTable};
 
 use crate::stable_hash::StableHasher;

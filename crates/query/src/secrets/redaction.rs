@@ -9,7 +9,8 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use tidegate_core::{Error, Job};
+use tidegate_core::Error;
+use tidegate_runtime::Job;
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 

@@ -1,6 +1,6 @@
 //! Conditions as data: comparisons, and how they are combined.
 
-use crate::parameter::Parameter;
+use tidegate_sql::Parameter;
 
 /// A condition on rows or groups.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,6 @@ mod read_condition;
 mod schema;
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Principal};
 
 pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
 
@@ -14,7 +13,8 @@ use crate::database::Database;
 use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
 use crate::render;
-use crate::statement::Statement;
+use tidegate_core::{Error, Principal};
+use tidegate_sql::Statement;
 
 /// The default limit of rows.
 pub const LIMIT_DEFAULT: u64 = 100;

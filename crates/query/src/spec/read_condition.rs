@@ -1,10 +1,10 @@
 //! Parses conditions from JSON.
 
 use serde_json::{Map, Value};
+use tidegate_sql::Parameter;
 
 use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCondition};
 use super::read::{SpecReader, child_path, shorten_value};
-use crate::parameter::Parameter;
 
 /// Maximum conditions of one query, at all levels.
 const CONDITIONS_MAX: usize = 100;

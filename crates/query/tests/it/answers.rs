@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use serde_json::Value;
-use tidegate_core::{Budget, Error, ErrorKind, Outcome, ReplyEvent};
+use tidegate_core::{Budget, Error, ErrorKind};
 use tidegate_query::{AnswerMode, OutputFormat};
+use tidegate_runtime::{Outcome, ReplyEvent};
 
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer, start_call};
 

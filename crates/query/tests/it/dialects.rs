@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Principal};
-use tidegate_query::{QuerySpec, SqlDialect, Statement};
+use tidegate_query::QuerySpec;
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::fake::FakeDatabase;
 use crate::properties::{question, wait};

@@ -9,16 +9,20 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, BodyHead, Budget, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content,
-    Error, ErrorKind, Metadata, Outcome, Principal, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
-    Tool, TransportKind, handler_fn,
+    AnswerFormat, AnswerProtection, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
+    Principal, TransportKind,
 };
 use tidegate_query::{
     AnswerMode, Catalog, ColumnEntry, Database, Executor, Freshness, OutputFormat, OverflowPolicy, Plan, QueryRequest,
-    QueryRows, SqlDialect, Statement,
+    QueryRows,
 };
+use tidegate_runtime::{
+    BodyHead, Call, Chunk, Metadata, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
+    event::{Event, EventDispatcher, Subscriber},
+    handler_fn,
+};
+use tidegate_sql::{SqlDialect, Statement};
 
 /// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
 #[derive(Clone)]
@@ -177,7 +181,7 @@ impl Plan for FakeDatabase {
         Ok("fake".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<QueryRows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<tidegate_runtime::Job>) -> Result<QueryRows, Error> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let schema = self.batches[0].schema();
         let items: Vec<Result<RecordBatch, Error>> =
@@ -278,7 +282,7 @@ impl Subscriber for QueryEvents {
 pub(crate) fn start_call(
     fake: &FakeDatabase,
     wishes: &AnswerOptions,
-) -> (tidegate_core::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
+) -> (tidegate_runtime::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
     let query_events = Arc::new(QueryEvents::default());
     let events = EventDispatcher::new([query_events.clone() as Arc<dyn Subscriber>]);
     let executor = Executor::new(events.clone());

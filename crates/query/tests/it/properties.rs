@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sqlparser::parser::Parser;
 use tidegate_core::{Budget, Principal};
-use tidegate_query::{OutputFormat, Parameter, QuerySpec, SqlDialect};
+use tidegate_query::{OutputFormat, QuerySpec};
+use tidegate_sql::{Parameter, SqlDialect};
 
 use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
 
@@ -102,7 +103,7 @@ pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-fn render(question: &Map<String, Value>) -> tidegate_query::Statement {
+fn render(question: &Map<String, Value>) -> tidegate_sql::Statement {
     let spec = QuerySpec::from_json(question).unwrap_or_else(|error| panic!("{question:?}\n{error}"));
     let rendered = wait(spec.render(&FakeDatabase::counting(1, 1), &Principal::anonymous()));
     rendered.unwrap_or_else(|error| panic!("{question:?}\n{error}"))
@@ -140,8 +141,8 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_refused(text in "(SELECT|FROM|'|\"|\\(|\\)|,| |a|1|\\$1|\\?|--|/\\*|;|=|CASE|END|\\[|::|U&|E'|\\\\|UNION|\\PC){0,30}") {
-        if let Ok(statement) = tidegate_query::Statement::parse(&text, SqlDialect::DataFusion) {
-            let retried = tidegate_query::Statement::parse(statement.text(), SqlDialect::DataFusion).unwrap();
+        if let Ok(statement) = tidegate_sql::Statement::parse(&text, SqlDialect::DataFusion) {
+            let retried = tidegate_sql::Statement::parse(statement.text(), SqlDialect::DataFusion).unwrap();
             prop_assert_eq!(retried.ast(), statement.ast());
         }
     }

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Principal, Violation};
-use tidegate_query::{QuerySpec, Statement};
+use tidegate_query::QuerySpec;
+use tidegate_sql::Statement;
 
 use crate::fake::FakeDatabase;
 

@@ -7,16 +7,19 @@ use arrow::datatypes::*;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, AuditReservation, AuditStats, Auditor, Budget, Call, CallOrigin, CallTarget,
-    Caller, Error, ErrorKind, Job, Principal, Redactor as _, Registry, SnapshotBuilder, Tool, TransportKind,
-    handler_fn,
+    AnswerFormat, AnswerProtection, Budget, CallOrigin, CallTarget, Caller, Error, ErrorKind, Principal, Redactor as _,
+    TransportKind,
 };
 use tidegate_query::{
     AnswerMode, BUILT_IN_RULES, Executor, OutputFormat, OverflowPolicy, QueryRequest, SecretRule, SecretRules,
-    SqlDialect, Statement,
 };
+use tidegate_runtime::{
+    AuditReservation, AuditStats, Auditor, Call, Job, Registry, SnapshotBuilder, Tool,
+    event::{Event, EventDispatcher, Subscriber},
+    handler_fn,
+};
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::bodies::read_arrow;
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};

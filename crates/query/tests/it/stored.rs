@@ -7,16 +7,16 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    AuthMethod, Budget, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, Error, Grants, Metadata,
-    Outcome, Principal, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool, TransportKind,
-    handler_fn,
+    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Grants, Principal, TransportKind,
 };
-use tidegate_query::{
-    AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest, ResultEnd, ResultId,
-    ResultStore, SqlDialect, Statement, StoreLimits,
+use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
+use tidegate_runtime::{
+    Call, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
+    event::EventDispatcher, handler_fn,
 };
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::fake::FakeDatabase;
 use crate::result_store::numbered_rows;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::SqlDialect;
+use tidegate_sql::SqlDialect;
 
 pub(crate) use file_stamp::FileStamp;
 

@@ -2,7 +2,7 @@
 
 use rusqlite::Error as SqliteError;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::Statement;
+use tidegate_sql::Statement;
 
 use super::SqliteStatement;
 use crate::policy_views::{MASK_PREFIX, policy_names, unreadable_under_policy_error};

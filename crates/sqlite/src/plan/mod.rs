@@ -9,8 +9,6 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use rusqlite::Statement as Prepared;
-use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Author, Parameter, Plan, QueryRows, SqlDialect, Statement};
 
 use crate::answer::{BatchReader, ResultColumn, RowBuffer, RowSender, arrow_schema, describe_columns};
 use crate::policy_views::PolicyCaller;
@@ -18,6 +16,10 @@ use crate::pool::Pool;
 use crate::session::{ReadTransaction, WorkCancellation};
 use crate::work_error::WorkError;
 use explain::PlanSummary;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{Plan, QueryRows};
+use tidegate_runtime::Job;
+use tidegate_sql::{Author, Parameter, SqlDialect, Statement};
 
 /// A statement of the engine: text and values.
 ///

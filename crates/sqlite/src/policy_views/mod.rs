@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Mask, PointQuery, RowPolicies, TableLocation};
+use tidegate_query::{Mask, RowPolicies};
+use tidegate_sql::{PointQuery, TableLocation};
 
 pub(crate) use policy_view_cache::{MASK_PREFIX, PolicyViewCache, mask_code};
 pub(crate) use redacted_plan::redact_plan;

@@ -5,7 +5,6 @@ mod worker;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::files::DatabaseFiles;
@@ -13,6 +12,7 @@ use crate::options::SqliteOptions;
 use crate::policy_views::PolicyCaller;
 use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
 use crate::work_error::WorkError;
+use tidegate_core::{Error, ErrorKind};
 use worker::{CompletionCallback, WorkItem, Worker};
 
 /// The connections of one database.

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, Statement};
-use tidegate_query::Mask;
 
 pub(crate) use open::OpenFileError;
 pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
@@ -21,6 +20,7 @@ use crate::tables::{SqliteTable, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};
 use authorizer::Authorizer;
 use open::{CurrentWork, SqliteConnection, has_log, read_schema};
+use tidegate_query::Mask;
 
 /// A connection that is opened on first use, and again after its files were replaced.
 pub(crate) struct SqliteSession {

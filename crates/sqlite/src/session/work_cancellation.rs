@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rusqlite::InterruptHandle;
-use tidegate_core::Job;
+use tidegate_runtime::Job;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,8 @@
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rusqlite::types::Value;
-use tidegate_query::{OutputFormat, Parameter, output_schema};
+use tidegate_query::{OutputFormat, output_schema};
+use tidegate_sql::Parameter;
 
 use crate::support::{Folder, open_database};
 

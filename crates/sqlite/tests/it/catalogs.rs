@@ -94,7 +94,7 @@ async fn plan_is_a_tree_and_states_whether_it_blocks() {
         "SELECT name FROM customers WHERE id IN (SELECT customer FROM orders WHERE amount > $1)",
         "SELECT id FROM orders UNION SELECT id FROM customers",
     ] {
-        let parameters = if sql.contains('$') { vec![tidegate_query::Parameter::Integer(1)] } else { Vec::new() };
+        let parameters = if sql.contains('$') { vec![tidegate_sql::Parameter::Integer(1)] } else { Vec::new() };
         let plan = node.plan(sql, parameters).await.unwrap();
         let (blocking, rows) = (plan.is_blocking(), plan.estimated_rows());
         message.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain().await.unwrap()));

@@ -1,6 +1,6 @@
 //! The words of errors.
 
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 use tidegate_sqlite::SqliteOptions;
 
 use crate::support::{open_database, open_database_with};

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::{Connection, params};
-use tidegate_query::{HashKey, Mask, RowPolicies, SqlDialect, Statement};
+use tidegate_query::{HashKey, Mask, RowPolicies};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_sqlite::SqliteOptions;
 
 use super::policies::{caller_of_tenant, lines, policy};

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::json;
-use tidegate_core::{AuthMethod, Error, Grants, Principal};
-use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
 use tidegate_sqlite::SqliteOptions;
 
 use super::support::{Folder, SqliteFixture, TestJob, within_timeout};
 use futures::StreamExt;
+use tidegate_core::{AuthMethod, Error, Grants, Principal};
+use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
+use tidegate_sql::{SqlDialect, Statement};
 
 /// Orders of two tenants, and everything that could tell of the other's.
 pub(crate) const SHOP: &str = "

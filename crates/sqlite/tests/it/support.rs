@@ -8,15 +8,15 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 use rusqlite::Connection;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, Error, Job, Metadata, Outcome, Principal,
-    Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
-};
+use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{
-    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Parameter, Plan, QueryRequest, QueryRows, SqlDialect,
-    Statement, TableStatus,
+    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, TableStatus,
 };
+use tidegate_runtime::{
+    Call, Chunk, Job, Metadata, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
+    event::EventDispatcher, handler_fn,
+};
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Longer than anything that is waited for here may take, on any machine.

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use tidegate::Node;
-use tidegate::core::{AllowedNames, SnapshotBuilder};
+use tidegate::core::AllowedNames;
 use tidegate::query::Databases;
+use tidegate::runtime::SnapshotBuilder;
 use tidegate::tools::NodeIdentity;
 use tidegate::transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;

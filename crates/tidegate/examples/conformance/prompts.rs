@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tidegate::core::{
-    Completer, Completion, CompletionRequest, Content, ContentRole, Error, Handler, InputAnswer, InputRequest, Job,
-    Metadata, Prompt, PromptArgument, ResourceBody, ResourceContents, handler_fn,
+    Completion, CompletionRequest, Content, ContentRole, Error, InputAnswer, InputRequest, ResourceBody,
+    ResourceContents,
 };
+use tidegate::runtime::{Completer, Handler, Job, Metadata, Prompt, PromptArgument, handler_fn};
 
 use crate::media::pixel;
 

@@ -1,7 +1,8 @@
 //! Resources: what is read by URI, one by one or by template.
 
 use serde_json::json;
-use tidegate::core::{Metadata, Resource, ResourceTemplate, UriTemplate, UriTemplateError, handler_fn};
+use tidegate::core::{UriTemplate, UriTemplateError};
+use tidegate::runtime::{Metadata, Resource, ResourceTemplate, handler_fn};
 
 use crate::media::pixel;
 

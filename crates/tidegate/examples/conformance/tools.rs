@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate::core::{
-    Content, Error, ErrorKind, Handler, JsonSchemaError, LogLevel, Metadata, ResourceBody, ResourceContents, Tool,
-    handler_fn,
-};
+use tidegate::core::{Content, Error, ErrorKind, JsonSchemaError, LogLevel, ResourceBody, ResourceContents};
+use tidegate::runtime::{Handler, Metadata, Tool, handler_fn};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, Principal, Snapshot, TransportKind};
+use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, Principal, TransportKind};
+use tidegate_runtime::Snapshot;
 
 use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tidegate_core::{Call as CoreCall, CallTarget, Caller};
+use tidegate_core::{CallTarget, Caller};
 use tidegate_fetch::Destination;
+use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};

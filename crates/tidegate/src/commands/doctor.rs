@@ -6,8 +6,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::Args;
-use tidegate_core::{Authenticator, Call, CallTarget, Caller, Outcome, ReplyEvent};
+use tidegate_core::{Authenticator, CallTarget, Caller};
 use tidegate_query::TableStatus;
+use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tokio::net::TcpListener;
 
 use crate::audit_log;

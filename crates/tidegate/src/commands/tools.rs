@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate_core::{Tool, ToolAnnotations};
+use tidegate_runtime::{Tool, ToolAnnotations};
 
 use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{CacheHint, ContentRole, PromptArgument, ToolAnnotations};
-use tidegate_query::{Isolation, OutputFormat, Transaction};
+use tidegate_core::ContentRole;
+use tidegate_query::OutputFormat;
+use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
+use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredHttpTool, DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSqlTool, HttpDefinition, InputKind,
     PromptPart, ResourceSource, ScalarType, TextTemplate,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::Snapshot;
+use tidegate_runtime::Snapshot;
 
 use super::problem::ConfigProblem;
 use super::types::Config;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate::NodeState;
-use tidegate_core::{DatabaseTenants, Error, ErrorKind, Job, SnapshotBuilder};
+use tidegate_core::{DatabaseTenants, Error, ErrorKind};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres::handlers::{HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher};
-use tidegate_query::Statement;
+use tidegate_runtime::{Job, SnapshotBuilder};
+use tidegate_sql::Statement;
 use tidegate_tools::NodeView;
 use tidegate_tools::declared::{RowsSource, rows_handler, with_row_arguments};
 

@@ -1,7 +1,8 @@
 //! From `toolsets:` to the doors that show a part of what is offered.
 
 use tidegate::NodeState;
-use tidegate_core::{AllowedNames, NamePattern, SnapshotBuilder, Toolset};
+use tidegate_core::{AllowedNames, NamePattern, Toolset};
+use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::DISCOVER_TOOLSET;
 
 use super::problem::ConfigProblem;

@@ -5,10 +5,11 @@ use std::path::Path;
 use tempfile::TempDir;
 use tidegate::Node;
 use tidegate::core::{
-    Access, AllowedNames, Call, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content, ContentRole, Outcome,
-    Principal, PromptArgument, ReplyEvent, ResourceBody, SnapshotBuilder, TransportKind,
+    Access, AllowedNames, CallLimits, CallOrigin, CallTarget, Caller, Content, ContentRole, Principal, ResourceBody,
+    TransportKind,
 };
 use tidegate::query::Databases;
+use tidegate::runtime::{Call, Chunk, Outcome, PromptArgument, ReplyEvent, SnapshotBuilder};
 use tidegate::tools::declared::{
     DeclaredPrompt, DeclaredResource, PreparedResource, PromptPart, ResourceSource, TextTemplate,
 };

@@ -6,9 +6,10 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tidegate::Node;
-use tidegate::core::{Call, CallOrigin, CallTarget, Caller, Chunk, Outcome, Principal, ReplyEvent, TransportKind};
+use tidegate::core::{CallOrigin, CallTarget, Caller, Principal, TransportKind};
 use tidegate::engines::{Engine, EngineOptions, FederatedDatabase, FileDatabase};
 use tidegate::query::Database;
+use tidegate::runtime::{Call, Chunk, Outcome, ReplyEvent};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Files and a SQLite file, each by itself and together.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate::Node;
 use tidegate::core::{
-    AllowedNames, AuthMethod, Call, CallOrigin, CallTarget, Caller, Content, Grants, Metadata, Outcome, Principal,
-    ReplyEvent, Tool, TransportKind, handler_fn,
+    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Content, Grants, Principal, TransportKind,
 };
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
 use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
+use tidegate::runtime::{Call, Metadata, Outcome, ReplyEvent, Tool, handler_fn};
 
 fn owner() -> Caller {
     Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })

@@ -1,7 +1,8 @@
 //! The consent of the person behind a call, which a declared tool with `confirm` requires before it runs.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, ReplySender};
+use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest};
+use tidegate_runtime::ReplySender;
 
 use super::input::DeclaredInput;
 use super::{DeclarationProblem, TextTemplate};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, SqlDialect, SqlTemplate, Statement, StatementCache, Transaction};
+use tidegate_query::Database;
+use tidegate_sql::{SqlDialect, SqlTemplate, Statement, StatementCache, Transaction};
 
 use super::DeclarationProblem;
 use super::input::DeclaredInput;

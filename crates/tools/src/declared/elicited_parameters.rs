@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, Job, JsonSchema, ReplySender, Violation};
+use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, Violation};
+use tidegate_runtime::{Job, ReplySender};
 
 use super::input::{DeclaredInput, InputKind};
 use super::{DeclarationProblem, elicitation_form};

@@ -12,8 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use tidegate_core::{Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, ResourceBody, ResourceContents};
-use tidegate_query::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
+use tidegate_core::{Content, Error, ErrorKind, ResourceBody, ResourceContents};
+use tidegate_results::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 

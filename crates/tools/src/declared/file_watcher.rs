@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, ResourceWatcher, TemplateVariables};
+use tidegate_core::{Caller, Error, TemplateVariables};
+use tidegate_runtime::ResourceWatcher;
 
 use super::TextTemplate;
 use super::file_resource::is_safe_path_component;

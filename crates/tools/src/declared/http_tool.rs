@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
+use tidegate_core::{Access, CallLimits, Error, ErrorKind};
+use tidegate_runtime::{Tool, ToolAnnotations};
 
 use super::http::{
     HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpToolHandler, RESERVED_ARGUMENTS,
@@ -34,7 +35,7 @@ pub struct DeclaredHttpTool {
     /// Limits of its calls.
     pub limits: CallLimits,
     /// How long clients may cache an answer.
-    pub cache: Option<tidegate_core::CacheHint>,
+    pub cache: Option<tidegate_runtime::CacheHint>,
 }
 
 impl DeclaredHttpTool {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Parameter, SqlDialect, TemplateValue};
+use tidegate_sql::{Parameter, SqlDialect, TemplateValue};
 
 /// Values of a list at most.
 const LIST_VALUES_MAX: usize = 500;

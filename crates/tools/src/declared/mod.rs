@@ -17,7 +17,6 @@ mod text_template;
 mod uri_variables;
 
 use serde_json::{Value, json};
-use tidegate_core::{CacheHint, Error};
 
 pub use http::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate,
@@ -30,6 +29,8 @@ pub use resource::{DeclaredResource, PreparedResource, ResourceSource};
 pub use rows_tool::{RowsSource, rows_handler, with_row_arguments};
 pub use sql_tool::DeclaredSqlTool;
 pub use text_template::TextTemplate;
+use tidegate_core::Error;
+use tidegate_runtime::CacheHint;
 
 /// An error in a declaration, and its location.
 #[derive(Debug)]

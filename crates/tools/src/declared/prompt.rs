@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    Access, Call, CallTarget, Caller, Chunk, Content, ContentRole, Error, ErrorKind, Handler, Job, Metadata, Outcome,
-    Prompt, PromptArgument, ReplyEvent, ReplySender, ResourceBody, ResourceContents, percent_encode,
+    Access, CallTarget, Caller, Content, ContentRole, Error, ErrorKind, ResourceBody, ResourceContents, percent_encode,
 };
+use tidegate_runtime::{Call, Chunk, Handler, Job, Metadata, Outcome, Prompt, PromptArgument, ReplyEvent, ReplySender};
 
 use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{
-    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate,
-    UriTemplate,
-};
+use tidegate_core::{Access, CallLimits, Error, ErrorKind, UriTemplate};
 use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
+use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate};
 
 use super::declared_query::DeclaredQuery;
 use super::file_resource::{FileResourceHandler, media_type_from_extension};

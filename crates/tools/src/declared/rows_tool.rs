@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Handler, Job, JsonSchema, Metadata, ReplySender, Tool};
-use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, Statement};
+use tidegate_core::{Error, JsonSchema};
+use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_sql::Statement;
 
 use super::sql_tool::{output_properties, with_paging};
 use crate::arguments::{OutputArguments, parse_arguments};

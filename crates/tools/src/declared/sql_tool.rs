@@ -5,11 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tidegate_core::{
-    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, JsonSchema, Metadata, ReplySender, Tool,
-    ToolAnnotations,
-};
-use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, Transaction, output_schema};
+use tidegate_core::{Access, CallLimits, Error, ErrorKind, JsonSchema};
+use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, output_schema};
+use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_sql::Transaction;
 
 use super::consent::Consent;
 use super::declared_query::DeclaredQuery;

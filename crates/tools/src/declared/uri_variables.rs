@@ -1,7 +1,8 @@
 //! Typed variables of a declared resource's URI.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Job, JsonSchema};
+use tidegate_core::{Error, ErrorKind, JsonSchema};
+use tidegate_runtime::Job;
 
 use super::DeclarationProblem;
 use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::Error;
 use tidegate_query::ColumnEntry;
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, sample_column};
 use crate::arguments::{OutputArguments, parse_arguments};

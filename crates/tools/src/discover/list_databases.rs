@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::Error;
 use tidegate_query::{QueryRows, TableStatus};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};

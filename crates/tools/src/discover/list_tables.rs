@@ -8,8 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Content, Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::{Content, Error};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, filter_tables, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ListBuilder, RecordBatch, StringBuilder};
 use futures::TryStreamExt;
-use tidegate_core::{Error, Job};
-use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, Statement};
+use tidegate_core::Error;
+use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows};
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
 
 /// Examples of a column at most.
 pub(crate) const SAMPLES_MAX: usize = 20;

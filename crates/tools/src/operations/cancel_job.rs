@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind, Handler, Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::OutputOptions;
+use tidegate_runtime::{Handler, Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;

@@ -7,8 +7,9 @@ use arrow::array::{ArrayRef, TimestampMillisecondArray};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, Handler, Job, JobStatus, Metadata, ReplySender, Tool};
+use tidegate_core::Error;
 use tidegate_query::QueryRows;
+use tidegate_runtime::{Handler, Job, JobStatus, Metadata, ReplySender, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::Error;
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
+use tidegate_core::{Content, ContentRole, Error};
+use tidegate_runtime::{Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
 
 use super::{database_argument, describe_database};
 use crate::arguments::parse_arguments;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
-use tidegate_query::{Database, Statement};
+use tidegate_core::{Content, ContentRole, Error};
+use tidegate_query::Database;
+use tidegate_runtime::{Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
+use tidegate_sql::Statement;
 
 use super::{database_argument, describe_database, describe_tables};
 use crate::arguments::parse_arguments;

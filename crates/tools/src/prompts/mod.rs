@@ -6,9 +6,8 @@ pub(crate) mod explore;
 mod overview;
 pub(crate) mod summarise_table;
 
-use tidegate_core::PromptArgument;
-
 use overview::{describe_database, describe_tables};
+use tidegate_runtime::PromptArgument;
 
 fn database_argument() -> PromptArgument {
     PromptArgument {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use futures::StreamExt;
-use tidegate_core::{Error, Job};
+use tidegate_core::Error;
 use tidegate_query::{ColumnEntry, Database, TableStatus};
+use tidegate_runtime::Job;
 
 /// Described tables at most; only the number of the others is given.
 const TABLES_MAX: usize = 40;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, ContentRole, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
+use tidegate_core::{Content, ContentRole, Error};
 use tidegate_query::{ColumnEntry, Database};
+use tidegate_runtime::{Handler, Job, Metadata, Prompt, PromptArgument, ReplySender};
 
 use super::database_argument;
 use crate::arguments::parse_arguments;

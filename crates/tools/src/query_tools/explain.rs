@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Handler, Job, JsonSchema, Metadata, ReplySender, Tool, Violation};
-use tidegate_query::{Database, Plan, QuerySpec, Statement};
+use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
+use tidegate_query::{Database, Plan, QuerySpec};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;

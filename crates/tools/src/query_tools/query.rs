@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::Error;
 use tidegate_query::{OverflowPolicy, QueryRequest, QuerySpec};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;

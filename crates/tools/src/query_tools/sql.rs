@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool, Violation};
-use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, Parameter, QueryRequest, SqlDialect, Statement};
+use tidegate_core::{Error, Violation};
+use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;

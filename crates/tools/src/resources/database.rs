@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::{
-    Error, Handler, Job, Metadata, Principal, ReplySender, Resource, ResourceLister, ResourceTemplate,
-};
+use tidegate_core::{Error, Principal};
 use tidegate_query::{TableEntry, TableStatus};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
 
 use super::watchers::TablesWatcher;
 use super::{JSON, resource_from_template, uri_template};

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    CallOrigin, Caller, Completer, Completion, CompletionRequest, Error, Handler, Job, JobStatus, Metadata, Principal,
-    ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, TemplateVariables, TransportKind,
+    CallOrigin, Caller, Completion, CompletionRequest, Error, Principal, TemplateVariables, TransportKind,
 };
 use tidegate_query::OutputOptions;
+use tidegate_runtime::{
+    Completer, Handler, Job, JobStatus, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate,
+    ResourceWatcher,
+};
 
 use super::{JSON, resource_from_template, uri_template};
 use crate::node_view::NodeView;

@@ -7,7 +7,8 @@ mod stored_file;
 pub(crate) mod table;
 mod watchers;
 
-use tidegate_core::{Resource, ResourceTemplate, UriTemplate};
+use tidegate_core::UriTemplate;
+use tidegate_runtime::{Resource, ResourceTemplate};
 
 const JSON: &str = "application/json";
 

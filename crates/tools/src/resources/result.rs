@@ -7,10 +7,11 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender,
-    ResourceBody, ResourceContents, ResourceTemplate, ResourceWatcher, StableBody, TransportKind,
+    AnswerFormat, Budget, CallLimits, Content, Error, ErrorKind, ResourceBody, ResourceContents, TransportKind,
 };
-use tidegate_query::{BodyWriter, END_OF_STREAM, OutputOptions, QueryRows, ResultEnd, ResultStore, StoredResult};
+use tidegate_query::{BodyWriter, OutputOptions, QueryRows, result_manifest};
+use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
+use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
 
 use super::watchers::ResultWatcher;
 use super::{JSON, stored_file, uri_template};
@@ -69,7 +70,7 @@ impl Handler for ManifestHandler {
         let (store, result) = find_result(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
         let reader = has_links.then(|| job.caller());
-        reply.send_text(store.manifest(&result, reader).to_string()).await?;
+        reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }

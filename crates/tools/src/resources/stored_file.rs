@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tidegate_core::{
-    AnswerFormat, BodyFile, BodyHead, Budget, Content, Error, ErrorKind, Job, ReplySender, StableBody,
-};
-use tidegate_query::{FileDescription, ResultEnd, StoredResult};
+use tidegate_core::{AnswerFormat, Budget, Content, Error, ErrorKind};
+use tidegate_results::{FileDescription, ResultEnd, StoredResult};
+use tidegate_runtime::{BodyFile, BodyHead, Job, ReplySender, StableBody};
 
 use crate::text_preview::{PreviewExtent, send_preview};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, ErrorKind, ResourceWatcher, TemplateVariables};
+use tidegate_core::{Caller, Error, ErrorKind, TemplateVariables};
+use tidegate_runtime::ResourceWatcher;
 
 use crate::node_view::NodeView;
 

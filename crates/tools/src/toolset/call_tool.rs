@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{
-    Budget, Call, CallLimits, CallTarget, Caller, Chunk, Error, ErrorKind, Handler, Job, Metadata, Outcome, Reply,
-    ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool, ToolAnnotations,
+use tidegate_core::{Budget, CallLimits, CallTarget, Caller, Error, ErrorKind};
+use tidegate_runtime::{
+    Call, Chunk, Handler, Job, Metadata, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender,
+    Tool, ToolAnnotations,
 };
 
 use crate::arguments::parse_arguments;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Caller, Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::{Caller, Error};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;

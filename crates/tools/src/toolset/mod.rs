@@ -5,7 +5,8 @@ mod find_tool;
 
 use std::sync::Arc;
 
-use tidegate_core::{Access, AllowedNames, SnapshotBuilder, Tool, Toolset};
+use tidegate_core::{Access, AllowedNames, Toolset};
+use tidegate_runtime::{SnapshotBuilder, Tool};
 
 use crate::node_view::NodeView;
 

@@ -8,13 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Access, AnswerFormat, AuthMethod, BodyHead, Budget, CallLimits, CallOrigin, CallTarget, Caller, Chunk, Content,
-    Error, ErrorKind, Grants, Metadata, Outcome, Principal, Registry, Reply, ReplyEvent, SnapshotBuilder,
-    TransportKind,
+    Access, AnswerFormat, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
+    Grants, Principal, TransportKind,
 };
-use tidegate_query::{Databases, Executor, ResultStore, StoreLimits};
+use tidegate_query::{Databases, Executor};
+use tidegate_results::{ResultStore, StoreLimits};
+use tidegate_runtime::{
+    BodyHead, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
+};
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
 use tidegate_tools::{NodeIdentity, NodeView, register};
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{Access, CallLimits, CallTarget, Registry, SnapshotBuilder};
+use tidegate_core::{Access, CallLimits, CallTarget};
 use tidegate_query::OutputFormat;
+use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{
     DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceSource, ScalarType, TextTemplate,
 };

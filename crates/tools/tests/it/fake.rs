@@ -7,15 +7,13 @@ use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value};
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
-    Call, CallOrigin, CallTarget, Caller, Chunk, Completion, CompletionReference, CompletionRequest, Content,
-    ContentRole, Error, ErrorKind, Job, Outcome, Principal, Registry, Reply, ReplyEvent, TransportKind, nearest_names,
+    CallOrigin, CallTarget, Caller, Completion, CompletionReference, CompletionRequest, Content, ContentRole, Error,
+    ErrorKind, Principal, TransportKind, nearest_names,
 };
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, TableEntry,
-    TableStatus,
-};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus};
+use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, NodeView, snapshot};
 
 /// A table in memory; without a batch it cannot be read.

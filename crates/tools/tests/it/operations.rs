@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{CallTarget, ErrorKind, Principal, Registry};
+use tidegate_core::{CallTarget, ErrorKind, Principal};
+use tidegate_runtime::Registry;
 
 use crate::fake::{call, call_tool, collect_answer, node, shop, unreachable, view_without_registry};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{CallTarget, ContentRole, Registry};
+use tidegate_core::{CallTarget, ContentRole};
+use tidegate_runtime::Registry;
 
 use crate::fake::{call, collect_answer, node, shop, typed_values_database, unreachable};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{CallTarget, Caller, CompletionReference, Principal, Registry, Reply};
+use tidegate_core::{CallTarget, Caller, CompletionReference, Principal};
+use tidegate_runtime::{Registry, Reply};
 
 use crate::fake::{call, call_tool, collect_answer, complete_argument, node, owner, shop, unreachable};
 

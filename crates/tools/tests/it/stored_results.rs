@@ -8,12 +8,13 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    AnswerFormat, BodyHead, Call, CallTarget, Caller, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Principal,
-    Registry, ReplyEvent, SnapshotBuilder, Tool, handler_fn,
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, Principal};
+use tidegate_query::{Databases, Executor, result_manifest};
+use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
+use tidegate_runtime::{
+    BodyHead, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
 };
-use tidegate_query::{Databases, Executor, NewResult, ResultStore, StoreLimits, StoredResult};
 use tidegate_tools::{NodeIdentity, NodeView, register};
 use tokio::sync::mpsc::Receiver;
 
@@ -58,7 +59,7 @@ impl StoredResultFixture {
     /// Writes `batches`, and then the failure, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
         let new_result = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
-        let writer = self.store.begin(new_result, &batches[0].schema()).await.unwrap();
+        let writer = self.store.begin(new_result, StoredColumns::unchanged(batches[0].schema())).await.unwrap();
         let result = writer.result().clone();
         let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
         let rows = batches.into_iter().map(Ok).chain(failure).collect::<Vec<_>>();
@@ -157,7 +158,7 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
 async fn block_matches_manifest() {
     let scene = StoredResultFixture::new().await;
     let result = scene.write(many_batches(), None).await;
-    let manifest = scene.store.manifest(&result, None);
+    let manifest = result_manifest(&scene.store, &result, None);
     let mut seen = Vec::new();
     for block in manifest["blocks"].as_array().unwrap() {
         let uri = format!("{}/blocks/{}", result.header().id.uri(), block["index"]);
@@ -182,7 +183,7 @@ async fn download_follows_a_running_result() {
         .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
     {
         let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
-        let writer = scene.store.begin(new_result, &rows(0, 1).schema()).await.unwrap();
+        let writer = scene.store.begin(new_result, StoredColumns::unchanged(rows(0, 1).schema())).await.unwrap();
         let uri = format!("{}/data", writer.result().header().id.uri());
         let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
         let batches: Vec<_> = many_batches().into_iter().map(Ok).chain(failing).collect();
@@ -261,7 +262,7 @@ async fn manifest_stamp_changes_with_each_block() {
     let scene = StoredResultFixture::new().await;
     let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
     let first = rows(0, 60_000);
-    let writer = scene.store.begin(new_result, &first.schema()).await.unwrap();
+    let writer = scene.store.begin(new_result, StoredColumns::unchanged(first.schema())).await.unwrap();
     let result = writer.result().clone();
     let me = owner();
     let begun = scene.stamp(&result, &me).await;

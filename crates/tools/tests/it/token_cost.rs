@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{Error, Principal, Registry};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Plan, SqlDialect, Statement, TableEntry, TableStatus,
-};
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, TableEntry, TableStatus};
+use tidegate_runtime::{Registry, event::EventDispatcher};
+use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, NodeView, snapshot};
 
 use crate::fake::call_tool;

@@ -1,7 +1,7 @@
 //! The tool list, and what it costs in every conversation.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::Tool;
+use tidegate_runtime::Tool;
 use tidegate_tools::INSTRUCTIONS;
 
 use crate::fake::{node, owner};

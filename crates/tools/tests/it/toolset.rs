@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallLimits, CallTarget, Limits, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, handler_fn,
+use tidegate_core::{CallLimits, CallTarget, Limits};
+use tidegate_runtime::{
+    Call, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_tools::{DISCOVER_TOOLSET, register};
 

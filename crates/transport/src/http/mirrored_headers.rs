@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::{Caller, Registry};
+use tidegate_core::Caller;
 use tidegate_mcp::{RpcError, RpcRequest};
+use tidegate_runtime::Registry;
 
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 

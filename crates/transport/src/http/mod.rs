@@ -35,14 +35,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{Extensions, HeaderName};
 use axum::routing::{any as on_any, get as on_get, post as on_post};
-use tidegate_core::event::Event;
-use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
 use tidegate_mcp::{InFlightRequests, McpService, McpSession, Peer};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
 pub use server::{RunningServer, serve};
+use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
+use tidegate_runtime::event::Event;
 
 use self::session::{SessionPermit, SessionPermits};
 use crate::conversation::ConversationLimits;

@@ -57,8 +57,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::event::{EventDispatcher, Subscriber};
 use tidegate_mcp::Revision;
+use tidegate_runtime::event::{EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, RunningServer, serve};
 use tokio_util::sync::CancellationToken;

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use serde_json::{Map, Value};
-use tidegate_core::Snapshot;
+use tidegate_runtime::Snapshot;
 
 use self::channel::{Channel, Transport};
 use self::comparison::differences;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
 use tidegate_transport::http::{self, HttpOptions};

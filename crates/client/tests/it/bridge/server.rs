@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
+use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
 use tidegate_transport::bridge::{BearerToken, BridgeOptions, ServerAddress};
 use tidegate_transport::http::{self, HttpOptions};

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tidegate_query::{SqlDialect, Statement};
+use tidegate_sql::{SqlDialect, Statement};
 
 /// A request for a table name.
 #[derive(Debug)]

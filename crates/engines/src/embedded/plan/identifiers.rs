@@ -120,11 +120,10 @@ impl VisitorMut for CaseCorrector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_query::SqlDialect;
+    use tidegate_sql::SqlDialect;
 
     fn resolved(sql: &str) -> String {
-        let mut statement =
-            tidegate_query::Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().unwrap().clone();
+        let mut statement = tidegate_sql::Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().unwrap().clone();
         resolve_case(&mut statement, ["tailNum", "dest", "Dest", "year"].into_iter());
         statement.to_string()
     }

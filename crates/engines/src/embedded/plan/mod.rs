@@ -31,8 +31,10 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SQLOptions;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast;
-use tidegate_core::{Error, Job};
-use tidegate_query::{Plan, QueryRows, Statement};
+use tidegate_core::Error;
+use tidegate_query::{Plan, QueryRows};
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
 
 use crate::embedded::worker_pools::WorkerPool;
 

@@ -1,7 +1,7 @@
 //! Converts the parameters of a statement to DataFusion's values.
 
 use datafusion::common::ScalarValue;
-use tidegate_query::Parameter;
+use tidegate_sql::Parameter;
 
 /// Converts a parameter. DataFusion casts it to the type that the context requires, as it does with literals.
 pub(crate) fn to_scalar(parameter: &Parameter) -> ScalarValue {

@@ -12,8 +12,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
-use tidegate_core::{Error, Job};
+use tidegate_core::Error;
 use tidegate_query::{BatchSender, QueryRows, batch_channel};
+use tidegate_runtime::Job;
 use tokio::sync::oneshot;
 
 use super::bytes::array_bytes;

@@ -7,7 +7,7 @@ use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::logical_expr::ScalarUDF;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_pgsql::{CatalogNeeds, VisibleObjects, catalog_functions, catalog_name, catalog_rows, find_catalog_needs};
-use tidegate_query::Statement;
+use tidegate_sql::Statement;
 
 use super::errors::to_core_error;
 

@@ -12,7 +12,8 @@ use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, 
 use datafusion::common::{Result, TableReference};
 use tidegate_core::Error;
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
-use tidegate_query::{Statement, TableEntry};
+use tidegate_query::TableEntry;
+use tidegate_sql::Statement;
 
 use super::{StatementScope, SystemCatalogs};
 use crate::embedded::files::{FileSnapshots, FileTable, Snapshot};

@@ -5,7 +5,6 @@ use std::fmt;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
-
 use tidegate_query::type_name;
 
 use crate::embedded::files::{

@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::{Aggregate, Expr};
-use tidegate_query::SqlDialect;
+use tidegate_sql::SqlDialect;
 
 use super::comparison::ComparisonSemantics;
 use super::expression::ColumnLookup;

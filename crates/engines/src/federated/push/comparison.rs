@@ -1,7 +1,8 @@
 //! Which comparisons of a column have the same result in its database as here.
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use tidegate_query::{ExtensionType, SqlDialect, field_type_name};
+use tidegate_query::{ExtensionType, field_type_name};
+use tidegate_sql::SqlDialect;
 
 /// How far comparisons of a column agree with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

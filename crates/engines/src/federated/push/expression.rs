@@ -5,7 +5,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use tidegate_query::{Parameter, SqlDialect};
+use tidegate_sql::{Parameter, SqlDialect};
 
 use super::comparison::ComparisonSemantics;
 use super::query_builder::SqlColumn;

@@ -11,7 +11,8 @@ use datafusion::datasource::TableType;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use tidegate_core::Principal;
-use tidegate_query::{Database, Statement};
+use tidegate_query::Database;
+use tidegate_sql::Statement;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 

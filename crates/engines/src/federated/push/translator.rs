@@ -7,7 +7,8 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, internal_err};
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Projection, SortExpr, TableScan};
 use tidegate_core::Error;
-use tidegate_query::{Database, Parameter, SqlDialect, Statement};
+use tidegate_query::Database;
+use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use super::comparison::ComparisonSemantics;
 use super::member_query::{MemberQuery, MemberQueryContext};

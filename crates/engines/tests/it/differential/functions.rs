@@ -11,7 +11,8 @@ use futures::{StreamExt, stream};
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_engines::FileLimits;
 use tidegate_engines::embedded::{EngineFunction, FunctionKind};
-use tidegate_query::{Database, Statement};
+use tidegate_query::Database;
+use tidegate_sql::Statement;
 
 use super::columns::array_of;
 use super::compare::EngineAnswer;

@@ -25,7 +25,8 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use tidegate_core::Principal;
 use tidegate_engines::FileLimits;
-use tidegate_query::{Database, Statement};
+use tidegate_query::Database;
+use tidegate_sql::Statement;
 
 use self::answer::Answer;
 use self::compare::{EngineAnswer, Outcome, outcome};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase};
-use tidegate_query::{Database, Freshness, Mask, RowPolicies, SqlDialect, Statement};
+use tidegate_query::{Database, Freshness, Mask, RowPolicies};
+use tidegate_sql::{SqlDialect, Statement};
 
 use super::{RestrictedDatabase, key, policy, test_principal};
 use crate::support::{Folder, no_delay_limits, two_thread_options};

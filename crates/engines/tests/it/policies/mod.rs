@@ -14,7 +14,8 @@ use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_engines::{Engine, FileDatabase};
-use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
+use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
+use tidegate_sql::{SqlDialect, Statement};
 
 use crate::support::{TestJob, lines, no_delay_limits, with_timeout};
 

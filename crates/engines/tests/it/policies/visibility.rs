@@ -3,7 +3,8 @@
 use serde_json::json;
 use tidegate_core::Principal;
 use tidegate_engines::Engine;
-use tidegate_query::{Database, Freshness, Mask, SqlDialect, Statement};
+use tidegate_query::{Database, Freshness, Mask};
+use tidegate_sql::{SqlDialect, Statement};
 
 use super::{RestrictedDatabase, key, policy, test_principal};
 use crate::support::{Folder, numbers, two_thread_options, write_arrow, write_parquet};

@@ -13,7 +13,7 @@ pub(crate) struct CorpusEntry {
 
 /// The corpus that the tests of the policy share: `escape_attempts`, `check_harmless_sql` or `schema`.
 pub(crate) fn shared_corpus(name: &str) -> String {
-    read_file(&format!("../query/tests/corpus/postgres/{name}.sql"))
+    read_file(&format!("../sql/tests/corpus/postgres/{name}.sql"))
 }
 
 /// What a wall does not hold by itself.

@@ -13,7 +13,8 @@ use arrow::ipc::reader::StreamReader;
 use futures::{StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use tidegate_core::AnswerFormat;
-use tidegate_query::{BodyWriter, ResultEnd, StoreLimits, StoredResult};
+use tidegate_query::{BodyWriter, result_manifest};
+use tidegate_results::{ResultEnd, StoreLimits, StoredResult};
 
 use super::{RunningCall, TestStore, ann, numbered_rows, numbers, read, ready, small_limits, then_pending};
 use crate::fake::batch;
@@ -87,7 +88,7 @@ async fn a_result_without_rows_tells_its_columns() {
     for batches in [vec![], vec![numbered_rows(0..0, 8), numbered_rows(0..0, 8)]] {
         let (result, written) = spool.write(&ann(), &schema, ready(batches)).await;
         assert_eq!((written.unwrap().rows, result.progress().blocks.len()), (0, 1));
-        assert_eq!(spool.store.manifest(&result, None)["columns"][1]["name"], "text");
+        assert_eq!(result_manifest(&spool.store, &result, None)["columns"][1]["name"], "text");
         assert_eq!(read(&result, 0).await.unwrap(), [0_i64; 0]);
     }
 }

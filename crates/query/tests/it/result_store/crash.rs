@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use tidegate_query::{NewResult, ResultEnd, ResultStore, StoreLimits};
+use tidegate_results::{NewResult, ResultEnd, ResultStore, StoreLimits, StoredColumns};
 
 use super::{RunningCall, TestStore, ann, numbered_rows, read, small_limits};
 use crate::stored::caller_named;
@@ -31,7 +31,10 @@ async fn write_on(store: Arc<ResultStore>, caller: &str, mut size: i64) {
         let database = size.to_string();
         let new_result =
             NewResult { job: &running.job, database: &database, policies: 0, bytes_max: None, rows_max: None };
-        let Ok(writer) = store.begin(new_result, &numbered_rows(0..1, 40).schema()).await else { continue };
+        let Ok(writer) = store.begin(new_result, StoredColumns::unchanged(numbered_rows(0..1, 40).schema())).await
+        else {
+            continue;
+        };
         let batches = (0..size).step_by(500).map(move |from| Ok(numbered_rows(from..size.min(from + 500), 40)));
         // One that finds no room is not whole, and the next one is begun.
         let _ = writer.write_all(futures::stream::iter(batches).boxed(), 0, &running.job).await;

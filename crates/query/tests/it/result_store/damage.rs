@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use tidegate_core::LinkVerifier;
-use tidegate_query::{ResultEnd, StoreLimits};
+use tidegate_results::{ResultEnd, StoreLimits};
 
 use super::{
     RunningCall, TestStore, ann, bob, describe_error, describe_error_without_id, numbered_rows, read, ready,
@@ -79,8 +79,8 @@ async fn reports_missing_and_hides_foreign_results() {
     let absent = "0b84a1a0-5fd2-4a3f-8a56-1b8b8e9a4a11".parse().unwrap();
     tell.push(("a stranger's", spool.store.get(id, &bob()).unwrap_err()));
     tell.push(("absent", spool.store.get(absent, &bob()).unwrap_err()));
-    tell.push(("no name", "12".parse::<tidegate_query::ResultId>().unwrap_err()));
-    let other_spelling = id.to_string().to_uppercase().parse::<tidegate_query::ResultId>();
+    tell.push(("no name", "12".parse::<tidegate_results::ResultId>().unwrap_err()));
+    let other_spelling = id.to_string().to_uppercase().parse::<tidegate_results::ResultId>();
     assert!(other_spelling.is_err() || id.to_string() == id.to_string().to_uppercase());
     let cursor = spool.store.create_cursor(&result, 1, 7, &ann());
     tell.push(("a stranger's cursor", spool.store.resolve_cursor(&cursor, 7, &bob()).unwrap_err()));

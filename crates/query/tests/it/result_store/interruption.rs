@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
-use tidegate_query::{ResultEnd, StoreLimits};
+use tidegate_results::{ResultEnd, StoreLimits};
 
 use super::{
     RunningCall, TestStore, ann, bob, describe_error, describe_error_without_id, numbered_rows, read, small_limits,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tidegate_core::{AuthMethod, Caller, LinkVerifier, Principal};
-use tidegate_query::StoredResult;
+use tidegate_query::result_manifest;
+use tidegate_results::StoredResult;
 
 use super::{TestStore, ann, bob, small_limits};
 
@@ -98,9 +99,9 @@ async fn link_authenticates_as_its_maker() {
 async fn link_holder_gets_no_new_links() {
     let spool = TestStore::new(small_limits()).await;
     let result = spool.keep(&ann(), 20).await;
-    assert!(spool.store.manifest(&result, Some(&ann()))["links"].is_object());
+    assert!(result_manifest(&spool.store, &result, Some(&ann()))["links"].is_object());
     let by_link = Caller { is_link_only: true, ..ann() };
-    assert!(spool.store.manifest(&result, Some(&by_link)).get("links").is_none());
+    assert!(result_manifest(&spool.store, &result, Some(&by_link)).get("links").is_none());
 }
 
 #[tokio::test]

@@ -26,11 +26,12 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use tempfile::TempDir;
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{
-    Call, CallTarget, Caller, Error, ErrorKind, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, handler_fn,
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
+use tidegate_query::stored_columns;
+use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
+use tidegate_runtime::{
+    Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
-use tidegate_query::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
 
 use crate::fake::batch;
 use crate::stored::{caller_named, limits};
@@ -92,7 +93,7 @@ impl TestStore {
     pub(crate) async fn begin(&self, running: &RunningCall, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let new_result =
             NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
-        self.store.begin(new_result, schema).await
+        self.store.begin(new_result, stored_columns(schema)).await
     }
 
     /// Writes `batches` as a result of `who`.

@@ -10,10 +10,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::{Budget, Call, CallTarget, Error, Principal};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Plan, ResultEnd, SqlDialect, Statement, StoreLimits, compute_query_id,
-};
+use tidegate_core::{Budget, CallTarget, Error, Principal};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, compute_query_id};
+use tidegate_results::{ResultEnd, StoreLimits};
+use tidegate_runtime::Call;
+use tidegate_sql::{SqlDialect, Statement};
 
 use super::{RunningCall, TestStore, ann, numbered_rows, read};
 use crate::fake::FakeDatabase;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use futures::StreamExt;
 use tidegate_core::{StoredResultStats, StoredResults};
-use tidegate_query::{ResultEnd, ResultId, StoreLimits};
+use tidegate_results::{ResultEnd, ResultId, StoreLimits};
 
 use super::{
     Batches, RunningCall, TestStore, ann, bob, describe_error, numbered_rows, read, ready, small_limits, wait_for_end,

@@ -1,7 +1,7 @@
 //! What the principals of one tenant have together, and that it is never what another tenant has.
 
 use tidegate_core::Caller;
-use tidegate_query::{ResultEnd, StoreLimits};
+use tidegate_results::{ResultEnd, StoreLimits};
 
 use super::quota::{KIB, of_size, schema, tick};
 use super::{RunningCall, TestStore, describe_error, small_limits, wait_for_end};

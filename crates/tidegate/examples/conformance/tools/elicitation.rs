@@ -4,10 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate::core::{
-    ClientCapabilities, Content, Error, Handler, InputAnswer, InputRequest, JsonSchemaError, Metadata, ReplySender,
-    Tool, handler_fn,
-};
+use tidegate::core::{ClientCapabilities, Content, Error, InputAnswer, InputRequest, JsonSchemaError};
+use tidegate::runtime::{Handler, Metadata, ReplySender, Tool, handler_fn};
 
 /// Every tool of this kind.
 pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::core::{
-    ClientCapabilities, Content, Error, ErrorKind, Job, JsonSchemaError, Metadata, ReplySender, Tool, handler_fn,
-};
+use tidegate::core::{ClientCapabilities, Content, Error, ErrorKind, JsonSchemaError};
+use tidegate::runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tokio::time::sleep;
 
 use super::elicitation::{field, form};

@@ -10,16 +10,19 @@ use super::workspace;
 /// Which of our crates a crate may know. `tidegate` and the benchmarks may know all.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
-    ("tidegate-audit", &["tidegate-core"]),
+    ("tidegate-runtime", &["tidegate-core"]),
+    ("tidegate-audit", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-auth", &["tidegate-core"]),
-    ("tidegate-mcp", &["tidegate-core"]),
-    ("tidegate-query", &["tidegate-core"]),
-    ("tidegate-transport", &["tidegate-core", "tidegate-mcp"]),
+    ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
+    ("tidegate-sql", &["tidegate-core"]),
+    ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),
+    ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
+    ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-pgsql", &[]),
-    ("tidegate-engines", &["tidegate-core", "tidegate-pgsql", "tidegate-query"]),
-    ("tidegate-postgres", &["tidegate-core", "tidegate-query"]),
-    ("tidegate-sqlite", &["tidegate-core", "tidegate-query"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
     ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
 ];
 
@@ -37,14 +40,15 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["indicatif"], &["tidegate-fetch"]),
     (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
-    (&["governor"], &["tidegate-core"]),
+    (&["governor"], &["tidegate-runtime"]),
     (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),
     (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
-    (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    (&["sqlparser"], &["tidegate-sql", "tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (
         &["arrow", "arrow-*"],
         &[
+            "tidegate-results",
             "tidegate-query",
             "tidegate-engines",
             "tidegate-pgsql",
@@ -68,7 +72,7 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] =
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
 const WITHOUT_DATA: &[&str] =
-    &["tidegate-core", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
+    &["tidegate-core", "tidegate-runtime", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
 /// Crates that may stand in the lock file once only.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ToolAnnotations, Violation};
+use tidegate_core::{Error, Violation};
+use tidegate_runtime::ToolAnnotations;
 
 use super::allowed_hosts::AllowedHosts;
 use super::body_template::{BodyTemplate, parse_template};

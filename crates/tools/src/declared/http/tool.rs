@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Violation};
+use tidegate_core::{Content, Error, ErrorKind, Violation};
 use tidegate_query::Executor;
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 
 use super::api_error::{body_too_large, status_error};
 use super::api_result::{ApiResult, interpret_response};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_core::{Call, ErrorKind, InputAnswer, ProvidedAnswer, Registry};
-use tidegate_query::Transaction;
+use tidegate_core::{ErrorKind, InputAnswer, ProvidedAnswer};
+use tidegate_runtime::{Call, Registry};
+use tidegate_sql::Transaction;
 use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_tools::declared::{DeclaredSqlTool, ScalarType, TextTemplate};
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    Call, CallTarget, Chunk, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
-    InputRequestKind, Outcome, ProvidedAnswer, Registry, Reply, ReplyEvent, ReplyMessage,
+    CallTarget, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest, InputRequestKind,
+    ProvidedAnswer,
 };
+use tidegate_runtime::{Call, Chunk, Outcome, Registry, Reply, ReplyEvent, ReplyMessage};
 
 use crate::fake::call;
 
@@ -123,7 +124,7 @@ fn fields(schema: &Value) -> String {
 /// The text of an answer.
 pub(super) async fn collect_text(
     mut reply: Reply,
-    mut hear: impl FnMut(tidegate_core::PendingInputRequest),
+    mut hear: impl FnMut(tidegate_runtime::PendingInputRequest),
 ) -> Result<String, Error> {
     let mut text = String::new();
     while let Some(reply_message) = reply.next_message().await {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{Access, CallLimits, InputAnswer, Registry, ToolAnnotations};
+use tidegate_core::{Access, CallLimits, InputAnswer};
+use tidegate_runtime::{Registry, ToolAnnotations};
 use tidegate_tools::declared::{
     AllowedHosts, DeclarationProblem, DeclaredHttpTool, DeclaredInput, HttpClient, HttpDefinition, ScalarType,
     TextTemplate,

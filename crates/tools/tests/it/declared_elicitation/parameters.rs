@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, ErrorKind, InputAnswer};
-use tidegate_query::Transaction;
+use tidegate_sql::Transaction;
 use tidegate_tools::declared::{
     DeclaredInput, DeclaredResource, DeclaredSqlTool, InputKind, ResourceSource, ScalarType,
 };

@@ -7,11 +7,10 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{CallLimits, Error, Job, Principal, Registry, SnapshotBuilder, Tool};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, SqlDialect, Statement, Transaction,
-};
+use tidegate_core::{CallLimits, Error, Principal};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows};
+use tidegate_runtime::{Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher};
+use tidegate_sql::{SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
     DeclarationProblem, DeclaredInput, DeclaredSqlTool, InputKind, ScalarType, TextTemplate,
 };

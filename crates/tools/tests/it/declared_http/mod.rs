@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
-use tidegate_core::{CallLimits, Registry, SnapshotBuilder, Tool};
+use tidegate_core::CallLimits;
 use tidegate_query::Executor;
+use tidegate_runtime::{Registry, SnapshotBuilder, Tool, event::EventDispatcher};
 use tidegate_tools::declared::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpRequestTemplate, HttpToolHandler,
 };

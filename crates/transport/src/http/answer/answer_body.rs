@@ -15,7 +15,8 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use tidegate_core::{Chunk, Error, Metadata, Outcome, Reply, ReplyEvent};
+use tidegate_core::Error;
+use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
 use tokio::time::timeout_at;
 
 use super::content_writer::ContentWriter;

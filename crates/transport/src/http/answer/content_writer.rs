@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::{AnswerFormat, Chunk, Content, Error, Metadata, ResourceBody};
+use tidegate_core::{AnswerFormat, Content, Error, ResourceBody};
+use tidegate_runtime::{Chunk, Metadata};
 
 const OPENING: &str = "{\"content\":[";
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";

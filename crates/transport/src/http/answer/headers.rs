@@ -2,7 +2,7 @@
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use tidegate_core::{BodyHead, Metadata};
+use tidegate_runtime::{BodyHead, Metadata};
 
 /// The id of the job, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");

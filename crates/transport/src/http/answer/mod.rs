@@ -18,7 +18,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::Frame;
-use tidegate_core::{Call, CallOrigin, TransportKind};
+use tidegate_core::{CallOrigin, TransportKind};
+use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
 pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, begin_response, next_event};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
-use tidegate_core::event::Event;
 use tidegate_core::{Principal, TransportKind};
+use tidegate_runtime::event::Event;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 

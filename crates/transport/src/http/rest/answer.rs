@@ -5,7 +5,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Content, Outcome, Reply, ReplyEvent, ResourceBody};
+use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
+use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
     Accept, AnswerBody, ChunkEncoding, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response,

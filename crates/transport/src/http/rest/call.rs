@@ -7,7 +7,8 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, Call, CallTarget, Caller};
+use tidegate_core::{AnswerFormat, CallTarget, Caller};
+use tidegate_runtime::Call;
 
 use super::super::HttpState;
 use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};

@@ -7,7 +7,8 @@ mod schema;
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Caller, Snapshot, Tool};
+use tidegate_core::{AnswerFormat, Caller};
+use tidegate_runtime::{Snapshot, Tool};
 
 use super::super::HttpState;
 use super::route::RestRoute;

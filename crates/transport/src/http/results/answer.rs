@@ -5,7 +5,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_core::{AnswerFormat, Budget};
+use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
     AnswerBody, AnswerStart, ChunkEncoding, EntityTag, ProblemDetails, answer_headers, begin_response, describe,

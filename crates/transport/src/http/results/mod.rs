@@ -18,8 +18,8 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
-use tidegate_core::event::Event;
-use tidegate_core::{Call, CallTarget, Caller, Error, ErrorKind};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
+use tidegate_runtime::{Call, event::Event};
 
 use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::event::EventDispatcher;
 use tidegate_core::{
     Access, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Credentials, Error, ErrorKind, Grants,
-    Limits, Metadata, Principal, SnapshotBuilder, Tool, handler_fn,
+    Limits, Principal,
 };
 use tidegate_mcp::Revision;
+use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, ProtectedResource, SharedProtectedResource};
 

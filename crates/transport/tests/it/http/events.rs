@@ -1,7 +1,8 @@
 //! Modern event streams: notifications, then the response, then the end; a client that disconnects cancels the call.
 
 use serde_json::json;
-use tidegate_core::{CallOrigin, Caller, JobState, Principal, TransportKind};
+use tidegate_core::{CallOrigin, Caller, Principal, TransportKind};
+use tidegate_runtime::JobState;
 
 use super::Server;
 use super::request::Post;

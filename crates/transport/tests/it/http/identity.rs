@@ -8,10 +8,9 @@ use async_trait::async_trait;
 use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tidegate_core::{
-    AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal, SnapshotBuilder, Tool, handler_fn,
-};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;

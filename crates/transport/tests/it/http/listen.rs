@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
+use tidegate_runtime::SnapshotBuilder;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 use tokio_util::sync::CancellationToken;

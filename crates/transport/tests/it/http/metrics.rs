@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
-use tidegate_core::{AuditReservation, AuditStats, Auditor, Error, ErrorKind, Job, StoredResultStats, StoredResults};
+use tidegate_core::{Error, ErrorKind, StoredResultStats, StoredResults};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{
+    AuditReservation, AuditStats, Auditor, Job,
+    event::{Event, EventDispatcher, Subscriber},
+};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 

@@ -10,8 +10,8 @@ use futures::StreamExt;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
+use tidegate_runtime::SnapshotBuilder;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 

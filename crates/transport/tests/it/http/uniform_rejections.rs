@@ -13,8 +13,6 @@ use tidegate_auth::{
     AuthenticatorOptions, CredentialAuthenticator, KeyFile, ReloadableAuthenticator, Role, TokenAlgorithm, TokenKey,
     TokenOptions,
 };
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
-use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
@@ -27,6 +25,8 @@ use crate::scene::{MovedClock, NOW, token_options};
 use crate::signer::{OTHER_RSA, RSA, Signer, claims, claims_with, message};
 
 use TokenAlgorithm::{Hs256, Rs256};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
+use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
 
 /// Requests of every transport, to existing and absent paths.
 const ENDPOINTS: [(&str, &str, &str); 13] = [

@@ -8,11 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tidegate_core::event::{EventDispatcher, Subscriber};
 use tidegate_core::{
     Access, Acl, Allowance, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
-    Credentials, Error, ErrorKind, Grants, Handler, IpNetwork, Limits, Metadata, Principal, Prompt, Resource, Snapshot,
-    SnapshotBuilder, Tool, Toolset, TransportKind, Violation, handler_fn,
+    Credentials, Error, ErrorKind, Grants, IpNetwork, Limits, Principal, Toolset, TransportKind, Violation,
+};
+use tidegate_runtime::{
+    Handler, Metadata, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
+    event::{EventDispatcher, Subscriber},
+    handler_fn,
 };
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;

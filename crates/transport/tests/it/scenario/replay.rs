@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Map, json};
-use tidegate_core::Registry;
+use tidegate_runtime::Registry;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

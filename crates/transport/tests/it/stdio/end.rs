@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tidegate_core::event::{Event, EventDispatcher, Subscriber};
+use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
 use tidegate_transport::stdio::StdioOptions;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;

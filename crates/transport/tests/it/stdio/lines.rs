@@ -90,7 +90,7 @@ async fn a_line_may_come_in_any_pieces() {
         super::settle().await;
         if *byte == b'm' {
             // Interrupting the read of a line loses no data.
-            host.service.registry().swap(tidegate_core::SnapshotBuilder::new().build());
+            host.service.registry().swap(tidegate_runtime::SnapshotBuilder::new().build());
             super::settle().await;
         }
     }

@@ -1,8 +1,8 @@
 //! Handshakes, batches, changed lists, and modern requests between them.
 
 use serde_json::{Value, json};
-use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
+use tidegate_runtime::SnapshotBuilder;
 
 use super::{Pipe, settle};
 use crate::host::Host;

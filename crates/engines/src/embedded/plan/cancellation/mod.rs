@@ -21,7 +21,7 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions};
-use tidegate_core::Job;
+use tidegate_runtime::Job;
 use tokio_util::sync::CancellationToken;
 
 use self::expression::CancellableExpr;

@@ -2,7 +2,8 @@
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Caller, Snapshot};
+use tidegate_core::{AnswerFormat, Caller};
+use tidegate_runtime::Snapshot;
 use uuid::Uuid;
 
 use super::super::super::HttpState;

@@ -1,7 +1,8 @@
 //! The schemas of an OpenAPI document: the arguments and answers of tools, and problems.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Tool};
+use tidegate_core::AnswerFormat;
+use tidegate_runtime::Tool;
 
 use crate::http::answer::{ProblemType, TYPE_PREFIX};
 

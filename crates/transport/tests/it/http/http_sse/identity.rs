@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use tidegate_core::{Acl, SnapshotBuilder, Tool, TransportKind, handler_fn};
+use tidegate_core::{Acl, TransportKind};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::identity::{AnyName, asking};

@@ -1,8 +1,9 @@
 //! Handshakes, batches, changed lists, toolsets, modern requests between legacy ones.
 
 use serde_json::{Value, json};
-use tidegate_core::{AllowedNames, SnapshotBuilder, Tool, Toolset, handler_fn};
+use tidegate_core::{AllowedNames, Toolset};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 
 use super::{Server, Stream};
 use crate::message_checker::{error_summary, text};

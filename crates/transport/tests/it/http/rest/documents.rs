@@ -1,7 +1,7 @@
 //! Lists, schemas, OpenAPI and the page.
 
 use serde_json::{Value, json};
-use tidegate_core::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 
 use super::fixture::{echo, get, request, start};
 

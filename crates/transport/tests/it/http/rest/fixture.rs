@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::event::{EventDispatcher, Subscriber};
-use tidegate_core::{BodyHead, Budget, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::Budget;
+use tidegate_runtime::{
+    BodyHead, Metadata, SnapshotBuilder, Tool,
+    event::{EventDispatcher, Subscriber},
+    handler_fn,
+};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 

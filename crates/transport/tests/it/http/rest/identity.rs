@@ -1,7 +1,8 @@
 //! Authentication, and tools that are hidden from a caller.
 
 use serde_json::{Value, json};
-use tidegate_core::{Access, Acl, SnapshotBuilder, TransportKind};
+use tidegate_core::{Access, Acl, TransportKind};
+use tidegate_runtime::SnapshotBuilder;
 use tidegate_transport::http::HttpOptions;
 
 use super::fixture::{echo, get, post, problem, request, with};

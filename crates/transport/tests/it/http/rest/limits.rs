@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::event::{EventDispatcher, Subscriber};
 use tidegate_core::{Allowance, Limits, RateLimit};
+use tidegate_runtime::event::{EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 

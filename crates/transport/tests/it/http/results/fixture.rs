@@ -4,10 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::json;
-use tidegate_core::event::{EventDispatcher, Subscriber};
-use tidegate_core::{
-    AnswerFormat, BodyFile, BodyHead, Budget, Error, ErrorKind, Job, Metadata, ReplySender, ResourceTemplate,
-    SnapshotBuilder, StableBody, UriTemplate, handler_fn,
+use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, UriTemplate};
+use tidegate_runtime::{
+    BodyFile, BodyHead, Job, Metadata, ReplySender, ResourceTemplate, SnapshotBuilder, StableBody,
+    event::{EventDispatcher, Subscriber},
+    handler_fn,
 };
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;

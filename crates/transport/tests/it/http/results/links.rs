@@ -7,8 +7,11 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{AuthMethod, CallOrigin, Caller, Grants, LinkVerifier, Principal, SnapshotBuilder, TransportKind};
+use tidegate_core::{AuthMethod, CallOrigin, Caller, Grants, LinkVerifier, Principal, TransportKind};
+use tidegate_runtime::{
+    SnapshotBuilder,
+    event::{Event, Subscriber},
+};
 use tidegate_transport::http::HttpOptions;
 
 use super::fixture::{ABSENT, ASKED, COMPLETE, RUNNING, data, request, with, with_subscriber};

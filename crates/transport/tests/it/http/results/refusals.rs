@@ -1,6 +1,7 @@
 //! Rejected requests and their problems; nothing stays open.
 
-use tidegate_core::{Access, Acl, IpNetwork, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
+use tidegate_core::{Access, Acl, IpNetwork, UriTemplate};
+use tidegate_runtime::{ResourceTemplate, SnapshotBuilder, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::Connection;

@@ -2,8 +2,9 @@
 
 use futures::future::join_all;
 use tidegate_auth::{CertificateName, CertificateRule, IntrospectionOptions, Secret};
-use tidegate_core::{Access, PrincipalRule, Tool, handler_fn};
+use tidegate_core::{Access, PrincipalRule};
 use tidegate_mcp::Revision;
+use tidegate_runtime::{Tool, handler_fn};
 use tidegate_transport::tls::Tls;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -145,7 +146,7 @@ async fn called(server: &Server, bearer: &str, name: &str) -> Vec<String> {
 async fn other_tenants_entries_answer_as_absent() {
     let of_north = PrincipalRule::new(|principal| principal.tenant.as_deref() == Some("north"));
     let access = Access { principal_rule: Some(of_north), ..Access::default() };
-    let done = handler_fn(|_, _| async { Ok(tidegate_core::Metadata::new()) });
+    let done = handler_fn(|_, _| async { Ok(tidegate_runtime::Metadata::new()) });
     let tool = Tool::new("of_north", "Is of the tenant north.", done).with_access(access);
     let metrics = Arc::new(Metrics::new());
     let host = Host::with(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), |entries| entries.tool(tool));

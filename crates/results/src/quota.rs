@@ -1,0 +1,199 @@
+//! Chooses which finished results are evicted when space is needed. If a principal or tenant has reached its limit, its
+//! own oldest results go first. If the whole store is full, results of the tenant with the most data go; if that is the
+//! tenant of the writer, the writer's own results go first. Callers without a tenant count as one tenant.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_core::Owner;
+
+use crate::id::ResultId;
+use crate::limits::StoreLimits;
+use crate::result::StoredResult;
+
+/// Whose quota is exhausted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuotaExceeded {
+    /// The quota of the principal.
+    Principal,
+    /// The quota of its tenant.
+    Tenant,
+    /// The quota of the whole store.
+    All,
+}
+
+impl QuotaExceeded {
+    /// The error message when no more bytes can be stored.
+    pub(crate) fn room_message(self) -> &'static str {
+        match self {
+            Self::Principal => "your stored results have reached their storage limit",
+            Self::Tenant => "your tenant's stored results have reached their storage limit",
+            Self::All => "the server's stored results have reached their storage limit",
+        }
+    }
+
+    /// The error message and hint when no further result may be written at the same time.
+    pub(crate) fn writers_message(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Principal => (
+                "you have reached your limit of concurrent stored results",
+                "Wait until one of them ends; list_jobs lists them.",
+            ),
+            Self::Tenant => {
+                ("your tenant has reached its limit of concurrent stored results", "Wait until one of them ends.")
+            }
+            Self::All => {
+                ("the server has reached its limit of concurrent stored results", "Wait until one of them ends.")
+            }
+        }
+    }
+}
+
+/// The space that a group of results uses.
+#[derive(Debug, Clone, Copy, Default)]
+struct QuotaUsage {
+    bytes: u64,
+    results: usize,
+}
+
+impl QuotaUsage {
+    fn plus(self, bytes: u64, results: usize) -> Self {
+        Self { bytes: self.bytes.saturating_add(bytes), results: self.results + results }
+    }
+
+    fn minus(self, result: &StoredResult) -> Self {
+        Self { bytes: self.bytes.saturating_sub(result.occupied_bytes()), results: self.results.saturating_sub(1) }
+    }
+
+    fn fits(self, bytes_max: u64, results_max: usize) -> bool {
+        self.bytes <= bytes_max && self.results <= results_max
+    }
+}
+
+/// The usage of the writer, of each tenant, and in total.
+struct OwnerUsage<'a> {
+    writer: &'a Owner,
+    writer_usage: QuotaUsage,
+    /// Owners without a tenant count as one tenant.
+    by_tenant: HashMap<Option<&'a str>, QuotaUsage>,
+    total: QuotaUsage,
+}
+
+impl<'a> OwnerUsage<'a> {
+    /// The usage of `results`, plus `bytes` more of the `writer`.
+    fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
+        let mut owner_usage = Self {
+            writer,
+            writer_usage: QuotaUsage::default(),
+            by_tenant: HashMap::new(),
+            total: QuotaUsage::default(),
+        };
+        owner_usage.update(writer, |used| used.plus(bytes, 0));
+        for result in results {
+            owner_usage.update(&result.header.owner, |used| used.plus(result.occupied_bytes(), 1));
+        }
+        owner_usage
+    }
+
+    fn update(&mut self, owner: &'a Owner, change: impl Fn(QuotaUsage) -> QuotaUsage) {
+        if owner == self.writer {
+            self.writer_usage = change(self.writer_usage);
+        }
+        let of_tenant = self.by_tenant.entry(owner.tenant.as_deref()).or_default();
+        *of_tenant = change(*of_tenant);
+        self.total = change(self.total);
+    }
+
+    fn tenant_usage(&self, owner: &Owner) -> QuotaUsage {
+        self.by_tenant.get(&owner.tenant.as_deref()).copied().unwrap_or_default()
+    }
+
+    fn exceeded_quota(&self, limits: &StoreLimits) -> Option<QuotaExceeded> {
+        if !self.writer_usage.fits(limits.bytes_per_principal, limits.results_per_principal) {
+            return Some(QuotaExceeded::Principal);
+        }
+        let of_tenant = self.tenant_usage(self.writer);
+        if self.writer.tenant.is_some() && !of_tenant.fits(limits.bytes_per_tenant(), limits.results_per_tenant()) {
+            return Some(QuotaExceeded::Tenant);
+        }
+        (!self.total.fits(limits.total_bytes, limits.results)).then_some(QuotaExceeded::All)
+    }
+
+    /// The index of the result in `finished`, oldest first, to evict next for `shortage`.
+    fn choose_eviction(
+        &self,
+        finished: &[&Arc<StoredResult>],
+        shortage: QuotaExceeded,
+        limits: &StoreLimits,
+    ) -> Option<usize> {
+        let (owner, has_tenant) = (self.writer, self.writer.tenant.is_some());
+        let own = || finished.iter().position(|result| result.header.owner == *owner);
+        let of_tenant = || finished.iter().position(|result| has_tenant && result.header.owner.tenant == owner.tenant);
+        match shortage {
+            QuotaExceeded::Principal => own(),
+            QuotaExceeded::Tenant => own().or_else(of_tenant),
+            QuotaExceeded::All => {
+                let is_of_bytes = self.total.bytes > limits.total_bytes;
+                let has = |owner: &Owner| {
+                    let used = self.tenant_usage(owner);
+                    if is_of_bytes { used.bytes } else { used.results as u64 }
+                };
+                // `max_by_key` returns the last of equal elements: the oldest.
+                let most = (0..finished.len()).rev().max_by_key(|index| has(&finished[*index].header.owner))?;
+                let has_most = has_tenant && has(owner) >= has(&finished[most].header.owner);
+                has_most.then(|| own().or_else(of_tenant)).flatten().or(Some(most))
+            }
+        }
+    }
+}
+
+/// Chooses the results to evict so that `writing`, which is one of `results`, can use `bytes` more.
+///
+/// # Errors
+/// The quota that is exhausted even after all evictions.
+pub(crate) fn choose_evictions(
+    results: &HashMap<ResultId, Arc<StoredResult>>,
+    limits: &StoreLimits,
+    writing: &StoredResult,
+    bytes: u64,
+) -> Result<Vec<Arc<StoredResult>>, QuotaExceeded> {
+    let mut owner_usage = OwnerUsage::new(results.values().map(Arc::as_ref), &writing.header.owner, bytes);
+    let Some(mut shortage) = owner_usage.exceeded_quota(limits) else { return Ok(Vec::new()) };
+    let mut finished: Vec<&Arc<StoredResult>> = results.values().filter(|result| has_ended(result)).collect();
+    finished.sort_unstable_by_key(|result| (result.header.created_at_ms, result.header.id));
+    let mut leaving: Vec<Arc<StoredResult>> = Vec::new();
+    loop {
+        let result = finished.remove(owner_usage.choose_eviction(&finished, shortage, limits).ok_or(shortage)?);
+        owner_usage.update(&result.header.owner, |used| used.minus(result));
+        leaving.push(result.clone());
+        match owner_usage.exceeded_quota(limits) {
+            Some(still) => shortage = still,
+            None => return Ok(leaving),
+        }
+    }
+}
+
+/// Checks whether `owner` may write one more of `results` at the same time.
+///
+/// # Errors
+/// The quota of concurrent writers that is exhausted.
+pub(crate) fn check_writer_limits(
+    results: &HashMap<ResultId, Arc<StoredResult>>,
+    limits: &StoreLimits,
+    owner: &Owner,
+) -> Result<(), QuotaExceeded> {
+    let running = || results.values().filter(|result| !has_ended(result)).map(|result| &result.header.owner);
+    let is_anonymous = owner.proof == "anonymous";
+    if !is_anonymous && running().filter(|other| *other == owner).count() >= limits.writers_per_principal {
+        return Err(QuotaExceeded::Principal);
+    }
+    let is_of_tenant = |other: &&Owner| owner.tenant.is_some() && other.tenant == owner.tenant;
+    if running().filter(is_of_tenant).count() >= limits.writers_per_tenant() {
+        return Err(QuotaExceeded::Tenant);
+    }
+    if running().count() >= limits.writers { Err(QuotaExceeded::All) } else { Ok(()) }
+}
+
+pub(crate) fn has_ended(result: &StoredResult) -> bool {
+    result.progress.borrow().end.is_some()
+}

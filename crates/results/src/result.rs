@@ -1,0 +1,286 @@
+//! One stored result, which any number of readers can read while it is being written.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+use tokio::sync::watch;
+
+use crate::block::{ResultBlock, sha256_hex};
+use crate::folder;
+use crate::link_holders::LinkHolders;
+use crate::manifest::{BlockFacts, ResultHeader};
+
+/// How a result ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResultEnd {
+    /// The result has all rows.
+    Complete,
+    /// The result ended before its last row, for this reason.
+    Incomplete(String),
+    /// The result was removed, for this reason.
+    Removed(String),
+}
+
+impl ResultEnd {
+    /// The reason for an incomplete or removed result.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Incomplete(reason) | Self::Removed(reason) => Some(reason.clone()),
+        }
+    }
+}
+
+/// The blocks and the state of a result.
+#[derive(Debug, Clone, Default)]
+pub struct ResultProgress {
+    /// The blocks so far.
+    pub blocks: Vec<BlockFacts>,
+    /// `None` while the result is being written.
+    pub end: Option<ResultEnd>,
+}
+
+impl ResultProgress {
+    /// The number of rows so far.
+    pub fn rows(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.first_row + block.rows)
+    }
+
+    /// The number of bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).sum()
+    }
+
+    /// A tag for all bytes of the result: equal blocks have equal tags.
+    pub fn entity_tag(&self) -> String {
+        sha256_hex(self.blocks.iter().map(|block| block.sha256.as_str()).collect::<String>().as_bytes())
+    }
+
+    /// `running`, `complete` or `incomplete`.
+    pub fn status(&self) -> &'static str {
+        match self.end {
+            None => "running",
+            Some(ResultEnd::Complete) => "complete",
+            Some(ResultEnd::Incomplete(_) | ResultEnd::Removed(_)) => "incomplete",
+        }
+    }
+}
+
+/// One stored result.
+#[derive(Debug)]
+pub struct StoredResult {
+    pub(crate) header: ResultHeader,
+    pub(crate) folder: PathBuf,
+    schema: SchemaRef,
+    /// The callers that received links.
+    pub(crate) link_holders: Mutex<LinkHolders>,
+    pub(crate) progress: watch::Sender<ResultProgress>,
+    /// The size of the blocks.
+    stored_bytes: AtomicU64,
+    /// The space reserved for the block that is being written.
+    reserved_bytes: AtomicU64,
+    /// Whether a block was found whose content differs from what was written.
+    is_damaged: AtomicBool,
+}
+
+impl StoredResult {
+    /// The requested number of rows, if the result has reached it and more may exist.
+    pub fn reached_row_limit(&self) -> Option<u64> {
+        self.header.rows_max.filter(|max| self.progress().rows() >= *max)
+    }
+
+    pub(crate) fn new(head: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
+        let stored_bytes = AtomicU64::new(stage.bytes());
+        let stage = watch::Sender::new(stage);
+        Arc::new(Self {
+            header: head,
+            folder,
+            schema,
+            link_holders: Mutex::default(),
+            progress: stage,
+            stored_bytes,
+            reserved_bytes: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
+        })
+    }
+
+    /// The metadata that was known before the first row.
+    pub fn header(&self) -> &ResultHeader {
+        &self.header
+    }
+
+    /// The columns of the blocks.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The current blocks and state.
+    pub fn progress(&self) -> ResultProgress {
+        self.progress.borrow().clone()
+    }
+
+    /// How the result ended; `None` while it is being written.
+    pub fn end(&self) -> Option<ResultEnd> {
+        self.progress.borrow().end.clone()
+    }
+
+    /// Waits for the block `index` and returns its metadata; `None` when the result ended without it.
+    pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
+        let mut stages = self.progress.subscribe();
+        let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
+        // The sender belongs to this result, which outlives the borrow.
+        stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
+    }
+
+    /// Whether the result has all rows and no known damage.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.progress.borrow().end == Some(ResultEnd::Complete) && !self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// The space in use: the blocks, plus the reservation for the next block.
+    pub(crate) fn occupied_bytes(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Acquire).saturating_add(self.reserved_bytes.load(Ordering::Acquire))
+    }
+
+    /// Reserves `bytes` until the next block is written or has failed.
+    pub(crate) fn reserve_bytes(&self, bytes: u64) {
+        self.reserved_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// Makes a written block visible to readers.
+    pub(crate) fn publish_block(&self, facts: BlockFacts) {
+        self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
+        self.progress.send_modify(|stage| stage.blocks.push(facts));
+    }
+
+    /// Reads the block `index` and verifies its hash.
+    ///
+    /// # Errors
+    /// `NotFound` when the block does not exist, or not yet; `Internal` when its bytes differ from what was written.
+    pub async fn block(&self, index: usize) -> Result<ResultBlock, Error> {
+        let facts = {
+            let stage = self.progress.borrow();
+            stage.blocks.get(index).cloned().ok_or_else(|| self.missing_block_error(index, &stage))?
+        };
+        let folder = self.folder.clone();
+        let (bytes, is_right) = run_blocking(move || {
+            let bytes = folder::read_block(&folder, index, &facts)?;
+            let is_right = sha256_hex(&bytes) == facts.sha256;
+            Ok((bytes, is_right))
+        })
+        .await
+        .inspect_err(|_| self.is_damaged.store(true, Ordering::Relaxed))
+        .map_err(|error| self.unreadable_block_error(index, &error))?;
+        if !is_right {
+            self.is_damaged.store(true, Ordering::Relaxed);
+            let message =
+                format!("block {index} of the stored result {} is damaged on the server's disk", self.header.id);
+            return Err(Error::new(ErrorKind::Internal, message).with_hint("Repeat the query."));
+        }
+        Ok(ResultBlock(Bytes::from(bytes)))
+    }
+
+    /// Streams the rows from `row` on, and waits for rows that are still being written. The stream ends where the
+    /// result ends, complete or not.
+    pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
+        let index = self.progress.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
+        let reading = RowReader { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
+        Box::pin(futures::stream::unfold(reading, |mut reading| async move {
+            let batch = reading.next().await?;
+            Some((batch, reading))
+        }))
+    }
+
+    fn missing_block_error(&self, index: usize, stage: &ResultProgress) -> Error {
+        let id = self.header.id;
+        let blocks = stage.blocks.len();
+        let message = match &stage.end {
+            None => format!(
+                "block {index} of the stored result {id} does not exist yet: {blocks} do, and it is still being written"
+            ),
+            Some(ResultEnd::Removed(reason)) => format!("the stored result {id} is gone: {reason}"),
+            Some(_) => format!("the stored result {id} has no block {index}: it has {blocks}, counted from 0"),
+        };
+        Error::new(ErrorKind::NotFound, message)
+    }
+
+    fn unreadable_block_error(&self, index: usize, error: &std::io::Error) -> Error {
+        if let Some(ResultEnd::Removed(reason)) = &self.progress.borrow().end {
+            return Error::new(ErrorKind::NotFound, format!("the stored result {} is gone: {reason}", self.header.id));
+        }
+        let message =
+            format!("block {index} of the stored result {} cannot be read from the server's disk", self.header.id);
+        Error::new(ErrorKind::Unavailable, message)
+            .with_hint("Repeat the query.")
+            .with_detail(format!("{}: {error}", self.folder.display()))
+    }
+}
+
+/// The position of a row reader.
+struct RowReader {
+    result: Arc<StoredResult>,
+    /// The block that is read next.
+    index: usize,
+    /// The first row to return.
+    row: u64,
+    ready: VecDeque<RecordBatch>,
+    failed: bool,
+}
+
+impl RowReader {
+    async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Some(Ok(batch));
+            }
+            if self.failed {
+                return None;
+            }
+            let facts = self.result.next_block(self.index).await?;
+            let skipped = self.row.saturating_sub(facts.first_row);
+            match self.read(skipped).await {
+                Ok(batches) => self.ready = batches,
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+            self.index += 1;
+        }
+    }
+
+    /// Reads the next block without its first `skipped` rows.
+    async fn read(&self, skipped: u64) -> Result<VecDeque<RecordBatch>, Error> {
+        let block = self.result.block(self.index).await?;
+        let batches = run_blocking(move || Ok(block.batches())).await;
+        let batches = batches.map_err(|error| Error::internal(error.to_string()))??;
+        let mut skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let mut left = VecDeque::new();
+        for batch in batches {
+            let here = skipped.min(batch.num_rows());
+            skipped -= here;
+            if here < batch.num_rows() {
+                left.push_back(batch.slice(here, batch.num_rows() - here));
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// Runs blocking work on a thread of the blocking pool.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(std::io::Error::other(error)),
+    }
+}

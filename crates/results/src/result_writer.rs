@@ -1,0 +1,318 @@
+//! Writes the rows of one result into blocks while the query runs.
+//!
+//! One block is encoded and written while the rows of the next are collected, so that at most two blocks are in memory.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::Job;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::block::{batch_bytes, encode, sha256_hex};
+use crate::folder::ResultFiles;
+use crate::manifest::BlockFacts;
+use crate::result::{ResultEnd, StoredResult, run_blocking};
+use crate::result_store::{NewResult, ResultStore, unwritable_error};
+
+/// Bytes of rows in the first block; each further block has twice as many as the previous one.
+const FIRST_BLOCK_BYTES: usize = 64 * 1024;
+/// The maximum time that a row waits for the rest of its block.
+const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
+
+type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+/// Converts rows of a query into rows of the stored columns.
+pub type RowConverter = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch, ArrowError> + Send + Sync>;
+
+/// The columns of a new result, and how rows of the query become rows of these columns.
+pub struct StoredColumns {
+    /// The stored columns.
+    pub schema: SchemaRef,
+    /// Converts rows of the query.
+    pub convert: RowConverter,
+}
+
+impl StoredColumns {
+    /// Stores rows as they are.
+    pub fn unchanged(schema: SchemaRef) -> Self {
+        Self { schema, convert: Box::new(|batch| Ok(batch.clone())) }
+    }
+}
+
+/// The outcome of a finished writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteOutcome {
+    /// The number of rows.
+    pub rows: u64,
+    /// The size of the blocks, in bytes.
+    pub bytes: u64,
+    /// How the result ended.
+    pub end: ResultEnd,
+}
+
+/// Writes one result. If it is dropped early, the result is marked as incomplete.
+pub struct ResultWriter {
+    store: Arc<ResultStore>,
+    result: Arc<StoredResult>,
+    columns: StoredColumns,
+    /// Locked only on threads for blocking work.
+    files: Arc<Mutex<ResultFiles>>,
+    bytes_max: Option<u64>,
+    rows_max: Option<u64>,
+    /// Rows that are not yet in a block.
+    waiting: Vec<RecordBatch>,
+    waiting_bytes: usize,
+    /// When the first of them must be written.
+    block_due: Option<Instant>,
+    block_bytes: usize,
+    /// The number of rows received.
+    rows: u64,
+    /// The block that is being written.
+    writing: Option<JoinHandle<io::Result<()>>>,
+    has_ended: bool,
+}
+
+impl ResultWriter {
+    pub(crate) fn new(
+        store: Arc<ResultStore>,
+        result: Arc<StoredResult>,
+        columns: StoredColumns,
+        new_result: NewResult<'_>,
+    ) -> Self {
+        let files = Arc::new(Mutex::new(ResultFiles::new(result.folder.clone())));
+        Self {
+            store,
+            result,
+            columns,
+            files,
+            bytes_max: new_result.bytes_max,
+            rows_max: new_result.rows_max,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            block_due: None,
+            block_bytes: FIRST_BLOCK_BYTES,
+            rows: 0,
+            writing: None,
+            has_ended: false,
+        }
+    }
+
+    /// Creates the files.
+    ///
+    /// # Errors
+    /// `Unavailable` when there is no space or the files cannot be created.
+    pub(crate) async fn begin(mut self) -> Result<Self, Error> {
+        match self.make_files().await {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.finish(ResultEnd::Incomplete(error.message().to_owned())).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn make_files(&mut self) -> Result<(), Error> {
+        self.store.make_room(&self.result, 0).await?;
+        let (files, head) = (self.files.clone(), self.result.header.clone());
+        let made = run_blocking(move || files.lock().create(head)).await;
+        made.map_err(|error| unwritable_error(&error))
+    }
+
+    /// The result that is being written.
+    pub fn result(&self) -> &Arc<StoredResult> {
+        &self.result
+    }
+
+    /// Writes `batches` to their end or to the limits of the result. A failure of the stream or the disk marks the
+    /// result as incomplete; blocks that were written stay. Rows beyond the first `counted` count as rows of `job`.
+    ///
+    /// # Errors
+    /// The failure of the stream or the disk.
+    pub async fn write_all(
+        mut self,
+        mut batches: RecordBatches,
+        counted: u64,
+        job: &Job,
+    ) -> Result<WriteOutcome, Error> {
+        let taken = self.consume(&mut batches, counted, job).await;
+        // Stops the query before the last block is written.
+        drop(batches);
+        // A query that failed before its first row leaves no result.
+        let left = self.start_block(taken.is_ok()).await;
+        let left = if left.is_ok() { self.finish_block().await } else { left };
+        match taken.and_then(|end| left.map(|()| end)) {
+            Ok(end) => Ok(self.finish(end).await),
+            Err(error) => {
+                self.finish(ResultEnd::Incomplete(error.message().to_owned())).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn consume(&mut self, batches: &mut RecordBatches, counted: u64, job: &Job) -> Result<ResultEnd, Error> {
+        loop {
+            let due = self.block_due;
+            let batch = tokio::select! {
+                biased;
+                () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+                batch = batches.next() => batch,
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.start_block(false).await?;
+                    continue;
+                }
+            };
+            let Some(batch) = batch.transpose()? else { return Ok(ResultEnd::Complete) };
+            let before = self.rows.max(counted);
+            let taken = self.push(&batch).await?;
+            job.count_rows(self.rows.max(counted) - before);
+            if let ControlFlow::Break(end) = taken {
+                return Ok(end);
+            }
+            // Without a pause between batches the timer is never polled.
+            if self.block_due.is_some_and(|due| due <= Instant::now()) {
+                self.start_block(false).await?;
+            }
+        }
+    }
+
+    /// Adds the rows of `batch`; breaks when the result has reached its limit.
+    async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<ResultEnd>, Error> {
+        let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
+        let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let batch = (self.columns.convert)(&batch.slice(0, expected));
+        let batch = batch.map_err(|error| Error::internal(format!("rows cannot be stored: {error}")))?;
+        let row_bytes = batch_bytes(&batch).checked_div(expected).unwrap_or_default().max(1);
+        let mut from = 0;
+        while from < expected {
+            let room = self.block_bytes.saturating_sub(self.waiting_bytes) / row_bytes;
+            let rows = room.clamp(1, expected - from);
+            self.waiting.push(batch.slice(from, rows));
+            self.waiting_bytes += row_bytes * rows;
+            self.rows += rows as u64;
+            from += rows;
+            self.block_due.get_or_insert_with(|| Instant::now() + BLOCK_DELAY_MAX);
+            if self.waiting_bytes + row_bytes > self.block_bytes {
+                self.start_block(false).await?;
+                if let Some(end) = self.reached_byte_limit() {
+                    return Ok(ControlFlow::Break(end));
+                }
+            }
+        }
+        let is_full = self.rows_max.is_some_and(|max| self.rows >= max);
+        Ok(if is_full { ControlFlow::Break(ResultEnd::Complete) } else { ControlFlow::Continue(()) })
+    }
+
+    fn reached_byte_limit(&self) -> Option<ResultEnd> {
+        let bytes = self.result.progress.borrow().bytes();
+        let max = self.bytes_max.filter(|max| bytes >= *max)?;
+        Some(ResultEnd::Incomplete(format!("it reached the limit of {max} bytes (results.store_limit)")))
+    }
+
+    /// Starts writing the waiting rows as a block, after the block that is being written.
+    async fn start_block(&mut self, at_end: bool) -> Result<(), Error> {
+        self.finish_block().await?;
+        let (index, first_row) = {
+            let stage = self.result.progress.borrow();
+            (stage.blocks.len(), stage.rows())
+        };
+        // A result without rows also has a block, for its columns.
+        if self.waiting.is_empty() && !(at_end && index == 0) {
+            return Ok(());
+        }
+        // Uncompressed rows are hardly ever smaller than the block.
+        self.store.make_room(&self.result, self.waiting_bytes as u64).await?;
+        let batches = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        self.block_due = None;
+        self.block_bytes = (self.block_bytes * 2).min(self.store.limits().block_bytes.max(FIRST_BLOCK_BYTES));
+        let (result, files, counts) = (self.result.clone(), self.files.clone(), self.store.counts.clone());
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            let written = (|| {
+                let bytes = encode(result.schema(), &batches).map_err(io::Error::other)?;
+                let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+                let facts = BlockFacts { first_row, rows, bytes: bytes.len() as u64, sha256: sha256_hex(&bytes) };
+                // The block becomes visible before the next block or the end.
+                let mut files = files.lock();
+                files.add_block(index, &bytes, &facts)?;
+                result.publish_block(facts);
+                counts.count_block();
+                Ok(())
+            })();
+            result.reserve_bytes(0);
+            written
+        }));
+        Ok(())
+    }
+
+    /// Waits until the block that is being written is visible. If it fails, the waiting rows are dropped, because a
+    /// result must not have gaps.
+    async fn finish_block(&mut self) -> Result<(), Error> {
+        let Some(writing) = &mut self.writing else { return Ok(()) };
+        let written = writing.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        self.writing = None;
+        written.map_err(|error| {
+            self.waiting.clear();
+            self.waiting_bytes = 0;
+            self.block_due = None;
+            unwritable_error(&error)
+        })
+    }
+
+    async fn finish(mut self, end: ResultEnd) -> WriteOutcome {
+        self.has_ended = true;
+        let ending = self.finisher(end.clone());
+        let end = run_blocking(move || Ok(ending())).await.unwrap_or(end);
+        let stage = self.result.progress();
+        WriteOutcome { rows: stage.rows(), bytes: stage.bytes(), end }
+    }
+
+    /// Returns a blocking function that writes the end and notifies readers. A result without a block is removed.
+    fn finisher(&self, end: ResultEnd) -> impl FnOnce() -> ResultEnd + Send + 'static {
+        let (store, result, files) = (self.store.clone(), self.result.clone(), self.files.clone());
+        move || {
+            let text = files.lock().write_end(end.reason());
+            // A result without an end line counts as incomplete after a restart, so it must also be incomplete now.
+            let end = match text {
+                Ok(()) => end,
+                Err(_) if end != ResultEnd::Complete => end,
+                Err(_) => ResultEnd::Incomplete("the server could not write the end of the result".to_owned()),
+            };
+            result.reserve_bytes(0);
+            let is_empty = result.progress.borrow().blocks.is_empty();
+            if is_empty {
+                store.discard(&result);
+            }
+            // Readers that see the end find the final state.
+            drop(store);
+            let result_end = match end.reason() {
+                Some(reason) if is_empty => ResultEnd::Removed(reason),
+                _ => end.clone(),
+            };
+            result.progress.send_modify(|stage| stage.end = Some(result_end));
+            end
+        }
+    }
+}
+
+impl Drop for ResultWriter {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let ending = self.finisher(ResultEnd::Incomplete("the query was ended before its last row".to_owned()));
+        // Without a runtime the process is ending, and the next one recovers the result.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(ending);
+        }
+    }
+}

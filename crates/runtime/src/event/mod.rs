@@ -1,0 +1,225 @@
+//! The complete list of events of the process.
+//!
+//! Log and metrics subscribe to this list. Nothing else counts or logs calls.
+
+mod auditor;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{Caller, Error, LimitLevel, LimitMeasure, TransportKind};
+use uuid::Uuid;
+
+use crate::job::Job;
+
+pub use self::auditor::{AuditReservation, AuditStats, Auditor};
+
+/// An event of the process.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// A call was accepted; it waits or runs.
+    CallStarted {
+        /// The call.
+        job: &'a Job,
+    },
+    /// A call ended; its outcome is the state of the job.
+    CallEnded {
+        /// The call.
+        job: &'a Job,
+        /// The outcome: `done`, or the name of an error kind.
+        outcome: &'static str,
+    },
+    /// A call was refused before its handler ran.
+    CallRefused {
+        /// The caller.
+        caller: &'a Caller,
+        /// The kind of target.
+        kind: &'static str,
+        /// The requested name.
+        name: &'a str,
+        /// The name of the error kind.
+        outcome: &'static str,
+    },
+    /// A caller reached a limit: a request or a call was refused, or a call was ended.
+    LimitReached {
+        /// The caller.
+        caller: &'a Caller,
+        /// The level of the limit.
+        level: LimitLevel,
+        /// The limited quantity.
+        measure: LimitMeasure,
+    },
+    /// A query ended, with or without an error.
+    QueryEnded {
+        /// The database.
+        database: &'a str,
+        /// The run time.
+        elapsed: Duration,
+        /// The number of rows returned.
+        rows: u64,
+    },
+    /// A fault of the server. Only the log may contain its detail.
+    InternalError {
+        /// The id that the caller received; the id of the job if the caller received none.
+        id: Uuid,
+        /// The detail.
+        detail: &'a str,
+    },
+    /// A connection was opened.
+    ConnectionOpened {
+        /// The transport.
+        transport: TransportKind,
+    },
+    /// A connection was closed.
+    ConnectionClosed {
+        /// The transport.
+        transport: TransportKind,
+    },
+    /// A session was opened: a legacy session over Streamable HTTP, or a connection that is a session.
+    SessionOpened {
+        /// The transport.
+        transport: TransportKind,
+    },
+    /// A session ended.
+    SessionClosed {
+        /// The transport.
+        transport: TransportKind,
+    },
+    /// A message was refused before it became a call.
+    MessageRefused {
+        /// The transport.
+        transport: TransportKind,
+        /// The peer's address; `None` without a network.
+        peer: Option<IpAddr>,
+        /// The reason, in a few words.
+        reason: &'a str,
+    },
+    /// The registry was replaced.
+    RegistryChanged {
+        /// The new version of the registry.
+        version: u64,
+    },
+}
+
+/// Receives events. Must not block.
+pub trait Subscriber: Send + Sync + 'static {
+    /// Handles `event`.
+    fn on_event(&self, event: Event<'_>);
+}
+
+/// Sends events to subscribers.
+#[derive(Clone, Default)]
+pub struct EventDispatcher {
+    subscribers: Arc<[Arc<dyn Subscriber>]>,
+    auditor: Option<Arc<dyn Auditor>>,
+}
+
+impl EventDispatcher {
+    /// Sends events to `subscribers`, in order.
+    pub fn new(subscribers: impl IntoIterator<Item = Arc<dyn Subscriber>>) -> Self {
+        Self { subscribers: subscribers.into_iter().collect(), auditor: None }
+    }
+
+    /// Adds `auditor` as a subscriber. It also records every call of the registry that uses this dispatcher.
+    #[must_use]
+    pub fn with_auditor(self, auditor: Arc<dyn Auditor>) -> Self {
+        let subscribers = self.subscribers.iter().cloned();
+        let subscribers = subscribers.chain([auditor.clone() as Arc<dyn Subscriber>]).collect();
+        Self { subscribers, auditor: Some(auditor) }
+    }
+
+    /// The auditor that records every call.
+    pub(crate) fn auditor(&self) -> Option<&Arc<dyn Auditor>> {
+        self.auditor.as_ref()
+    }
+
+    /// Sends `event` to all subscribers.
+    pub fn emit(&self, event: Event<'_>) {
+        for subscriber in self.subscribers.iter() {
+            subscriber.on_event(event);
+        }
+    }
+}
+
+impl fmt::Debug for EventDispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventDispatcher({})", self.subscribers.len())
+    }
+}
+
+/// The maximum length in the log of text that callers send: names, URIs, reasons that quote them.
+const LOGGED_BYTES_MAX: usize = 256;
+
+/// The log: writes each event as a structured line through `tracing`.
+#[derive(Debug, Default)]
+pub struct LogSubscriber;
+
+impl Subscriber for LogSubscriber {
+    fn on_event(&self, event: Event<'_>) {
+        match event {
+            Event::CallStarted { job } => {
+                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = truncate_for_log(job.target().name()), "call started");
+            }
+            Event::CallEnded { job, outcome } => tracing::info!(
+                job = %job.id(),
+                kind = job.target().kind(),
+                name = truncate_for_log(job.target().name()),
+                outcome,
+                transport = job.caller().origin.transport.name(),
+                subject = job.principal().subject,
+                tenant = job.principal().tenant,
+                rows = job.rows(),
+                bytes = job.bytes(),
+                elapsed_ms = job.elapsed().as_millis() as u64,
+                "call ended"
+            ),
+            Event::CallRefused { kind, name, outcome, .. } => {
+                tracing::info!(kind, name = truncate_for_log(name), outcome, "call refused");
+            }
+            // Debug only: a caller with too many requests must not fill the log. The metrics count it.
+            Event::LimitReached { caller, level, measure } => tracing::debug!(
+                level = level.name(),
+                measure = measure.name(),
+                subject = caller.principal.subject,
+                tenant = caller.principal.tenant,
+                "limit reached"
+            ),
+            Event::QueryEnded { database, elapsed, rows } => {
+                tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
+            }
+            Event::InternalError { id, detail } => tracing::error!(%id, detail, "internal error"),
+            Event::ConnectionOpened { transport } => {
+                tracing::debug!(transport = transport.name(), "connection opened");
+            }
+            Event::ConnectionClosed { transport } => {
+                tracing::debug!(transport = transport.name(), "connection closed");
+            }
+            Event::SessionOpened { transport } => tracing::debug!(transport = transport.name(), "session opened"),
+            Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
+            Event::MessageRefused { transport, peer, reason } => {
+                let peer = peer.map(tracing::field::display);
+                tracing::info!(
+                    transport = transport.name(),
+                    peer,
+                    reason = truncate_for_log(reason),
+                    "message refused"
+                );
+            }
+            Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
+        }
+    }
+}
+
+/// A caller's text, truncated to the maximum length in the log.
+fn truncate_for_log(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
+}
+
+/// Emits the detail of an error for the log, under the id that the caller received, or else under `id`.
+pub(crate) fn emit_internal_error(events: &EventDispatcher, error: &Error, id: Uuid) {
+    if let Some(detail) = error.detail() {
+        events.emit(Event::InternalError { id: error.id().unwrap_or(id), detail });
+    }
+}

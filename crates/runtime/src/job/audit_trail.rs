@@ -1,0 +1,49 @@
+//! The statements of a job, for its audit line.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tidegate_core::AuditedStatement;
+
+use super::Job;
+
+/// The maximum number of statements recorded per call.
+const AUDITED_STATEMENTS_MAX: usize = 32;
+/// The maximum number of tables recorded per statement.
+const AUDITED_TABLES_MAX: usize = 64;
+
+/// What a job records for its audit line.
+#[derive(Debug, Default)]
+pub(crate) struct AuditTrail {
+    is_enabled: AtomicBool,
+    statements: Mutex<Vec<AuditedStatement>>,
+}
+
+impl Job {
+    pub(crate) fn enable_audit_trail(&self) {
+        self.audit_trail.is_enabled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an auditor records this call.
+    pub fn is_audited(&self) -> bool {
+        self.audit_trail.is_enabled.load(Ordering::Relaxed)
+    }
+
+    /// Records a statement for the audit line. If a call has many statements, only the first ones are recorded.
+    pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
+        if !self.is_audited() {
+            return;
+        }
+        let mut statements = self.audit_trail.statements.lock();
+        if statements.len() < AUDITED_STATEMENTS_MAX {
+            let mut statement = statement();
+            statement.tables.truncate(AUDITED_TABLES_MAX);
+            statements.push(statement);
+        }
+    }
+
+    /// Takes the recorded statements.
+    pub fn take_statements(&self) -> Vec<AuditedStatement> {
+        std::mem::take(&mut *self.audit_trail.statements.lock())
+    }
+}

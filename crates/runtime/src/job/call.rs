@@ -1,0 +1,68 @@
+//! A request to the registry, built by a transport.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{AnswerFormat, Budget, CallTarget, Caller, ClientCapabilities, LogLevel, ProvidedAnswer};
+use tokio_util::sync::CancellationToken;
+
+use crate::job::Job;
+
+/// One call of a registry entry: its target, arguments, caller and options.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The entry to call.
+    pub target: CallTarget,
+    /// The arguments; checked against the target's schema before the handler runs.
+    pub arguments: Map<String, Value>,
+    /// The principal and the origin of the call.
+    pub caller: Caller,
+    /// The maximum inline size that the transport can carry. The limits of the entry and of the registry apply too.
+    pub inline_limit: Budget,
+    /// The format of an answer that is a body of its own; `None` for content that a model reads. A body has no budget
+    /// except that of its entry.
+    pub format: Option<AnswerFormat>,
+    /// Whether the caller requests progress.
+    pub wants_progress: bool,
+    /// The least severe log message that the caller requests; `None` for no messages.
+    pub log_level: Option<LogLevel>,
+    /// The caller's W3C `traceparent`, which links our log lines to its trace.
+    pub trace_parent: Option<String>,
+    /// Whether the whole call is logged, whatever the log level. Applies to operators of the node only.
+    pub trace: bool,
+    /// The running call on whose behalf this one is made. This call then waits for no permit of its own: if both
+    /// waited, each could wait for the other. While this call waits for input, both calls pause.
+    pub on_behalf_of: Option<Arc<Job>>,
+    /// The capabilities that the client declared.
+    pub client_capabilities: ClientCapabilities,
+    /// Whether the client answers input requests while the handler runs. Otherwise the handler runs again with the
+    /// answers.
+    pub supports_live_input: bool,
+    /// Answers to the handler's input requests, by key, from earlier rounds of the same call.
+    pub input_answers: BTreeMap<String, ProvidedAnswer>,
+    /// Cancels the call. Dropping the [`crate::Reply`] cancels it as well.
+    pub cancellation: CancellationToken,
+}
+
+impl Call {
+    /// A call of `target` without arguments and options.
+    pub fn new(target: CallTarget, caller: Caller) -> Self {
+        Self {
+            target,
+            arguments: Map::new(),
+            caller,
+            inline_limit: Budget::default(),
+            format: None,
+            wants_progress: false,
+            log_level: None,
+            trace_parent: None,
+            trace: false,
+            on_behalf_of: None,
+            client_capabilities: ClientCapabilities::default(),
+            supports_live_input: false,
+            input_answers: BTreeMap::new(),
+            cancellation: CancellationToken::new(),
+        }
+    }
+}

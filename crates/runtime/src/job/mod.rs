@@ -1,0 +1,379 @@
+//! A call that is being executed.
+
+mod audit_trail;
+mod call;
+mod call_timer;
+mod interaction;
+mod jobs;
+mod progress_throttle;
+mod protection;
+mod status;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::call_timer::CallTimer;
+use self::interaction::InteractionState;
+use self::progress_throttle::ProgressThrottle;
+use crate::limits::{Charges, ReachedLimit, UsageAmount};
+
+pub(crate) use audit_trail::AuditTrail;
+pub use call::Call;
+pub use jobs::Jobs;
+pub(crate) use protection::JobProtection;
+pub use status::{JobId, JobState, JobStatus};
+use tidegate_core::{
+    AnswerFormat, Budget, CallTarget, Caller, Limits, LogLevel, Principal, RowPolicyStamper, TemplateVariables,
+};
+
+/// The interval at which the run time of a call is charged.
+const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A call that is being executed, with the data for its handler and its status for others.
+#[derive(Debug)]
+pub struct Job {
+    id: JobId,
+    pub(crate) target: CallTarget,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) variables: TemplateVariables,
+    pub(crate) caller: Caller,
+    pub(crate) inline_budget: Budget,
+    format: Option<AnswerFormat>,
+    pub(crate) wants_progress: bool,
+    pub(crate) progress_throttle: Mutex<ProgressThrottle>,
+    pub(crate) log_level: Option<LogLevel>,
+    /// Fires when the adapter cancels the call; ignored once the answer has ended.
+    adapter_cancellation: CancellationToken,
+    cancellation: CancellationToken,
+    pub(crate) timer: CallTimer,
+    /// Whether the answer has ended while the work continues.
+    is_in_background: AtomicBool,
+    pub(crate) interaction: InteractionState,
+    pub(crate) audit_trail: AuditTrail,
+    pub(crate) protection: JobProtection,
+    /// From the snapshot with which the caller was authenticated.
+    pub(crate) row_policy_stamper: RowPolicyStamper,
+    result_uri: OnceLock<String>,
+    databases: Mutex<BTreeSet<String>>,
+    started_at: SystemTime,
+    started: Instant,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    charges: Charges,
+    state: Mutex<(JobState, Option<Duration>)>,
+    timed_out: AtomicBool,
+    input_timed_out: AtomicBool,
+}
+
+impl Job {
+    pub(crate) fn new(
+        call: Call,
+        variables: TemplateVariables,
+        inline_budget: Budget,
+        timeout: Duration,
+        limits: &Limits,
+        charges: Charges,
+    ) -> Self {
+        let started = Instant::now();
+        let interaction = InteractionState::new(&call, limits);
+        Self {
+            id: JobId(Uuid::new_v4()),
+            target: call.target,
+            arguments: call.arguments,
+            variables,
+            caller: call.caller,
+            inline_budget,
+            format: call.format,
+            wants_progress: call.wants_progress,
+            progress_throttle: Mutex::default(),
+            log_level: call.log_level,
+            adapter_cancellation: call.cancellation,
+            cancellation: CancellationToken::new(),
+            timer: CallTimer::new(timeout),
+            is_in_background: AtomicBool::new(false),
+            interaction,
+            audit_trail: AuditTrail::default(),
+            protection: JobProtection::default(),
+            row_policy_stamper: RowPolicyStamper::default(),
+            result_uri: OnceLock::new(),
+            databases: Mutex::default(),
+            started_at: SystemTime::now(),
+            started,
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            charges,
+            state: Mutex::new((JobState::Waiting, None)),
+            timed_out: AtomicBool::new(false),
+            input_timed_out: AtomicBool::new(false),
+        }
+    }
+
+    /// The job's id.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// The target of the call.
+    pub fn target(&self) -> &CallTarget {
+        &self.target
+    }
+
+    /// The arguments, validated against the target's schema.
+    pub fn arguments(&self) -> &Map<String, Value> {
+        &self.arguments
+    }
+
+    /// The values of the template's variables, percent-decoded.
+    pub fn variables(&self) -> &TemplateVariables {
+        &self.variables
+    }
+
+    /// The value of a resource template's variable, percent-decoded.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// The principal of the caller.
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.caller.principal
+    }
+
+    /// The caller.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Whether the caller requests progress.
+    pub fn wants_progress(&self) -> bool {
+        self.wants_progress
+    }
+
+    /// The least severe log message that the caller requests; `None` for no messages.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
+    /// The part of the answer that may be sent inline.
+    pub fn inline_budget(&self) -> Budget {
+        self.inline_budget
+    }
+
+    /// The format of the answer, if it is a body of its own.
+    pub fn format(&self) -> Option<AnswerFormat> {
+        self.format
+    }
+
+    /// When the job reaches its time limit.
+    pub fn deadline(&self) -> Instant {
+        self.timer.deadline()
+    }
+
+    /// Extends the deadline so that the job can run for at least `time` from now. Work that continues after its answer
+    /// has limits of its own.
+    pub fn extend(&self, time: Duration) {
+        self.timer.extend(time);
+    }
+
+    /// Ends the job at its deadline; never resolves.
+    pub(crate) async fn watch_deadline(&self) {
+        tokio::select! {
+            () = self.timer.expired() => {}
+            () = self.watch_parent_task() => {}
+        }
+        self.time_out();
+        std::future::pending::<()>().await;
+    }
+
+    /// Sets the URI of the stored result that contains the rows of the job. Only the first call has an effect.
+    pub fn set_result_uri(&self, result: String) {
+        self.result_uri.get_or_init(|| result);
+    }
+
+    /// Records that the job queries a database with the rights of its caller. A caller that loses the right to the
+    /// database loses access to the results of the job.
+    pub fn record_database(&self, database: &str) {
+        for job in self.ancestors() {
+            job.databases.lock().insert(database.to_owned());
+        }
+    }
+
+    /// The databases that the job has queried with the rights of its caller.
+    pub fn databases(&self) -> BTreeSet<String> {
+        self.databases.lock().clone()
+    }
+
+    /// The stamp of the row policies that apply to the caller.
+    pub fn row_policy_stamp(&self) -> u64 {
+        self.row_policy_stamper.stamp_for(&self.caller.principal)
+    }
+
+    /// Whether the answer has ended while the work continues.
+    pub fn is_in_background(&self) -> bool {
+        self.is_in_background.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn enter_background(&self) {
+        self.is_in_background.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn leave_background(&self) {
+        self.is_in_background.store(false, Ordering::Release);
+    }
+
+    /// Cancels the job when its adapter cancels it, unless it is in the background or a task by then; never resolves.
+    pub(crate) async fn watch_adapter_cancellation(&self) {
+        self.adapter_cancellation.cancelled().await;
+        if !self.is_in_background() && !self.is_task() {
+            self.cancel();
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Resolves when the job is cancelled, by its caller, an operator or its deadline.
+    pub async fn cancelled(&self) {
+        self.cancellation.cancelled().await;
+    }
+
+    /// Whether the job is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+            || (self.adapter_cancellation.is_cancelled() && !self.is_in_background() && !self.is_task())
+    }
+
+    /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.cancellation.clone()
+    }
+
+    /// Cancels the job.
+    pub fn cancel(&self) {
+        self.cancellation.cancel();
+    }
+
+    /// Cancels the job at its deadline, unless it is already cancelled.
+    fn time_out(&self) {
+        if !self.is_cancelled() {
+            self.timed_out.store(true, Ordering::Relaxed);
+            self.input_timed_out.store(self.timer.is_paused(), Ordering::Relaxed);
+            self.cancel();
+        }
+    }
+
+    /// Whether it was cancelled at its deadline.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was cancelled because an input request was not answered in time.
+    pub(crate) fn input_timed_out(&self) -> bool {
+        self.input_timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Its time limit.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.deadline() - self.started
+    }
+
+    /// Counts `rows` as returned. A call that exceeds a daily limit of its caller is cancelled.
+    pub fn count_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.charge(UsageAmount { rows, ..UsageAmount::default() });
+    }
+
+    /// The number of rows returned so far.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.charge(UsageAmount { bytes: bytes as u64, ..UsageAmount::default() });
+    }
+
+    fn charge(&self, taken: UsageAmount) {
+        if !self.charges.charge(taken) {
+            self.cancel();
+        }
+    }
+
+    /// The daily limit that the job exceeded.
+    pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
+        self.charges.exceeded_limit()
+    }
+
+    /// Charges the run time each second, and the remainder when this is dropped; never resolves.
+    pub(crate) async fn charge_time(&self) {
+        if self.charges.is_empty() {
+            return std::future::pending().await;
+        }
+        let mut running = TimeCharger { job: self, charged_until: Instant::now() };
+        loop {
+            tokio::time::sleep(TIME_CHARGE_INTERVAL).await;
+            running.charge();
+        }
+    }
+
+    /// The number of bytes of text, or of a body, sent so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The run time so far, or in total.
+    pub fn elapsed(&self) -> Duration {
+        self.state.lock().1.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    pub(crate) fn set_state(&self, state: JobState) {
+        let elapsed = state.has_ended().then(|| self.started.elapsed());
+        *self.state.lock() = (state, elapsed);
+    }
+
+    /// The status of the job for other callers.
+    pub fn status(&self) -> JobStatus {
+        let (state, ended_after) = *self.state.lock();
+        JobStatus {
+            id: self.id,
+            // The status of an ended job must not keep a registry snapshot alive.
+            caller: Caller { pinned_snapshot: None, ..self.caller.clone() },
+            target: (self.target.kind(), self.target.name().to_owned()),
+            state,
+            started_at: self.started_at,
+            started: self.started,
+            elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
+            result: self.result_uri.get().cloned(),
+            rows: self.rows(),
+            bytes: self.bytes(),
+        }
+    }
+}
+
+/// A running call, with the time up to which its run time was charged.
+struct TimeCharger<'a> {
+    job: &'a Job,
+    charged_until: Instant,
+}
+
+impl TimeCharger<'_> {
+    fn charge(&mut self) {
+        let now = Instant::now();
+        let time = now.duration_since(std::mem::replace(&mut self.charged_until, now));
+        // A job that waits for input uses no time.
+        if !self.job.timer.is_paused() {
+            self.job.charge(UsageAmount { time, ..UsageAmount::default() });
+        }
+    }
+}
+
+impl Drop for TimeCharger<'_> {
+    fn drop(&mut self) {
+        self.charge();
+    }
+}

@@ -1,0 +1,132 @@
+//! Masks secrets in the answer of a job, and fences its data.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tidegate_core::{AnswerProtection, Content, DataFence, Error, ErrorKind, RedactedText, Redactor, ResourceBody};
+
+use super::Job;
+
+/// The protection of one call's answer, with its results.
+#[derive(Debug, Default)]
+pub(crate) struct JobProtection {
+    pub(crate) protection: AnswerProtection,
+    secret_count: AtomicU64,
+    fence: OnceLock<DataFence>,
+}
+
+impl JobProtection {
+    pub(crate) fn new(protection: AnswerProtection) -> Self {
+        Self { protection, ..Self::default() }
+    }
+}
+
+impl Job {
+    /// The redactor of its answer.
+    pub fn redactor(&self) -> Option<&Arc<dyn Redactor>> {
+        self.protection.protection.redactor.as_ref()
+    }
+
+    /// The number of secrets found in its answer.
+    pub fn secret_count(&self) -> u64 {
+        self.protection.secret_count.load(Ordering::Relaxed)
+    }
+
+    /// `text` with each secret masked.
+    ///
+    /// # Errors
+    /// `Forbidden` with the name of the rule if there is a secret and the redactor rejects secrets.
+    pub fn redact_text<'t>(&self, text: impl Into<Cow<'t, str>>) -> Result<Cow<'t, str>, Error> {
+        let text = text.into();
+        let Some(masked) = self.redact_and_count(&text) else { return Ok(text) };
+        if self.redactor().is_some_and(|screen| screen.rejects_secrets()) {
+            return Err(secret_found_error(&masked.rule));
+        }
+        Ok(Cow::Owned(masked.text))
+    }
+
+    /// `json` with each secret in its strings masked. Invalid JSON is scanned as far as possible.
+    ///
+    /// # Errors
+    /// As [`Job::redact_text`].
+    pub fn redact_json(&self, json: String) -> Result<String, Error> {
+        // If the whole text has no secrets, and no escapes that could hide one, its strings are not examined one by
+        // one.
+        if self.redactor().is_none_or(|screen| !json.contains('\\') && screen.redact(&json).is_none()) {
+            return Ok(json);
+        }
+        let mut screened = String::with_capacity(json.len());
+        let mut rest = json.as_str();
+        while let Some(start) = rest.find('"') {
+            screened.push_str(&rest[..start]);
+            let end = start + json_string_end(&rest[start..]);
+            let literal = &rest[start..end];
+            match serde_json::from_str::<String>(literal).ok().as_deref().map(|text| self.redact_text(text)) {
+                Some(Ok(Cow::Owned(masked))) => screened.push_str(&serde_json::Value::from(masked).to_string()),
+                Some(Err(refused)) => return Err(refused),
+                _ => screened.push_str(literal),
+            }
+            rest = &rest[end..];
+        }
+        screened.push_str(rest);
+        Ok(screened)
+    }
+
+    pub(crate) fn redact_content(&self, content: Content) -> Result<Content, Error> {
+        if self.redactor().is_none() {
+            return Ok(content);
+        }
+        Ok(match content {
+            Content::Text { text, annotations } => {
+                Content::Text { text: self.redact_text(text)?.into_owned(), annotations }
+            }
+            Content::Resource(mut contents) => {
+                if let ResourceBody::Text(text) = contents.body {
+                    contents.body = ResourceBody::Text(self.redact_text(text)?.into_owned());
+                }
+                Content::Resource(contents)
+            }
+            other @ (Content::Image { .. } | Content::Audio { .. } | Content::Link(_)) => other,
+        })
+    }
+
+    /// `error` with each secret masked in the texts for the caller.
+    pub(crate) fn redact_error(&self, error: Error) -> Error {
+        if self.redactor().is_none() {
+            return error;
+        }
+        error.map_texts(|text| self.redact_and_count(text).map(|masked| masked.text))
+    }
+
+    fn redact_and_count(&self, text: &str) -> Option<RedactedText> {
+        let masked = self.redactor()?.redact(text)?;
+        self.protection.secret_count.fetch_add(masked.secret_count, Ordering::Relaxed);
+        Some(masked)
+    }
+
+    /// The fence for data in its answer, if data is fenced and the answer is for a model.
+    pub fn fence(&self) -> Option<&DataFence> {
+        let is_fenced = self.protection.protection.fences_data && self.format().is_none();
+        is_fenced.then(|| self.protection.fence.get_or_init(DataFence::new))
+    }
+}
+
+/// The end of the JSON string at the start of `literal`.
+fn json_string_end(literal: &str) -> usize {
+    let mut is_escaped = false;
+    for (place, byte) in literal.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return place + 1,
+            _ => {}
+        }
+    }
+    literal.len()
+}
+
+fn secret_found_error(rule: &str) -> Error {
+    let message = format!("the answer contains what looks like a secret ({rule}); this server rejects such answers");
+    Error::new(ErrorKind::Forbidden, message).with_hint("Select other columns, or other rows.")
+}

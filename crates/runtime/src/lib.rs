@@ -1,0 +1,28 @@
+//! Runs calls: the registry and its entries, jobs, replies, limits, events and watches. No protocol, no HTTP, no SQL.
+//!
+//! A host adds [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s to a [`Snapshot`] and puts it into a
+//! [`Registry`]. Every adapter calls them through [`Registry::call`], the only entry point to handlers.
+
+pub mod event;
+mod handler;
+mod job;
+mod limits;
+mod prompt;
+mod registry;
+mod reply;
+mod resource;
+mod snapshot;
+mod tool;
+
+pub use event::{AuditReservation, AuditStats, Auditor};
+pub use handler::{Completer, Handler, handler_fn};
+pub use job::{Call, Job, JobId, JobState, JobStatus, Jobs};
+pub use prompt::{Prompt, PromptArgument};
+pub use registry::{Registry, Watch, WatchEvent};
+pub use reply::{
+    BodyFile, BodyHead, Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage,
+    ReplyNotification, ReplySender, StableBody,
+};
+pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
+pub use snapshot::{RegistryEntry, Snapshot, SnapshotBuilder};
+pub use tool::{Tool, ToolAnnotations};

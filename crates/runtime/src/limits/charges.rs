@@ -1,0 +1,77 @@
+//! Charges what a call uses to every account with a daily limit. A call that exceeds a limit ends.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tidegate_core::{DailyLimits, LimitLevel};
+
+use super::meter::UsageMeter;
+use super::reached_limit::ReachedLimit;
+use super::usage::{Calendar, UsageAmount};
+
+/// The accounts that a call is charged to.
+#[derive(Default)]
+pub(crate) struct Charges {
+    accounts: Vec<Account>,
+    calendar: Option<Calendar>,
+    /// Set when there is usage to write to the usage file.
+    has_changed: Arc<AtomicBool>,
+    /// The first limit that was exceeded.
+    exceeded: OnceLock<ReachedLimit>,
+}
+
+/// One account with its daily limits.
+struct Account {
+    level: LimitLevel,
+    meter: Arc<UsageMeter>,
+    daily: DailyLimits,
+    /// Whether its bytes and run time are charged by the call on whose behalf this one is made.
+    charges_rows_only: bool,
+}
+
+impl Charges {
+    pub(super) fn new(calendar: Calendar, has_changed: Arc<AtomicBool>) -> Self {
+        Self { calendar: Some(calendar), has_changed, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, level: LimitLevel, meter: Arc<UsageMeter>, daily: DailyLimits, is_rows_alone: bool) {
+        self.accounts.push(Account { level, meter, daily, charges_rows_only: is_rows_alone });
+    }
+
+    /// Whether there are no accounts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// Charges `taken`. Returns false if a limit is exceeded.
+    pub(crate) fn charge(&self, taken: UsageAmount) -> bool {
+        let Some(calendar) = self.calendar.as_ref().filter(|_| !self.accounts.is_empty()) else { return true };
+        let day = calendar.day();
+        self.has_changed.store(true, Ordering::Relaxed);
+        for account in &self.accounts {
+            let taken = if account.charges_rows_only {
+                UsageAmount { rows: taken.rows, ..UsageAmount::default() }
+            } else {
+                taken
+            };
+            let of_day = account.meter.charge(day, taken);
+            if let Some((measure, bound)) = of_day.exceeded_limit(&account.daily) {
+                let retry_after = calendar.until_tomorrow();
+                self.exceeded.get_or_init(|| ReachedLimit { level: account.level, measure, bound, retry_after });
+            }
+        }
+        self.exceeded.get().is_none()
+    }
+
+    /// The limit that was exceeded first.
+    pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
+        self.exceeded.get().copied()
+    }
+}
+
+impl fmt::Debug for Charges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charges").field("accounts", &self.accounts.len()).finish_non_exhaustive()
+    }
+}

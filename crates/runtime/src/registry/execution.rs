@@ -1,0 +1,166 @@
+//! Executes one job: reserves its audit line, waits for permits, runs the handler within its limits, and emits its
+//! events.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+
+use super::route::RouteHandler;
+use crate::event::AuditReservation;
+use crate::event::emit_internal_error;
+use crate::event::{Event, EventDispatcher};
+use crate::job::Jobs;
+use crate::job::{Job, JobState};
+use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
+use crate::reply::{Metadata, Outcome, ReplySender};
+
+/// The execution of one job.
+pub(crate) struct Execution {
+    pub(crate) job: Arc<Job>,
+    pub(crate) sender: ReplySender,
+    pub(crate) handler: RouteHandler,
+    /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
+    pub(crate) permit_queues: Option<PermitQueues>,
+    /// What the job holds until it has ended.
+    pub(crate) admission: Option<AdmissionGuard>,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) events: EventDispatcher,
+    /// The reserved audit line of the call.
+    pub(crate) audit_reservation: Mutex<Option<Box<dyn AuditReservation>>>,
+    pub(crate) cancel_grace: Duration,
+}
+
+impl Execution {
+    /// Runs the job to its end and emits its events.
+    pub(crate) async fn run(mut self) {
+        self.events.emit(Event::CallStarted { job: &self.job });
+        let outcome = match self.execute_within_limits().await {
+            Ok(metadata) => Outcome::Done(metadata),
+            Err(error) => {
+                emit_internal_error(&self.events, &error, self.job.id().0);
+                Outcome::Failed(self.job.redact_error(error))
+            }
+        };
+        let state = match &outcome {
+            Outcome::Done(_) => JobState::Done,
+            Outcome::Failed(error) => JobState::Failed(error.kind()),
+        };
+        self.job.set_state(state);
+        self.jobs.close(&self.job);
+        self.job.release_permits();
+        self.admission = None;
+        self.events.emit(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.write_audit_record(state.name());
+        if !self.job.is_in_background() {
+            self.sender.end(outcome).await;
+        }
+    }
+
+    async fn execute_within_limits(&self) -> Result<Metadata, Error> {
+        let job = &self.job;
+        let dropped_after_grace = async {
+            job.cancelled().await;
+            tokio::time::sleep(self.cancel_grace).await;
+        };
+        let result = tokio::select! {
+            biased;
+            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
+            () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.watch_adapter_cancellation() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
+        };
+        // Emitted even if the answer was complete: the next call is refused.
+        if let Some(ReachedLimit { level, measure, .. }) = job.exceeded_limit() {
+            self.events.emit(Event::LimitReached { caller: job.caller(), level, measure });
+        }
+        match result {
+            Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => Err(self.cancellation_error()),
+            result => result,
+        }
+    }
+
+    /// Writes the audit record of the call before its end becomes visible to the client.
+    fn write_audit_record(&self, outcome: &'static str) {
+        let Some(auditor) = self.events.auditor() else { return };
+        match self.audit_reservation.lock().take() {
+            Some(line) => line.write(&self.job, outcome),
+            None => auditor.record_unreserved(&self.job, outcome),
+        }
+    }
+
+    async fn execute(&self) -> Result<Metadata, Error> {
+        if let Some(auditor) = self.events.auditor() {
+            let line = tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.cancellation_error()),
+                line = auditor.reserve() => line?,
+            };
+            *self.audit_reservation.lock() = Some(line);
+        }
+        if let Some(permit_queues) = &self.permit_queues {
+            tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.cancellation_error()),
+                taken = self.job.acquire_permits(permit_queues) => taken?,
+                // Runs only if no permit is free at once.
+                () = self.report_waiting() => return Err(self.cancellation_error()),
+            }
+        }
+        self.job.set_state(JobState::Running);
+        tokio::select! {
+            biased;
+            result = self.run_handler() => result,
+            () = self.job.charge_time() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+        }
+    }
+
+    async fn run_handler(&self) -> Result<Metadata, Error> {
+        match &self.handler {
+            RouteHandler::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
+            RouteHandler::Completer(completer, request) => {
+                let completion = match completer {
+                    Some(completer) => completer.complete(request, self.job.clone()).await?,
+                    None => tidegate_core::Completion::default(),
+                };
+                self.sender.send_completion(completion).await?;
+                Ok(Metadata::new())
+            }
+        }
+    }
+
+    /// Reports as progress why the call does not run yet; never resolves.
+    async fn report_waiting(&self) {
+        // A client that no longer reads has dropped the reply, which cancels the job.
+        let _ = self.sender.send_progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
+        std::future::pending().await
+    }
+
+    fn cancellation_error(&self) -> Error {
+        if let Some(exceeded) = self.job.exceeded_limit() {
+            return exceeded.to_error();
+        }
+        if self.job.input_timed_out() {
+            return Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit");
+        }
+        if self.job.has_timed_out() {
+            let seconds = self.job.time_limit().as_secs_f64();
+            return Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
+                .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
+        }
+        Error::new(ErrorKind::Cancelled, "the call was cancelled")
+    }
+}
+
+/// The internal error of a handler that panicked.
+pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    Error::internal(format!("a handler panicked: {message}"))
+}

@@ -1,0 +1,291 @@
+//! The registry: the list of everything that can be called, and the only entry point to it.
+//!
+//! The steps of a call: look up, authorize, check arguments, apply limits, create the job, run the handler on a task of
+//! its own.
+
+mod execution;
+mod route;
+mod watches;
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use self::execution::{Execution, panic_to_error};
+use self::route::route;
+use self::watches::WatchManager;
+pub use self::watches::{Watch, WatchEvent};
+use crate::event::{Event, EventDispatcher, emit_internal_error};
+use crate::job::Job;
+use crate::job::Jobs;
+use crate::job::{Call, JobProtection};
+use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
+use crate::reply::Reply;
+use crate::resource::{Resource, ResourceLister};
+use crate::snapshot::Snapshot;
+
+/// The delay before a request beyond its rate is refused.
+const REFUSAL_DELAY: Duration = Duration::from_millis(20);
+
+/// All tools, resources, resource templates and prompts, with the jobs and limits of their calls.
+#[derive(Debug)]
+pub struct Registry {
+    snapshot: ArcSwap<Snapshot>,
+    version: watch::Sender<u64>,
+    watches: WatchManager,
+    jobs: Arc<Jobs>,
+    meters: Arc<Meters>,
+    /// Writes the usage file.
+    usage_flusher: Mutex<Option<UsageFlusher>>,
+    tasks: TaskTracker,
+    events: EventDispatcher,
+}
+
+impl Registry {
+    /// A registry with the contents of `snapshot`. The number of ended jobs in the list is fixed by this snapshot; all
+    /// other limits change with each snapshot.
+    pub fn new(snapshot: Snapshot, events: EventDispatcher) -> Arc<Self> {
+        Self::with_clock(snapshot, events, SystemTime::now)
+    }
+
+    /// A registry whose days begin according to `clock`.
+    pub fn with_clock(
+        snapshot: Snapshot,
+        events: EventDispatcher,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let version = 1;
+        let ended_jobs_kept = snapshot.limits().ended_jobs_max;
+        let version_sender = watch::Sender::new(version);
+        Arc::new(Self {
+            snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
+            watches: WatchManager::new(version_sender.subscribe(), events.clone()),
+            version: version_sender,
+            jobs: Arc::new(Jobs::new(ended_jobs_kept)),
+            meters: Arc::new(Meters::new(Calendar::new(clock))),
+            usage_flusher: Mutex::default(),
+            tasks: TaskTracker::new(),
+            events,
+        })
+    }
+
+    /// The current snapshot. Running calls keep the snapshot that they started with.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The snapshot for calls of `caller`.
+    pub fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
+        Snapshot::pinned_by(caller).unwrap_or_else(|| self.snapshot())
+    }
+
+    /// Replaces the snapshot and notifies all listeners.
+    pub fn swap(&self, snapshot: Snapshot) {
+        let mut version = 0;
+        self.version.send_modify(|current| {
+            *current += 1;
+            version = *current;
+            self.snapshot.store(Arc::new(snapshot.with_version(version)));
+        });
+        self.events.emit(Event::RegistryChanged { version });
+    }
+
+    /// A receiver for each new version.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// A new listener for changes of the registry and of its resources.
+    pub fn watch(self: &Arc<Self>) -> Watch {
+        self.watches.open(self.clone())
+    }
+
+    /// The list of jobs.
+    pub fn jobs(&self) -> &Arc<Jobs> {
+        &self.jobs
+    }
+
+    /// The limits of all calls.
+    pub fn limits(&self) -> Limits {
+        *self.snapshot.load().limits()
+    }
+
+    /// The dispatcher of events.
+    pub fn events(&self) -> &EventDispatcher {
+        &self.events
+    }
+
+    /// Whether calls are admitted. They are not while the auditor cannot write.
+    pub fn admits_calls(&self) -> bool {
+        !self.events.auditor().is_some_and(|auditor| auditor.stats().is_blocked)
+    }
+
+    /// Writes the daily usage of callers to `file` from now on, and restores today's usage from it. Call this once
+    /// within a tokio runtime, before the first call. A crash can lose the usage of the last ten seconds; after a drain
+    /// the file is complete.
+    ///
+    /// # Errors
+    /// If the file exists and cannot be read. It is then written anew all the same.
+    pub fn persist_usage(&self, file: PathBuf) -> std::io::Result<()> {
+        let restored = self.meters.restore(&file);
+        *self.usage_flusher.lock() = Some(UsageFlusher::start(self.meters.clone(), file));
+        restored
+    }
+
+    /// Admits a request of `caller`; each transport calls this once per request. A refusal is delayed, because it costs
+    /// almost as much processor time as an answer, and a caller that repeats requests at once would take that time from
+    /// others.
+    ///
+    /// # Errors
+    /// Those of [`Self::count_request`].
+    pub async fn admit_request(&self, caller: &Caller) -> Result<(), Error> {
+        let admitted = self.count_request(caller);
+        if admitted.is_err() {
+            tokio::time::sleep(REFUSAL_DELAY).await;
+        }
+        admitted
+    }
+
+    /// Counts a request of `caller`.
+    ///
+    /// # Errors
+    /// `RateLimited`, with the time to wait, if the principal, its tenant or the node reached its rate.
+    pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
+        let admitted = match Snapshot::pinned_by(caller) {
+            Some(state) => self.meters.admit_request(caller, state.limits()),
+            None => self.meters.admit_request(caller, self.snapshot.load().limits()),
+        };
+        admitted.map_err(|reached| self.report_limit(reached, caller))
+    }
+
+    /// Emits the event that `caller` reached a limit, and returns the error.
+    fn report_limit(&self, reached: ReachedLimit, caller: &Caller) -> Error {
+        self.events.emit(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
+        reached.to_error()
+    }
+
+    /// Calls an entry. This is the only entry point to handlers.
+    ///
+    /// Must be called within a tokio runtime. The handler runs on a task of its own. The task ends when the handler
+    /// returns, when the job is cancelled, when the reply is dropped, or at the deadline.
+    ///
+    /// # Errors
+    /// `NotFound` if the target does not exist or is hidden from the caller, `InvalidArguments` with every violation,
+    /// `RateLimited` if the limit of open calls, the rate of the tool, or a daily limit is reached. Errors of the
+    /// handler are in the reply's outcome.
+    pub fn call(&self, call: Call) -> Result<Reply, Error> {
+        let caller = call.caller.clone();
+        self.start_call(call)
+            .inspect_err(|(target, error)| {
+                let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
+                self.events.emit(Event::CallRefused { caller: &caller, kind, name, outcome });
+            })
+            .map_err(|(_, error)| error)
+    }
+
+    fn start_call(&self, call: Call) -> Result<Reply, (CallTarget, Error)> {
+        let snapshot = self.snapshot_for(&call.caller);
+        let limits = snapshot.limits();
+        let route = match route(&snapshot, &call) {
+            Ok(route) => route,
+            Err(error) => return Err((call.target, error)),
+        };
+        let Admission { permit_queues: positions, charges, guard: held } = match self.meters.admit_call(
+            &call.caller,
+            &call.target,
+            call.on_behalf_of.is_some(),
+            &route.limits,
+            limits,
+        ) {
+            Ok(admitted) => admitted,
+            Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
+        };
+        let budget = match call.format {
+            None => route.limits.inline.unwrap_or(limits.inline),
+            Some(_) => route.limits.body.or(route.limits.inline).unwrap_or_default(),
+        };
+        let inline = budget.and(call.inline_limit);
+        let timeout = route.limits.timeout.unwrap_or(limits.timeout);
+        let task_after = route.limits.task_after.unwrap_or(limits.task_after);
+        // The time limit of an entry applies to its tasks, too.
+        let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
+        let bounds = Limits { task_after, task_timeout, ..*limits };
+        // The full log of a call is long, and ordinary callers must not be able to fill the log.
+        let trace = call.trace && call.caller.principal.grants.is_operator();
+        let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
+        let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
+        job.protection = JobProtection::new(snapshot.protection().clone());
+        job.row_policy_stamper = snapshot.row_policy_stamper().clone();
+        if self.events.auditor().is_some() {
+            job.enable_audit_trail();
+        }
+        let job = Arc::new(job);
+        if !self.jobs.open(job.clone(), limits.open_calls_max) {
+            let error =
+                self.report_limit(ReachedLimit::open_calls(LimitLevel::Node, limits.open_calls_max), job.caller());
+            return Err((job.target().clone(), error));
+        }
+        let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
+        let execution = Execution {
+            job,
+            sender,
+            handler: route.handler,
+            permit_queues: positions,
+            admission: Some(held),
+            jobs: self.jobs.clone(),
+            events: self.events.clone(),
+            audit_reservation: Mutex::default(),
+            cancel_grace: limits.cancel_grace,
+        };
+        self.tasks.spawn(execution.run().instrument(span));
+        Ok(reply)
+    }
+
+    /// The current resources of the template of `lister`, for `caller`. A listing has the limits of a call and waits
+    /// for a run permit, because it can query databases and use their connections. Otherwise a caller that lists in a
+    /// loop could take all connections; with the limits it takes only from its own principal and tenant.
+    ///
+    /// # Errors
+    /// `RateLimited` if too many calls of the principal or too many listings are open, and the errors of the lister. A
+    /// panic of the lister becomes an internal error.
+    pub async fn list_resources(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
+        let limits = *self.snapshot_for(caller).limits();
+        let admitted = self.meters.admit_listing(caller, &limits);
+        let (permit_queues, _held) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
+        let listing = async {
+            let _place = permit_queues.acquire().await?;
+            lister.list(&caller.principal).await
+        };
+        let listing = AssertUnwindSafe(listing).catch_unwind();
+        let listed = match tokio::time::timeout(limits.timeout, listing).await {
+            Ok(listed) => listed.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
+            Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
+        };
+        listed.inspect_err(|error| emit_internal_error(&self.events, error, Uuid::new_v4()))
+    }
+
+    /// Waits until every call has ended. After `within` it cancels the calls that still run and waits for their end.
+    pub async fn drain(&self, within: Duration) {
+        self.watches.drain().await;
+        self.tasks.close();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
+            self.jobs.cancel_all();
+            // Handlers that ignore the cancellation are dropped after the grace period.
+            let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
+        }
+        let usage_flusher = self.usage_flusher.lock().take();
+        if let Some(usage_flusher) = usage_flusher {
+            usage_flusher.stop().await;
+        }
+    }
+}

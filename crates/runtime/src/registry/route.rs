@@ -1,0 +1,106 @@
+//! Routes a call to its handler: look up, authorize, check arguments.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_core::{
+    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, JsonSchema, TemplateVariables, Violation,
+};
+
+use crate::handler::Completer;
+use crate::handler::Handler;
+use crate::job::Call;
+use crate::prompt::Prompt;
+use crate::snapshot::{ResourceMatch, Snapshot, not_found};
+
+/// The resolved target of a call.
+pub(crate) struct Route {
+    pub(crate) handler: RouteHandler,
+    pub(crate) variables: TemplateVariables,
+    pub(crate) limits: CallLimits,
+    pub(crate) output_schema: Option<Arc<JsonSchema>>,
+}
+
+/// The code that runs.
+pub(crate) enum RouteHandler {
+    Handler(Arc<dyn Handler>),
+    Completer(Option<Arc<dyn Completer>>, CompletionRequest),
+}
+
+/// Resolves the target of `call` for its caller and checks the arguments.
+pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
+    let caller = &call.caller;
+    match &call.target {
+        CallTarget::Tool(name) => {
+            let tool = snapshot.tool(name, caller)?;
+            let arguments = Value::Object(call.arguments.clone());
+            tool.input_schema
+                .check(&arguments)
+                .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
+            Ok(Route {
+                handler: RouteHandler::Handler(tool.handler.clone()),
+                variables: TemplateVariables::new(),
+                limits: tool.limits,
+                output_schema: tool.output_schema.clone(),
+            })
+        }
+        CallTarget::Prompt(name) => {
+            let prompt = snapshot.prompt(name, caller)?;
+            check_prompt_arguments(prompt, call)?;
+            Ok(Route::to_handler(&prompt.handler, prompt.limits, TemplateVariables::new()))
+        }
+        CallTarget::Resource(uri) => match snapshot.resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => {
+                Ok(Route::to_handler(&resource.handler, resource.limits, TemplateVariables::new()))
+            }
+            ResourceMatch::Template(template, variables) => {
+                Ok(Route::to_handler(&template.handler, template.limits, variables))
+            }
+        },
+        CallTarget::Completion(request) => {
+            let (completer, limits) = match &request.reference {
+                CompletionReference::Prompt(name) => {
+                    let prompt = snapshot.prompt(name, caller)?;
+                    (prompt.completer.clone(), prompt.limits)
+                }
+                CompletionReference::Resource(text) => {
+                    let template = snapshot
+                        .template(text, caller)
+                        .ok_or_else(|| not_found("resource template", text, Vec::new()))?;
+                    (template.completer.clone(), template.limits)
+                }
+            };
+            Ok(Route {
+                handler: RouteHandler::Completer(completer, request.clone()),
+                variables: TemplateVariables::new(),
+                limits,
+                output_schema: None,
+            })
+        }
+    }
+}
+
+impl Route {
+    fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: TemplateVariables) -> Self {
+        Self { handler: RouteHandler::Handler(handler.clone()), variables, limits, output_schema: None }
+    }
+}
+
+fn invalid_arguments_error(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
+    Error::invalid_arguments(format!("the arguments of {kind} {name:?} are wrong:"), violations)
+}
+
+fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
+    let known: BTreeSet<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
+    let unknown = call.arguments.keys().filter(|name| !known.contains(name.as_str()));
+    let missing = prompt.arguments.iter().filter(|a| a.required && !call.arguments.contains_key(&a.name));
+    let mistyped = call.arguments.iter().filter(|(_, value)| !value.is_string());
+    let violations: Vec<Violation> = missing
+        .map(|argument| violation(&argument.name, "is required"))
+        .chain(unknown.map(|name| violation(name, "is no argument of this prompt")))
+        .chain(mistyped.map(|(name, _)| violation(name, "must be a string")))
+        .collect();
+    if violations.is_empty() { Ok(()) } else { Err(invalid_arguments_error("prompt", &prompt.name, violations)) }
+}

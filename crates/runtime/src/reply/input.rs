@@ -1,0 +1,140 @@
+//! Input requests of handlers. If the client can answer while the call runs, the handler waits. Otherwise the call ends
+//! with its requests, and the handler runs again with the answers.
+//!
+//! Because of the second way, a handler requests input before it does anything that must not be done twice.
+
+use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputAnswers, InputRequest, ProvidedAnswer};
+use tokio::sync::oneshot;
+
+use super::{ReplyMessage, ReplySender};
+
+/// The maximum number of inputs that a call can request at once.
+const INPUT_REQUESTS_MAX: usize = 20;
+
+/// A pending input request. Dropping it reports to the handler that there is no answer.
+#[derive(Debug)]
+pub struct PendingInputRequest {
+    /// The key of the request within its call.
+    pub key: String,
+    /// The requested input.
+    pub request: InputRequest,
+    /// The channel for the answer.
+    pub answer_sender: oneshot::Sender<InputAnswer>,
+}
+
+/// A request that waits for its answer, with its key.
+type AwaitedAnswer = (String, InputRequest, oneshot::Receiver<InputAnswer>);
+
+impl ReplySender {
+    /// Requests input from the person or the client behind the call and returns an answer for each key. An answer
+    /// counts only for the request that it was given to, so a handler that runs again must send the same requests.
+    ///
+    /// # Errors
+    /// `MissingClientCapability` if the client cannot answer one of `requests`. `InputRequired` if the handler will run
+    /// again with the answers: return it with `?`. `Cancelled`, `TimedOut` and `InvalidArguments` while it waits for
+    /// answers.
+    pub async fn request_inputs(
+        &self,
+        requests: impl IntoIterator<Item = (&str, InputRequest)>,
+    ) -> Result<InputAnswers, Error> {
+        let requests: Vec<(String, InputRequest)> =
+            requests.into_iter().map(|(key, request)| (key.to_owned(), request)).collect();
+        if requests.len() > INPUT_REQUESTS_MAX {
+            return Err(Error::internal(format!("a handler requested more than {INPUT_REQUESTS_MAX} inputs at once")));
+        }
+        let needed = requests
+            .iter()
+            .fold(ClientCapabilities::default(), |needed, (_, request)| needed.or(request.required_capabilities()));
+        self.job().require_capabilities(needed)?;
+        let mut answers = InputAnswers::new();
+        let mut missing = Vec::new();
+        for (key, request) in requests {
+            match self.job().provided_answer(&key).map(|given| validate_answer(&request, given)) {
+                Some(Ok(answer)) => drop(answers.insert(key, answer)),
+                Some(Err(wrong)) => missing.push((key, request.with_previous_error(wrong))),
+                None => missing.push((key, request)),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(answers);
+        }
+        if !self.job().supports_live_input() {
+            return Err(Error::input_required(missing));
+        }
+        answers.extend(self.request_inputs_live(missing).await?);
+        Ok(answers)
+    }
+
+    /// Requests one input.
+    ///
+    /// # Errors
+    /// As [`ReplySender::request_inputs`].
+    pub async fn request_input(&self, key: &str, request: InputRequest) -> Result<InputAnswer, Error> {
+        let answer = self.request_inputs([(key, request)]).await?.remove(key);
+        answer.ok_or_else(|| Error::internal("an input request has no answer"))
+    }
+
+    /// Requests that the call continues as a task. Returns whether the client supports tasks. If it does, input
+    /// requests wait for their answers from then on, and the time limit is that of tasks.
+    pub fn request_task(&self) -> bool {
+        self.job().request_task()
+    }
+
+    /// Forwards an input request of a call that is made on behalf of this one.
+    ///
+    /// # Errors
+    /// `Cancelled` if nobody reads the reply any more.
+    pub async fn forward_input_request(&self, pending_input_request: PendingInputRequest) -> Result<(), Error> {
+        self.push(ReplyMessage::InputRequest(pending_input_request)).await
+    }
+
+    /// Waits for answers. The call holds no run permit meanwhile, and its timer is paused.
+    async fn request_inputs_live(&self, requests: Vec<(String, InputRequest)>) -> Result<InputAnswers, Error> {
+        let mut waiting = Vec::with_capacity(requests.len());
+        for (key, request) in requests {
+            let (answer, answered) = oneshot::channel();
+            let pending_input_request =
+                PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
+            self.push(ReplyMessage::InputRequest(pending_input_request)).await?;
+            waiting.push((key, request, answered));
+        }
+        let pause = self.job().pause_for_input();
+        let answers = self.await_answers(waiting).await;
+        // Also on failure: a handler that continues without the answers needs a permit.
+        pause.end().await?;
+        answers
+    }
+
+    async fn await_answers(&self, waiting: Vec<AwaitedAnswer>) -> Result<InputAnswers, Error> {
+        let mut answers = InputAnswers::new();
+        for (key, request, answered) in waiting {
+            let answer = tokio::select! {
+                biased;
+                () = self.job().cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                answer = answered => answer.map_err(|_| no_answer_error(&key))?,
+            };
+            request.check(&answer).map_err(|wrong| invalid_answer_error(&key, &wrong))?;
+            answers.insert(key, answer);
+        }
+        Ok(answers)
+    }
+}
+
+/// The answer, if it is valid.
+fn validate_answer(request: &InputRequest, given: ProvidedAnswer) -> Result<InputAnswer, String> {
+    match &given.request_fingerprint {
+        None if !request.accepts_unsolicited => return Err("it was sent before it was requested".to_owned()),
+        Some(mark) if *mark != request.fingerprint() => return Err("it answers a different request".to_owned()),
+        _ => {}
+    }
+    request.check(&given.value).map(|()| given.value)
+}
+
+fn no_answer_error(key: &str) -> Error {
+    let message = format!("the client did not answer the input request {key:?}");
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+fn invalid_answer_error(key: &str, wrong: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("invalid answer to {key:?}: {wrong}"))
+}

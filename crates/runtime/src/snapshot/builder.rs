@@ -1,0 +1,158 @@
+//! The builder of registry snapshots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyStamper, Toolset};
+
+use super::Snapshot;
+use crate::prompt::Prompt;
+use crate::resource::CacheHint;
+use crate::resource::{Resource, ResourceTemplate};
+use crate::tool::Tool;
+
+/// Collects the entries of a [`Snapshot`]. A clone starts with the same entries.
+#[derive(Debug, Clone)]
+pub struct SnapshotBuilder {
+    snapshot: Snapshot,
+}
+
+impl Default for SnapshotBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SnapshotBuilder {
+    /// An empty builder.
+    pub fn new() -> Self {
+        Self {
+            snapshot: Snapshot {
+                version: 0,
+                generation: 0,
+                tools: BTreeMap::new(),
+                tool_order: Vec::new(),
+                resources: BTreeMap::new(),
+                templates: Vec::new(),
+                prompts: BTreeMap::new(),
+                toolsets: BTreeMap::new(),
+                cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
+                limits: Limits::default(),
+                database_tenants: DatabaseTenants::default(),
+                row_policy_stamper: RowPolicyStamper::default(),
+                protection: AnswerProtection::default(),
+            },
+        }
+    }
+
+    /// Adds a tool. Tools are listed in the order of their addition; a later tool replaces one with the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        let tool = Arc::new(tool);
+        self.snapshot.tool_order.retain(|other| other.name != tool.name);
+        self.snapshot.tool_order.push(tool.clone());
+        self.snapshot.tools.insert(tool.name.clone(), tool);
+        self
+    }
+
+    /// Adds a resource.
+    #[must_use]
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.snapshot.resources.insert(resource.uri.clone(), Arc::new(resource));
+        self
+    }
+
+    /// Adds a resource template; a later one replaces one with the same text. If several match a URI, the template with
+    /// the most literal text serves it, then the longer one.
+    #[must_use]
+    pub fn template(mut self, template: ResourceTemplate) -> Self {
+        self.snapshot.templates.retain(|other| other.template != template.template);
+        self.snapshot.templates.push(Arc::new(template));
+        self.snapshot.templates.sort_by(|a, b| {
+            b.template
+                .literal_bytes()
+                .cmp(&a.template.literal_bytes())
+                .then_with(|| b.template.as_str().len().cmp(&a.template.as_str().len()))
+                .then_with(|| a.template.as_str().cmp(b.template.as_str()))
+        });
+        self
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.snapshot.prompts.insert(prompt.name.clone(), Arc::new(prompt));
+        self
+    }
+
+    /// Adds a toolset, with an endpoint of its own.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.snapshot.toolsets.insert(toolset.name.clone(), Arc::new(toolset));
+        self
+    }
+
+    /// Sets the limits of calls.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.snapshot.limits = limits;
+        self
+    }
+
+    /// Sets the tenants of databases.
+    #[must_use]
+    pub fn database_tenants(mut self, tenancy: DatabaseTenants) -> Self {
+        self.snapshot.database_tenants = tenancy;
+        self
+    }
+
+    /// Sets the stamper of row policies.
+    #[must_use]
+    pub fn row_policy_stamper(mut self, row_policies: RowPolicyStamper) -> Self {
+        self.snapshot.row_policy_stamper = row_policies;
+        self
+    }
+
+    /// Sets the protection of answers.
+    #[must_use]
+    pub fn protection(mut self, guard: AnswerProtection) -> Self {
+        self.snapshot.protection = guard;
+        self
+    }
+
+    /// Sets the generation of the configuration. Principals of another generation can call nothing.
+    #[must_use]
+    pub fn generation(mut self, generation: u64) -> Self {
+        self.snapshot.generation = generation;
+        self
+    }
+
+    /// Sets how long clients may cache lists.
+    #[must_use]
+    pub fn cache_hint(mut self, cache: CacheHint) -> Self {
+        self.snapshot.cache_hint = cache;
+        self
+    }
+
+    /// Whether there is a tool with that name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.snapshot.tools.contains_key(name)
+    }
+
+    /// Whether there is a prompt with that name.
+    pub fn has_prompt(&self, name: &str) -> bool {
+        self.snapshot.prompts.contains_key(name)
+    }
+
+    /// Whether there is a resource with that URI, or a template with that text.
+    pub fn has_resource(&self, uri: &str) -> bool {
+        let is_template = |entry: &Arc<ResourceTemplate>| entry.template.as_str() == uri;
+        self.snapshot.resources.contains_key(uri) || self.snapshot.templates.iter().any(is_template)
+    }
+
+    /// The finished snapshot.
+    pub fn build(self) -> Snapshot {
+        self.snapshot
+    }
+}

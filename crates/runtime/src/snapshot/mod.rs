@@ -1,0 +1,284 @@
+//! An immutable state of the registry: everything that callers can list and call.
+
+mod builder;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::prompt::Prompt;
+use crate::resource::{CacheHint, Resource, ResourceTemplate, ResourceWatcher};
+use crate::tool::Tool;
+
+pub use builder::SnapshotBuilder;
+use tidegate_core::{
+    Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
+    RowPolicyStamper, TemplateVariables, Toolset, nearest_names,
+};
+
+/// One state of the registry, in a deterministic order (by name or URI).
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    version: u64,
+    generation: u64,
+    tools: BTreeMap<String, Arc<Tool>>,
+    tool_order: Vec<Arc<Tool>>,
+    resources: BTreeMap<String, Arc<Resource>>,
+    templates: Vec<Arc<ResourceTemplate>>,
+    prompts: BTreeMap<String, Arc<Prompt>>,
+    toolsets: BTreeMap<String, Arc<Toolset>>,
+    cache_hint: CacheHint,
+    limits: Limits,
+    database_tenants: DatabaseTenants,
+    row_policy_stamper: RowPolicyStamper,
+    protection: AnswerProtection,
+}
+
+/// The entry that serves a URI.
+pub(crate) enum ResourceMatch<'a> {
+    /// The resource with exactly that URI.
+    Exact(&'a Arc<Resource>),
+    /// A template, with the values of its variables.
+    Template(&'a Arc<ResourceTemplate>, TemplateVariables),
+}
+
+/// An entry as operators see it.
+#[derive(Debug, Clone, Copy)]
+pub struct RegistryEntry<'a> {
+    /// The kind of entry: `tool`, `resource` or `prompt`.
+    pub kind: &'static str,
+    /// The name.
+    pub name: &'a str,
+    /// What it requires of a caller.
+    pub access: &'a Access,
+}
+
+impl Snapshot {
+    /// A caller of this snapshot. `None` if the snapshot belongs to another configuration than the principal, which can
+    /// happen for a moment while a new configuration is applied.
+    pub fn pin(self: Arc<Self>, principal: Arc<Principal>, origin: CallOrigin) -> Option<Caller> {
+        let is_current = self.matches_generation(&principal);
+        is_current.then(|| Caller { pinned_snapshot: Some(self), ..Caller::new(principal, origin) })
+    }
+
+    /// The snapshot that `caller` calls; `None` for the current one.
+    pub fn pinned_by(caller: &Caller) -> Option<Arc<Self>> {
+        caller.pinned_snapshot.clone()?.downcast().ok()
+    }
+
+    /// The version of the snapshot; each swap of the registry increments it.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn with_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    /// How long clients may cache lists.
+    pub fn cache_hint(&self) -> CacheHint {
+        let all_public = self.tools.values().all(|tool| tool.access.is_unrestricted())
+            && self.resources.values().all(|resource| resource.access.is_unrestricted())
+            && self.templates.iter().all(|template| template.access.is_unrestricted())
+            && self.prompts.values().all(|prompt| prompt.access.is_unrestricted());
+        CacheHint { public: self.cache_hint.public && all_public, ..self.cache_hint }
+    }
+
+    /// Whether the tools that a caller can call depend on the peer's address.
+    pub fn depends_on_networks(&self) -> bool {
+        self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
+    }
+
+    /// Whether the tools that a caller sees depend on more of the principal than its grants.
+    pub fn depends_on_principals(&self) -> bool {
+        self.tool_order.iter().any(|tool| tool.access.requires_authentication || tool.access.principal_rule.is_some())
+    }
+
+    /// The limits of calls.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether `principal` may query the database with that name with its own rights.
+    pub fn can_query_database(&self, database: &str, principal: &Principal) -> bool {
+        let is_granted = principal.grants.databases.includes(database);
+        is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
+    }
+
+    /// Stamps the row policies of all databases for a principal.
+    pub fn row_policy_stamper(&self) -> &RowPolicyStamper {
+        &self.row_policy_stamper
+    }
+
+    /// The protection of answers.
+    pub fn protection(&self) -> &AnswerProtection {
+        &self.protection
+    }
+
+    /// The toolset with that name, if the caller may use its endpoint; `None` whether it is hidden or does not exist.
+    pub fn toolset(&self, name: &str, caller: &Caller) -> Option<&Arc<Toolset>> {
+        self.toolsets.get(name).filter(|toolset| caller.principal.grants.toolsets.includes(&toolset.name))
+    }
+
+    /// All toolsets, sorted by name.
+    pub fn toolsets(&self) -> impl Iterator<Item = &Arc<Toolset>> {
+        self.toolsets.values()
+    }
+
+    /// Every entry, including hidden ones, for operators.
+    pub fn entries(&self) -> impl Iterator<Item = RegistryEntry<'_>> {
+        let tools =
+            self.tool_order.iter().map(|tool| RegistryEntry { kind: "tool", name: &tool.name, access: &tool.access });
+        let resources = self.resources.values();
+        let resources =
+            resources.map(|entry| RegistryEntry { kind: "resource", name: &entry.name, access: &entry.access });
+        let templates = self.templates.iter();
+        let templates =
+            templates.map(|entry| RegistryEntry { kind: "resource", name: &entry.name, access: &entry.access });
+        let prompts = self.prompts.values();
+        let prompts = prompts.map(|entry| RegistryEntry { kind: "prompt", name: &entry.name, access: &entry.access });
+        tools.chain(resources).chain(templates).chain(prompts)
+    }
+
+    /// The check of lists for every entry.
+    fn is_listed_for(&self, access: &Access, name: &str, caller: &Caller) -> bool {
+        self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
+    }
+
+    /// The check of calls for every entry. For an entry that the caller may not discover, it returns the error of
+    /// `absent`, as if the entry did not exist.
+    fn authorize_entry(
+        &self,
+        access: &Access,
+        name: &str,
+        caller: &Caller,
+        absent: impl FnOnce() -> Error,
+    ) -> Result<(), Error> {
+        if !self.matches_generation(&caller.principal) || !access.is_discoverable_by(name, caller) {
+            return Err(absent());
+        }
+        access.authorize(name, caller)
+    }
+
+    /// Whether the grants of `principal` come from the configuration of this snapshot.
+    pub fn matches_generation(&self, principal: &Principal) -> bool {
+        self.generation == principal.generation
+    }
+
+    /// The tools that the caller may see.
+    pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tool_order.iter().filter(move |tool| self.is_listed_for(&tool.access, &tool.name, caller))
+    }
+
+    /// The resources that the caller may see, without those that templates list.
+    pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().filter(move |resource| self.is_listed_for(&resource.access, &resource.name, caller))
+    }
+
+    /// The resource templates that the caller may see.
+    pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
+        self.templates.iter().filter(move |template| self.is_listed_for(&template.access, &template.name, caller))
+    }
+
+    /// The prompts that the caller may see.
+    pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
+        self.prompts.values().filter(move |prompt| self.is_listed_for(&prompt.access, &prompt.name, caller))
+    }
+
+    /// The tool with that name, if the caller may call it.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names, whether it is hidden or does not exist; `Unauthenticated` if it requires
+    /// authentication; `Forbidden` if the caller's token lacks scopes.
+    pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
+        let absent = || {
+            let visible = self.tools(caller).map(|tool| tool.name.as_str());
+            not_found("tool", name, nearest_names(name, visible))
+        };
+        let tool = self.tools.get(name).ok_or_else(absent)?;
+        self.authorize_entry(&tool.access, &tool.name, caller, absent)?;
+        Ok(tool)
+    }
+
+    /// The prompt with that name, if the caller may call it.
+    ///
+    /// # Errors
+    /// As for tools.
+    pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
+        let absent = || {
+            let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
+            not_found("prompt", name, nearest_names(name, visible))
+        };
+        let prompt = self.prompts.get(name).ok_or_else(absent)?;
+        self.authorize_entry(&prompt.access, &prompt.name, caller, absent)?;
+        Ok(prompt)
+    }
+
+    /// The entry that serves `uri`, if the caller may read it: the resource with that URI, else the most specific
+    /// template. If that entry is hidden, the URI does not exist for the caller; no broader template serves it instead.
+    ///
+    /// # Errors
+    /// As for tools.
+    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<ResourceMatch<'_>, Error> {
+        let absent = || not_found("resource", uri, Vec::new());
+        let (access, name, readable) = match self.resources.get(uri) {
+            Some(resource) => (&resource.access, &resource.name, ResourceMatch::Exact(resource)),
+            None => {
+                let mut matching =
+                    self.templates.iter().filter_map(|entry| Some((entry, entry.template.matches(uri)?)));
+                let (template, variables) = matching.next().ok_or_else(absent)?;
+                (&template.access, &template.name, ResourceMatch::Template(template, variables))
+            }
+        };
+        self.authorize_entry(access, name, caller, absent)?;
+        Ok(readable)
+    }
+
+    fn reachable_resource(&self, uri: &str, caller: &Caller) -> Option<ResourceMatch<'_>> {
+        self.resource(uri, caller).ok()
+    }
+
+    /// Whether there is a resource with that URI that the caller may read.
+    pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
+        self.reachable_resource(uri, caller).is_some()
+    }
+
+    /// The watcher of the resource with that URI, and the values of its template's variables. `None` if the resource
+    /// changes only with the registry.
+    pub fn watcher(&self, uri: &str, caller: &Caller) -> Option<(Arc<dyn ResourceWatcher>, TemplateVariables)> {
+        match self.reachable_resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => Some((resource.watcher.clone()?, TemplateVariables::new())),
+            ResourceMatch::Template(template, variables) => Some((template.watcher.clone()?, variables)),
+        }
+    }
+
+    /// The media type of the resource with that URI, if known before it is read.
+    pub fn media_type(&self, uri: &str, caller: &Caller) -> Option<String> {
+        match self.reachable_resource(uri, caller)? {
+            ResourceMatch::Exact(resource) => resource.mime_type.clone(),
+            ResourceMatch::Template(template, _) => template.mime_type.clone(),
+        }
+    }
+
+    /// How long clients may cache the resource with that URI; not at all by default. Shared caches may not store it
+    /// unless it is the same for every caller.
+    pub fn resource_cache_hint(&self, uri: &str, caller: &Caller) -> CacheHint {
+        let (cache_hint, access) = match self.reachable_resource(uri, caller) {
+            Some(ResourceMatch::Exact(resource)) => (resource.cache, Some(&resource.access)),
+            Some(ResourceMatch::Template(template, _)) => (template.cache, Some(&template.access)),
+            None => (None, None),
+        };
+        let cache_hint = cache_hint.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
+        let is_open = self.cache_hint.public && access.is_some_and(Access::is_unrestricted);
+        CacheHint { public: cache_hint.public && is_open, ..cache_hint }
+    }
+
+    /// The template with exactly that text.
+    pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {
+        self.templates(caller).find(|template| template.template.as_str() == text)
+    }
+}
+
+pub(crate) fn not_found(kind: &str, name: &str, choices: Vec<String>) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no {kind} {name:?}")).with_choices(choices)
+}

@@ -1,0 +1,120 @@
+//! Tools: entries that a model can call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{Access, CallLimits, Icon, JsonSchema, JsonSchemaError};
+
+use crate::handler::Handler;
+
+/// Hints on what a tool does. Clients must not trust them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolAnnotations {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may destroy data; has a meaning only for tools that are not read-only.
+    pub destructive: Option<bool>,
+    /// Repeating the same call changes nothing more.
+    pub idempotent: Option<bool>,
+    /// It accesses more than this server's data.
+    pub open_world: Option<bool>,
+}
+
+/// A tool of the registry.
+#[derive(Clone)]
+pub struct Tool {
+    /// The name: 1 to 128 letters, digits, `_`, `-`, `.`.
+    pub name: String,
+    /// A title for people.
+    pub title: Option<String>,
+    /// A description for the model: when to use it, and what to call first.
+    pub description: Option<String>,
+    /// Icons.
+    pub icons: Vec<Icon>,
+    /// The schema of its arguments.
+    pub input_schema: Arc<JsonSchema>,
+    /// The schema of its structured answer.
+    pub output_schema: Option<Arc<JsonSchema>>,
+    /// Hints on what it does.
+    pub annotations: Option<ToolAnnotations>,
+    /// Further members of `_meta`.
+    pub meta: Map<String, Value>,
+    /// What it requires of a caller.
+    pub access: Access,
+    /// The limits of its calls.
+    pub limits: CallLimits,
+    /// The handler.
+    pub handler: Arc<dyn Handler>,
+}
+
+impl Tool {
+    /// A tool without arguments, open to all callers. The other methods add to it.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: Some(description.into()),
+            icons: Vec::new(),
+            input_schema: JsonSchema::empty_object(),
+            output_schema: None,
+            annotations: None,
+            meta: Map::new(),
+            access: Access::default(),
+            limits: CallLimits::default(),
+            handler,
+        }
+    }
+
+    /// Sets the schema of its arguments (JSON Schema 2020-12, `type: object`).
+    ///
+    /// # Errors
+    /// If it is not a valid schema of an object.
+    pub fn with_input_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
+        self.input_schema = Arc::new(JsonSchema::object(schema)?);
+        Ok(self)
+    }
+
+    /// Sets the schema of its structured answer.
+    ///
+    /// # Errors
+    /// If it is not a valid schema.
+    pub fn with_output_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
+        self.output_schema = Some(Arc::new(JsonSchema::new(schema)?));
+        Ok(self)
+    }
+
+    /// Sets its title.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the hints on what it does.
+    #[must_use]
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.annotations = Some(annotations);
+        self
+    }
+
+    /// Sets what it requires of a caller.
+    #[must_use]
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets the limits of its calls.
+    #[must_use]
+    pub fn with_limits(mut self, limits: CallLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! Work that goes on when its answer has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_core::{Caller, Error, ErrorKind, Limits, Principal};
+use tidegate_runtime::{Call, Handler, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Host, LOCAL, reply_text, tool_call};
+
+/// Answers at once and works on for `time`, for which it may have `allowed`; says how that ended.
+fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex<Option<&'static str>>>) {
+    let ended = Arc::new(Mutex::new(None));
+    let text = ended.clone();
+    let handler = handler_fn(move |job, reply| {
+        let text = text.clone();
+        async move {
+            job.set_result_uri("tidegate://results/1".to_owned());
+            reply.send_text("shown").await?;
+            reply.end_early(Metadata::new(), allowed).await?;
+            let how = tokio::select! {
+                () = job.cancelled() => "cancelled",
+                () = tokio::time::sleep(time) => "done",
+            };
+            *text.lock() = Some(how);
+            if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(Metadata::new()) }
+        }
+    });
+    (handler, ended)
+}
+
+fn host_of(handler: Arc<dyn Handler>) -> Host {
+    let limits = Limits { timeout: Duration::from_secs(1), ..Limits::default() };
+    Host::with_limits(limits, SnapshotBuilder::new().tool(Tool::new("work", "works", handler)))
+}
+
+fn owner() -> Caller {
+    Caller::new(Principal::process_user(), LOCAL)
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn cancellable(token: &CancellationToken) -> Call {
+    Call { cancellation: token.clone(), ..tool_call("work") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_work_survives_cancellation_and_timeout() {
+    let (handler, ended) = background_handler(Duration::from_secs(30), Duration::from_secs(60));
+    let host = host_of(handler);
+    let token = CancellationToken::new();
+    assert_eq!(host.call_to_text(cancellable(&token)).await, "text shown\ndone {}");
+    token.cancel();
+    settle().await;
+    let jobs = host.registry.jobs().list(&owner());
+    assert_eq!((jobs[0].state.name(), jobs[0].result.as_deref()), ("running", Some("tidegate://results/1")));
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert_eq!(*ended.lock(), Some("done"));
+    assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_work_has_own_timeout() {
+    let (handler, ended) = background_handler(Duration::from_secs(300), Duration::from_secs(60));
+    let host = host_of(handler);
+    assert_eq!(host.call_to_text(tool_call("work")).await, "text shown\ndone {}");
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert_eq!(*ended.lock(), Some("cancelled"));
+    assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "timed_out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn operator_can_cancel_background_work() {
+    let (handler, ended) = background_handler(Duration::from_secs(30), Duration::from_secs(60));
+    let host = host_of(handler);
+    let reply = host.begin(tool_call("work"));
+    let id = reply.job().id();
+    assert_eq!(reply_text(reply).await, "text shown\ndone {}");
+    assert!(host.registry.jobs().cancel(id, &owner()));
+    settle().await;
+    assert_eq!(*ended.lock(), Some("cancelled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_unfinished_reply_cancels_work() {
+    let (handler, ended) = background_handler(Duration::from_secs(30), Duration::from_secs(60));
+    let host = host_of(handler);
+    let mut reply = host.begin(tool_call("work"));
+    assert!(reply.next().await.is_some());
+    drop(reply);
+    settle().await;
+    assert_eq!(*ended.lock(), Some("cancelled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancellation_before_end_is_delivered_wins() {
+    let handler = handler_fn(|_job, reply: ReplySender| async move {
+        // As many as may wait, so that the end has no place.
+        for _ in 0..2 {
+            reply.send_text("shown").await?;
+            reply.end_text().await?;
+        }
+        reply.end_early(Metadata::new(), Duration::from_secs(60)).await?;
+        std::future::pending().await
+    });
+    let host = host_of(handler);
+    let reply = host.begin(tool_call("work"));
+    settle().await;
+    assert!(host.registry.jobs().cancel(reply.job().id(), &owner()));
+    settle().await;
+    assert!(reply_text(reply).await.ends_with("cancelled: the call was cancelled"));
+    assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "cancelled");
+}

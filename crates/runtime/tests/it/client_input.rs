@@ -1,0 +1,402 @@
+//! What a handler asks: while it runs, or by being run again; and who waits for whom meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{
+    AuthMethod, Caller, ClientCapabilities, ErrorKind, Grants, InputAnswer, InputRequest, Limits, Principal,
+    ProvidedAnswer,
+};
+use tidegate_runtime::{
+    Call, Handler, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool,
+    handler_fn,
+};
+use tokio::time::Instant;
+
+use crate::host::{
+    Host, LOCAL, reply_text, run_until_idle, tool_call, tool_with_text, until_cancelled, with_arguments,
+};
+
+const FORMS: ClientCapabilities =
+    ClientCapabilities { forms: true, urls: false, sampling: false, roots: false, tasks: false };
+pub(crate) const ALL: ClientCapabilities =
+    ClientCapabilities { forms: true, urls: true, sampling: true, roots: true, tasks: false };
+
+pub(crate) fn name_form(message: &str) -> InputRequest {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    InputRequest::form(message, schema)
+}
+
+pub(crate) fn name_answer(name: &str) -> InputAnswer {
+    accepted_answer(json!({"name": name}))
+}
+
+fn accepted_answer(content: Value) -> InputAnswer {
+    InputAnswer::Accepted(content.as_object().unwrap().clone())
+}
+
+fn solicited_answer(request: &InputRequest, answer: InputAnswer) -> ProvidedAnswer {
+    ProvidedAnswer { value: answer, request_fingerprint: Some(request.fingerprint()) }
+}
+
+/// Asks for a name and greets.
+fn greeting_handler() -> Arc<dyn Handler> {
+    handler_fn(|_, reply| async move {
+        let answer = reply.request_input("who", name_form("Who?")).await?;
+        reply.send_text(format!("{answer:?}")).await?;
+        Ok(Metadata::new())
+    })
+}
+
+/// Asks for a name, then for another.
+fn two_inputs_handler() -> Arc<dyn Handler> {
+    handler_fn(|_, reply| async move {
+        let first = reply.request_input("first", name_form("First?")).await?;
+        let second = reply.request_input("second", name_form("Second?")).await?;
+        reply.send_text(format!("{first:?} {second:?}")).await?;
+        Ok(Metadata::new())
+    })
+}
+
+pub(crate) fn tool_with_any_arguments(name: &str, handler: Arc<dyn Handler>) -> Tool {
+    Tool::new(name, "", handler).with_input_schema(json!({"type": "object"})).unwrap()
+}
+
+pub(crate) fn entries() -> SnapshotBuilder {
+    SnapshotBuilder::new()
+        .tool(Tool::new("greet", "", greeting_handler()))
+        .tool(Tool::new("twice", "", two_inputs_handler()))
+        .tool(tool_with_text("say", "a"))
+}
+
+fn host() -> Host {
+    Host::new(entries())
+}
+
+pub(crate) fn one_running_call() -> Limits {
+    Limits { running_calls_max: 1, ..Limits::default() }
+}
+
+/// A call that somebody waits on.
+pub(crate) fn live_call(name: &str) -> Call {
+    Call { client_capabilities: ALL, supports_live_input: true, ..tool_call(name) }
+}
+
+/// A call that is run again with the answers.
+pub(crate) fn retried_call(name: &str, answers: impl IntoIterator<Item = (&'static str, ProvidedAnswer)>) -> Call {
+    let answers = answers.into_iter().map(|(key, answer)| (key.to_owned(), answer)).collect();
+    Call { client_capabilities: ALL, input_answers: answers, ..tool_call(name) }
+}
+
+pub(crate) async fn next_input_request(reply: &mut Reply) -> PendingInputRequest {
+    match reply.next_message().await {
+        Some(ReplyMessage::InputRequest(pending_input_request)) => pending_input_request,
+        other => panic!("no question: {other:?}"),
+    }
+}
+
+/// What the handler asks instead of an answer.
+pub(crate) async fn required_inputs(host: &Host, call: Call) -> Vec<(String, InputRequest)> {
+    let mut reply = host.begin(call);
+    let Some(ReplyEvent::End(Outcome::Failed(error))) = reply.next().await else { panic!("it did not fail") };
+    assert_eq!(error.kind(), ErrorKind::InputRequired);
+    error.input_requests().to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn live_call_waits_for_answer() {
+    let host = host();
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    assert_eq!((pending_input_request.key.as_str(), &pending_input_request.request), ("who", &name_form("Who?")));
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+    assert_eq!(reply_text(reply).await, "text Accepted({\"name\": String(\"Ann\")})\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_question_follows_the_first() {
+    let host = host();
+    let mut reply = host.begin(live_call("twice"));
+    for (key, name) in [("first", "a"), ("second", "b")] {
+        let pending_input_request = next_input_request(&mut reply).await;
+        assert_eq!(pending_input_request.key, key);
+        pending_input_request.answer_sender.send(name_answer(name)).unwrap();
+    }
+    assert!(
+        reply_text(reply)
+            .await
+            .starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_input_releases_permit() {
+    let host = Host::with_limits(one_running_call(), entries());
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    run_until_idle().await;
+    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    // It goes on only when it has a place again.
+    let mut other = host.begin(live_call("greet"));
+    let other_asked = next_input_request(&mut other).await;
+    run_until_idle().await;
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+    other_asked.answer_sender.send(name_answer("Bob")).unwrap();
+    assert!(reply_text(reply).await.contains("Ann"));
+    assert!(reply_text(other).await.contains("Bob"));
+    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answered_call_reacquires_permit() {
+    let busy = Tool::new("busy", "", until_cancelled());
+    let host = Host::with_limits(one_running_call(), entries().tool(busy));
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    run_until_idle().await;
+    let busy = host.begin(tool_call("busy"));
+    run_until_idle().await;
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+    let text = tokio::time::timeout(Duration::from_secs(30), reply.next_message()).await;
+    assert!(text.is_err(), "it runs beside the one that has the only place: {text:?}");
+    drop(busy);
+    assert!(reply_text(reply).await.contains("Ann"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_inputs_reacquire_one_permit() {
+    let asks = handler_fn(|_, reply| async move {
+        let (one, other) = tokio::try_join!(
+            reply.request_input("one", name_form("One?")),
+            reply.request_input("other", name_form("Other?"))
+        )?;
+        reply.send_text(format!("{one:?} {other:?}")).await?;
+        Ok(Metadata::new())
+    });
+    let host = Host::with_limits(one_running_call(), entries().tool(Tool::new("both", "", asks)));
+    let mut reply = host.begin(live_call("both"));
+    let (one, other) = (next_input_request(&mut reply).await, next_input_request(&mut reply).await);
+    // The clock stands still until the last of them is answered.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    one.answer_sender.send(name_answer("a")).unwrap();
+    tokio::time::sleep(Duration::from_secs(299)).await;
+    other.answer_sender.send(name_answer("b")).unwrap();
+    assert!(reply_text(reply).await.starts_with("text Accepted"));
+    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+}
+
+/// Works for forty seconds, asks, and works for as long as its argument says.
+fn working_tool() -> Tool {
+    let handler = handler_fn(|job, reply| async move {
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        reply.request_input("who", name_form("Who?")).await?;
+        let seconds = job.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(Metadata::new())
+    });
+    tool_with_any_arguments("work", handler)
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_wait_does_not_count_as_call_time() {
+    let host = Host::new(entries().tool(working_tool()));
+    for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call exceeded its time limit")] {
+        let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
+        let pending_input_request = next_input_request(&mut reply).await;
+        tokio::time::sleep(Duration::from_secs(599)).await;
+        pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+        let message = reply_text(reply).await;
+        assert!(message.starts_with(outcome), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_request_times_out() {
+    let host = host();
+    let began = Instant::now();
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    assert_eq!(
+        reply_text(reply).await,
+        "failed timed_out: the call requested input and received none within the time limit"
+    );
+    assert_eq!(began.elapsed().as_secs(), 600);
+    assert!(pending_input_request.answer_sender.send(name_answer("Ann")).is_err(), "a late answer is told so");
+    assert_eq!(host.registry.jobs().open_count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_an_answer_can_be_cancelled() {
+    let host = Host::with_limits(one_running_call(), entries());
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    reply.job().cancel();
+    assert_eq!(reply_text(reply).await, "failed cancelled: the call was cancelled");
+    assert!(pending_input_request.answer_sender.is_closed());
+    // So does hanging up.
+    let mut reply = host.begin(live_call("greet"));
+    let pending_input_request = next_input_request(&mut reply).await;
+    drop(reply);
+    run_until_idle().await;
+    assert!(pending_input_request.answer_sender.is_closed());
+    assert_eq!(host.registry.jobs().open_count(), 0);
+    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_input_request_fails_call() {
+    let host = host();
+    let mut reply = host.begin(live_call("greet"));
+    drop(next_input_request(&mut reply).await);
+    assert_eq!(reply_text(reply).await, "failed unavailable: the client did not answer the input request \"who\"");
+    // An adapter that hears no questions.
+    let unheard = "failed unavailable: the client did not answer the input request \"who\"";
+    assert_eq!(host.call_to_text(live_call("greet")).await, unheard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejects_invalid_answer() {
+    let host = host();
+    for (answer, wrong) in [
+        (accepted_answer(json!({})), "\"name\" is a required property"),
+        (accepted_answer(json!({"name": 7})), "name: 7 is not of type \"string\""),
+        (InputAnswer::Roots(Vec::new()), "it answers a different kind of request"),
+    ] {
+        let mut reply = host.begin(live_call("greet"));
+        next_input_request(&mut reply).await.answer_sender.send(answer).unwrap();
+        let message = reply_text(reply).await;
+        assert!(message.starts_with("failed invalid_arguments: invalid answer to \"who\": "), "{message}");
+        assert!(message.contains(wrong), "{message}");
+    }
+    let mut reply = host.begin(live_call("greet"));
+    next_input_request(&mut reply).await.answer_sender.send(InputAnswer::Declined).unwrap();
+    assert_eq!(reply_text(reply).await, "text Declined\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn non_live_call_ends_with_input_required() {
+    let host = host();
+    let requests = required_inputs(&host, retried_call("twice", [])).await;
+    assert_eq!(requests, [("first".to_owned(), name_form("First?"))]);
+    let first = solicited_answer(&name_form("First?"), name_answer("a"));
+    let requests = required_inputs(&host, retried_call("twice", [("first", first.clone())])).await;
+    assert_eq!(requests, [("second".to_owned(), name_form("Second?"))]);
+    let second = solicited_answer(&name_form("Second?"), name_answer("b"));
+    let message = host.call_to_text(retried_call("twice", [("first", first), ("second", second)])).await;
+    assert!(
+        message.starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_answer_is_requested_again_with_reason() {
+    let host = host();
+    let unasked = ProvidedAnswer { value: name_answer("Ann"), request_fingerprint: None };
+    let of_another = solicited_answer(&name_form("Shall I delete 3 rows?"), name_answer("Ann"));
+    let of_another_kind = solicited_answer(&name_form("Who?"), InputAnswer::Sampled(Map::new()));
+    let misfit = solicited_answer(&name_form("Who?"), accepted_answer(json!({"name": 7})));
+    for (given, wrong) in [
+        (unasked, "it was sent before it was requested"),
+        (of_another, "it answers a different request"),
+        (of_another_kind, "it answers a different kind of request"),
+        (misfit, "name: 7 is not of type \"string\""),
+    ] {
+        let requests = required_inputs(&host, retried_call("greet", [("who", given)])).await;
+        let [(key, request)] = &requests[..] else { panic!("{requests:?}") };
+        assert_eq!(key, "who");
+        assert!(request.previous_error.as_ref().unwrap().contains(wrong), "{request:?}");
+        assert!(request.client_message().unwrap().starts_with("Who?\n(The last answer was invalid: "));
+        // It is the same question, so that the next answer counts.
+        assert_eq!(request.fingerprint(), name_form("Who?").fingerprint());
+        let told =
+            host.call_to_text(retried_call("greet", [("who", solicited_answer(request, name_answer("Ann")))])).await;
+        assert!(told.contains("Ann"), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsolicited_answer_is_accepted_if_allowed() {
+    let asks = handler_fn(|_, reply| async move {
+        let answer = reply.request_input("who", name_form("Who?").allow_unsolicited()).await?;
+        reply.send_text(format!("{answer:?}")).await?;
+        Ok(Metadata::new())
+    });
+    let host = Host::new(entries().tool(Tool::new("lax", "", asks)));
+    let unasked = ProvidedAnswer { value: name_answer("Ann"), request_fingerprint: None };
+    assert!(host.call_to_text(retried_call("lax", [("who", unasked)])).await.contains("Ann"));
+    let misfit = ProvidedAnswer { value: accepted_answer(json!({})), request_fingerprint: None };
+    assert_eq!(required_inputs(&host, retried_call("lax", [("who", misfit)])).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejects_input_that_client_does_not_support() {
+    let asks = handler_fn(|job, reply| async move {
+        let requests = job.arguments().keys().map(|key| {
+            let request = match key.as_str() {
+                "form" => name_form("Who?"),
+                "url" => InputRequest::url("Go", "https://example.test/"),
+                "sampling" => InputRequest::sampling(Map::new()),
+                _ => InputRequest::roots(),
+            };
+            (key.as_str(), request)
+        });
+        reply.request_inputs(requests.collect::<Vec<_>>()).await?;
+        Ok(Metadata::new())
+    });
+    let host = Host::new(entries().tool(tool_with_any_arguments("ask", asks)));
+    for (abilities, wants, lacks) in [
+        (ClientCapabilities::default(), json!({"form": 1}), "elicitation (form)"),
+        (FORMS, json!({"url": 1}), "elicitation (url)"),
+        (FORMS, json!({"form": 1, "sampling": 1, "roots": 1}), "elicitation (form), sampling, roots"),
+    ] {
+        for is_asked_live in [false, true] {
+            let call = Call {
+                client_capabilities: abilities,
+                supports_live_input: is_asked_live,
+                ..with_arguments(tool_call("ask"), wants.clone())
+            };
+            let mut reply = host.begin(call);
+            let Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))) = reply.next_message().await else {
+                panic!()
+            };
+            assert_eq!(error.kind(), ErrorKind::MissingClientCapability);
+            assert!(error.message().ends_with(lacks), "{error}");
+            assert!(!abilities.includes(error.missing_capabilities()));
+        }
+    }
+    // An answer that came along does not make up for an ability.
+    let given = retried_call("greet", [("who", solicited_answer(&name_form("Who?"), name_answer("Ann")))]);
+    assert!(
+        host.call_to_text(Call { client_capabilities: ClientCapabilities::default(), ..given })
+            .await
+            .starts_with("failed incapable")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_inputs_at_once_are_internal_error() {
+    let asks = handler_fn(|_, reply| async move {
+        let keys: Vec<String> = (0..21).map(|number| number.to_string()).collect();
+        reply.request_inputs(keys.iter().map(|key| (key.as_str(), InputRequest::roots()))).await?;
+        Ok(Metadata::new())
+    });
+    let host = Host::new(entries().tool(Tool::new("ask", "", asks)));
+    assert!(host.call_to_text(live_call("ask")).await.starts_with("failed internal"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_wait_releases_principal_permit() {
+    let limits = Limits { running_calls_max: 4, ..Limits::default() }.with_default_shares();
+    let host = Host::with_limits(limits, entries());
+    let principal = Principal::new("ann", AuthMethod::Key, Arc::new(Grants::everything()));
+    let ann = Caller::new(Arc::new(principal), LOCAL);
+    let of_ann = |call: Call| Call { caller: ann.clone(), ..call };
+    let mut reply = host.begin(of_ann(live_call("greet")));
+    let pending_input_request = next_input_request(&mut reply).await;
+    run_until_idle().await;
+    assert_eq!(host.call_to_text(of_ann(tool_call("say"))).await, "text a\ndone {}");
+    pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
+    assert!(reply_text(reply).await.contains("Ann"));
+}

@@ -1,0 +1,209 @@
+//! A host program in miniature, and what a reply says, as text.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tidegate_core::{
+    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Content, Error, Grants, Limits, Principal, TransportKind,
+};
+use tidegate_runtime::{
+    Call, Chunk, Handler, Metadata, Outcome, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource,
+    SnapshotBuilder, Tool,
+    event::{Event, EventDispatcher, Subscriber},
+    handler_fn,
+};
+
+/// A call over stdio, which has no network.
+pub(crate) const LOCAL: CallOrigin = CallOrigin { transport: TransportKind::Stdio, peer: None };
+
+/// A registry and everything it told.
+pub(crate) struct Host {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) recorder: Arc<Recorder>,
+}
+
+impl Host {
+    pub(crate) fn new(snapshot: SnapshotBuilder) -> Self {
+        Self::with_limits(Limits::default(), snapshot)
+    }
+
+    pub(crate) fn with_limits(limits: Limits, snapshot: SnapshotBuilder) -> Self {
+        let recorder = Arc::new(Recorder::default());
+        let events = EventDispatcher::new([recorder.clone() as Arc<dyn Subscriber>]);
+        Self { registry: Registry::new(snapshot.limits(limits).build(), events), recorder }
+    }
+
+    /// Begins a call that passes the door.
+    pub(crate) fn begin(&self, call: Call) -> Reply {
+        self.registry.call(call).unwrap()
+    }
+
+    /// The whole answer as text, a refusal at the door included.
+    pub(crate) async fn call_to_text(&self, call: Call) -> String {
+        match self.registry.call(call) {
+            Ok(reply) => reply_text(reply).await,
+            Err(error) => format!("refused {}: {error}", error.kind().name()),
+        }
+    }
+}
+
+/// Keeps a line for each event.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder(Mutex<Vec<String>>);
+
+impl Recorder {
+    pub(crate) fn lines(&self) -> String {
+        self.0.lock().join("\n")
+    }
+}
+
+impl Subscriber for Recorder {
+    fn on_event(&self, event: Event<'_>) {
+        let line = match event {
+            Event::CallStarted { job } => format!("started {} {}", job.target().kind(), job.target().name()),
+            Event::CallEnded { job, outcome } => {
+                format!("ended {} {}: {outcome}", job.target().kind(), job.target().name())
+            }
+            Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
+            Event::LimitReached { level, measure, .. } => format!("limit of {}: {}", level.name(), measure.name()),
+            Event::InternalError { id, detail } => format!("fault {id}: {detail}"),
+            Event::RegistryChanged { version } => format!("registry {version}"),
+            other => format!("{other:?}"),
+        };
+        self.0.lock().push(line);
+    }
+}
+
+/// A tool whose handler says `text`.
+pub(crate) fn tool_with_text(name: &str, text: &'static str) -> Tool {
+    Tool::new(name, "", text_handler(text))
+}
+
+/// A resource whose handler says `text`.
+pub(crate) fn resource_with_text(uri: &str, text: &'static str) -> Resource {
+    Resource::new(uri, uri, text_handler(text))
+}
+
+/// A prompt whose handler says `text`.
+pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
+    Prompt::new(name, "", text_handler(text))
+}
+
+pub(crate) fn text_handler(text: &'static str) -> Arc<dyn Handler> {
+    handler_fn(move |_, reply| async move {
+        reply.send_text(text).await?;
+        Ok(Metadata::new())
+    })
+}
+
+/// A handler that ends only when its job is cancelled, and then at once.
+pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
+    handler_fn(|job, _| async move {
+        job.cancelled().await;
+        Ok(Metadata::new())
+    })
+}
+
+/// Somebody who holds access names and may reach every entry.
+pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
+    caller_with_grants(
+        subject,
+        Grants { access: AllowedNames::matching(access.iter().copied()), ..Grants::for_anonymous() },
+    )
+}
+
+/// Somebody with exactly these grants.
+pub(crate) fn caller_with_grants(subject: &str, grants: Grants) -> Caller {
+    Caller::new(Arc::new(Principal::new(subject, AuthMethod::Process, Arc::new(grants))), LOCAL)
+}
+
+/// The owner, in front of the machine.
+pub(crate) fn process_user() -> Caller {
+    Caller::new(Principal::process_user(), LOCAL)
+}
+
+pub(crate) fn call(target: CallTarget) -> Call {
+    Call::new(target, process_user())
+}
+
+pub(crate) fn tool_call(name: &str) -> Call {
+    call(CallTarget::Tool(name.to_owned()))
+}
+
+pub(crate) fn with_arguments(mut call: Call, arguments: Value) -> Call {
+    call.arguments = arguments.as_object().unwrap().clone();
+    call
+}
+
+pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
+    call.caller = caller.clone();
+    call
+}
+
+/// Lets every other task run until all of them wait for something. Needs paused time, in which a
+/// sleep ends only when nothing else can go on.
+pub(crate) async fn run_until_idle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// The whole reply, one line for each piece.
+pub(crate) async fn reply_text(mut reply: Reply) -> String {
+    let mut message = String::new();
+    while let Some(event) = reply.next().await {
+        if !message.is_empty() {
+            message.push('\n');
+        }
+        message.push_str(&event_line(event));
+    }
+    message
+}
+
+fn event_line(event: ReplyEvent) -> String {
+    match event {
+        ReplyEvent::Chunk(chunk) => chunk_line(&chunk),
+        ReplyEvent::End(Outcome::Done(metadata)) => format!("done {}", Value::Object(metadata)),
+        ReplyEvent::End(Outcome::Failed(error)) => error_line(&error),
+    }
+}
+
+fn error_line(error: &Error) -> String {
+    let mut text = error.to_string();
+    if let Some(id) = error.id() {
+        text = text.replace(&id.to_string(), "<id>");
+    }
+    format!("failed {}: {text}", error.kind().name())
+}
+
+fn chunk_line(chunk: &Chunk) -> String {
+    let mut line = String::new();
+    let written = match chunk {
+        Chunk::Text(text) => write!(line, "text {text}"),
+        Chunk::EndOfText => write!(line, "end of text"),
+        Chunk::Block(content) => write!(line, "block {}", content_text(content)),
+        Chunk::PromptMessage(role, content) => write!(line, "{role:?} {}", content_text(content)),
+        Chunk::Structured(value) => write!(line, "structured {}", value.get()),
+        Chunk::Body(head) => write!(line, "body {head:?}"),
+        Chunk::Bytes(bytes) => write!(line, "bytes {bytes:?}"),
+        Chunk::Completion(completion) => {
+            write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
+        }
+        Chunk::Notification(ReplyNotification::Progress { done, total, message }) => {
+            write!(line, "progress {done} of {total:?} {message:?}")
+        }
+        Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
+            write!(line, "log {} {logger:?} {data}", level.name())
+        }
+    };
+    written.unwrap();
+    line
+}
+
+fn content_text(content: &Content) -> String {
+    match content {
+        Content::Text { text, .. } => text.clone(),
+        other => format!("{other:?}"),
+    }
+}

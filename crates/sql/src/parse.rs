@@ -1,0 +1,261 @@
+//! Parses SQL text into exactly one statement, within limits, and renders it back to text.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::bounded_dialect::BoundedDialect;
+use crate::canonical_tokens;
+use crate::dialect::SqlDialect;
+use crate::nesting;
+use crate::refusal;
+use crate::statement::number_placeholders;
+use crate::token_policy;
+
+/// Maximum bytes of SQL text.
+pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// The recursion limit of the parser. The nesting check comes first, with a better message.
+const RECURSION_MAX: usize = 300;
+
+/// Parses `sql`, which must be exactly one query.
+pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
+    if sql.len() > TEXT_BYTES_MAX {
+        let message = format!("the SQL is {} bytes long; the limit is {TEXT_BYTES_MAX}", sql.len());
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let tokens = tokenize_for_parser(sql, dialect)?;
+    nesting::check(&tokens)?;
+    let name = refusal::statement_name(&tokens);
+    if let Err(error) = token_policy::check_tokens(tokens.iter().map(|token| &token.token), dialect) {
+        return Err(refusal::refuse_by_name(&name).unwrap_or(error));
+    }
+    match parse_tokens(tokens, parse_single_statement, sql, dialect) {
+        Ok(Some(mut statement @ ast::Statement::Query(_))) => {
+            if dialect == SqlDialect::DataFusion {
+                parenthesize_signed_operands(&mut statement);
+            }
+            Ok(statement)
+        }
+        Ok(Some(_)) => Err(refusal::refuse_non_query(&name)),
+        Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
+            .with_hint("Send one SELECT statement.")),
+        // The parser does not support every refused statement.
+        Err(error) => Err(refusal::refuse_by_name(&name).unwrap_or(error)),
+    }
+}
+
+/// Parenthesizes an operand with a sign behind another sign, because both are printed side by side: `@ -5`.
+fn parenthesize_signed_operands(statement: &mut ast::Statement) {
+    struct SignParenthesizer;
+    impl ast::VisitorMut for SignParenthesizer {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+            use ast::UnaryOperator::{BitwiseNot, PGAbs, PGCubeRoot, PGSquareRoot};
+            if let ast::Expr::UnaryOp { op: BitwiseNot | PGAbs | PGCubeRoot | PGSquareRoot, expr } = expression
+                && matches!(**expr, ast::Expr::UnaryOp { .. })
+            {
+                let inner = std::mem::replace(expr, Box::new(ast::Expr::Value(ast::Value::Null.into())));
+                **expr = ast::Expr::Nested(inner);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    // The visitor never breaks.
+    let _ = ast::VisitMut::visit(statement, &mut SignParenthesizer);
+}
+
+/// Parses `text` as one expression and nothing else.
+pub fn parse_expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
+    parse_prepared_expression(text, dialect, Ok)
+}
+
+/// Like [`parse_expression`], with the tokens of `text` changed by `prepare`.
+pub fn parse_prepared_expression(
+    text: &str,
+    dialect: SqlDialect,
+    prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,
+) -> Result<ast::Expr, Error> {
+    if text.len() > TEXT_BYTES_MAX {
+        let message = format!("the expression is {} bytes long; the limit is {TEXT_BYTES_MAX}", text.len());
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let tokens = prepare(tokenize_for_parser(text, dialect)?)?;
+    nesting::check(&tokens)?;
+    token_policy::check_tokens(tokens.iter().map(|token| &token.token), dialect)?;
+    let only_expression = |parser: &mut Parser<'_>| {
+        let expression = parser.parse_expr()?;
+        expect_end(parser, "the end of the expression")?;
+        Ok(expression)
+    };
+    parse_tokens(tokens, only_expression, text, dialect)
+}
+
+/// Parses the only statement of the tokens, if there is one.
+fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
+    while parser.consume_token(&Token::SemiColon) {}
+    if parser.peek_token_ref().token == Token::EOF {
+        return Ok(None);
+    }
+    let statement = parser.parse_statement()?;
+    if parser.consume_token(&Token::SemiColon) {
+        while parser.consume_token(&Token::SemiColon) {}
+        expect_end(parser, "nothing more, as a call runs exactly one statement")?;
+    }
+    expect_end(parser, "the end of the statement")?;
+    Ok(Some(statement))
+}
+
+/// The parser itself treats the word END as the end of the text.
+fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
+    let next = parser.peek_token_ref();
+    if next.token == Token::EOF {
+        return Ok(());
+    }
+    let place = next.span.start;
+    let (line, column) = (place.line, place.column);
+    Err(ParserError::ParserError(format!("expected {expected}, found: {next} at Line: {line}, Column: {column}")))
+}
+
+/// Whether escapes in strings and names are resolved or kept verbatim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EscapeHandling {
+    Resolved,
+    Verbatim,
+}
+
+/// The tokens of `sql` for the parser.
+fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
+    match dialect {
+        SqlDialect::DataFusion => {
+            // Some rewrites search each parenthesis, which is slow for unlimited nesting.
+            nesting::check(&tokens)?;
+            let tokens = canonical_tokens::rewrite_text_forms(canonical_tokens::expand_table_commands(tokens));
+            Ok(canonical_tokens::mark_placeholders(canonical_tokens::rewrite_clauses(tokens)))
+        }
+        SqlDialect::Postgres | SqlDialect::Sqlite => {
+            Ok(canonical_tokens::canonicalize(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
+        }
+    }
+}
+
+/// The tokens of `sql`, with their positions.
+pub(crate) fn tokenize(sql: &str, dialect: SqlDialect, escapes: EscapeHandling) -> Result<Vec<TokenWithSpan>, Error> {
+    Tokenizer::new(dialect.parser_dialect(), sql)
+        .with_unescape(escapes == EscapeHandling::Resolved)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(error.into(), sql))
+}
+
+fn parse_tokens<T>(
+    tokens: Vec<TokenWithSpan>,
+    parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+    sql: &str,
+    dialect: SqlDialect,
+) -> Result<T, Error> {
+    let grammar = BoundedDialect::new(dialect, &tokens);
+    let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let result = parse(&mut parser);
+    if grammar.is_exhausted() {
+        return Err(nesting::too_deep_error());
+    }
+    result.map_err(|error| syntax_error(error, sql))
+}
+
+/// The text of `ast`, which was parsed from `sql`.
+///
+/// For a database with its own engine, the text is rendered from the tokens of `sql`. The embedded engine runs the AST,
+/// so there the AST is printed. sqlparser prints a quotation mark after a backslash, and doubled quotation marks,
+/// unchanged, so the printed text may mean something else; then the text comes from a parse that keeps the escapes.
+pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+    match dialect {
+        SqlDialect::DataFusion => print_checked(ast, dialect).or_else(|error| {
+            let verbatim = print_verbatim(sql, dialect).ok_or(error)?;
+            if parses_back_to(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable_error()) }
+        }),
+        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, sql, dialect),
+    }
+}
+
+/// Prints `ast`, and checks that the text parses back to the same AST.
+pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
+    let text = ast.to_string();
+    match dialect {
+        SqlDialect::DataFusion if parses_back_to(&text, ast, dialect) => Ok(text),
+        SqlDialect::DataFusion => Err(unprintable_error()),
+        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, &text, dialect),
+    }
+}
+
+/// Renders the canonical tokens of `sql`, if they parse back to `ast`.
+fn canonicalize_tokens(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
+    let text = canonical_tokens::join_tokens(&canonical_tokens::canonicalize(sql, tokens, dialect)?);
+    if parses_back_to(&text, ast, dialect) { Ok(text) } else { Err(unprintable_error()) }
+}
+
+fn print_verbatim(sql: &str, dialect: SqlDialect) -> Option<String> {
+    let tokens = tokenize(sql, dialect, EscapeHandling::Verbatim).ok()?;
+    let mut ast = parse_tokens(tokens, parse_single_statement, sql, dialect).ok()??;
+    number_placeholders(&mut ast).ok()?;
+    Some(ast.to_string())
+}
+
+fn parses_back_to(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool {
+    tokenize_for_parser(text, dialect)
+        .and_then(|tokens| parse_tokens(tokens, parse_single_statement, text, dialect))
+        .is_ok_and(|parsed| parsed.as_ref() == Some(ast))
+}
+
+fn unprintable_error() -> Error {
+    Error::new(ErrorKind::InvalidArguments, "the statement cannot be rewritten without changing its meaning").with_hint(
+        "The cause is a name or string with quotes and backslashes side by side; pass such strings as parameters ($1).",
+    )
+}
+
+/// Converts a parser error, with line and column and an excerpt of the line.
+fn syntax_error(error: ParserError, sql: &str) -> Error {
+    let text = match error {
+        ParserError::RecursionLimitExceeded => return nesting::too_deep_error(),
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
+    };
+    let (subject, place) = match text.rsplit_once(" at Line: ") {
+        Some((subject, place)) => (subject, place.split_once(", Column: ")),
+        None => (text.as_str(), None),
+    };
+    let position = place.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
+    let subject = lowercase_first(subject.trim_end_matches(','))
+        .replace("expected: ", "expected ")
+        .replace(", found: ", ", found ")
+        .replace("found EOF", "found the end of the text");
+    match position {
+        Some((line, column)) if line > 0 => {
+            let message = format!("SQL syntax error at line {line}, column {column}: {subject}");
+            let error = Error::new(ErrorKind::InvalidArguments, message);
+            match excerpt(sql, line, column) {
+                Some(excerpt) => error.with_hint(format!("Near: {excerpt}")),
+                None => error,
+            }
+        }
+        _ => Error::new(ErrorKind::InvalidArguments, format!("SQL syntax error: {subject}")),
+    }
+}
+
+fn lowercase_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_lowercase().chain(characters).collect()).unwrap_or_default()
+}
+
+/// The text around a position (both count from 1).
+fn excerpt(sql: &str, line: usize, column: usize) -> Option<String> {
+    const BEFORE: usize = 20;
+    const LENGTH: usize = 60;
+    let line = sql.lines().nth(line - 1)?;
+    let start = column.saturating_sub(BEFORE + 1);
+    let excerpt: String = line.chars().skip(start).take(LENGTH).collect();
+    (!excerpt.trim().is_empty()).then(|| excerpt.trim().to_owned())
+}

@@ -1,0 +1,365 @@
+//! The statement policy: checks every node of the AST, by name and never by text.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Cte, Expr, ForClause, Function, Ident, LockType, ObjectName, ObjectNamePart, PipeOperator, Query, Select, SetExpr,
+    Statement, TableFactor, Visit, Visitor,
+};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::dialect::SqlDialect;
+use crate::function_policy;
+use crate::refusal::{self, refusal_error};
+
+/// The tables and functions that an accepted statement uses.
+#[derive(Debug, Default, Clone)]
+pub struct ReferencedNames {
+    /// Tables.
+    pub tables: Vec<String>,
+    /// Functions.
+    pub functions: Vec<String>,
+}
+
+/// Checks that `statement` and all its parts only read.
+pub(crate) fn check(statement: &Statement, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
+    let Statement::Query(query) = statement else { return Err(refusal::refuse_statement(statement)) };
+    check_query(query.as_ref(), dialect)
+}
+
+/// Checks a standalone expression, which must not contain a query.
+pub fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
+    let mut walker = PolicyVisitor {
+        dialect,
+        subqueries: false,
+        names: ReferencedNames::default(),
+        scopes: Vec::new(),
+        visited_function: None,
+    };
+    into_result(expression.visit(&mut walker), walker.names)
+}
+
+fn check_query(query: &Query, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
+    let mut walker = PolicyVisitor {
+        dialect,
+        subqueries: true,
+        names: ReferencedNames::default(),
+        scopes: Vec::new(),
+        visited_function: None,
+    };
+    into_result(query.visit(&mut walker), walker.names)
+}
+
+fn into_result(flow: ControlFlow<Error>, findings: ReferencedNames) -> Result<ReferencedNames, Error> {
+    match flow {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(findings),
+    }
+}
+
+const CATALOG_HINT: &str = "Use the tool list_tables to see what can be read.";
+const TABLES_ONLY_REASON: &str = "only the tables of the catalog can be read";
+
+struct PolicyVisitor {
+    dialect: SqlDialect,
+    subqueries: bool,
+    names: ReferencedNames,
+    scopes: Vec<CteScope>,
+    /// The name of the table function that is being visited, which is not a table.
+    visited_function: Option<*const ObjectName>,
+}
+
+/// The common table expressions of one query, and how many of them are visible here.
+struct CteScope {
+    names: Vec<String>,
+    bodies: Vec<*const Query>,
+    recursive: bool,
+    visible: usize,
+    query: *const Query,
+}
+
+impl Visitor for PolicyVisitor {
+    type Break = Error;
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<Error> {
+        ControlFlow::Break(refusal::refuse_statement(statement))
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        if !self.subqueries {
+            return refuse("a subquery in an expression", "it would read other tables", "Use joins, or the tool sql.");
+        }
+        check_clauses(query)?;
+        self.enter_query(query);
+        // The visitor has no hook for `TABLE name`.
+        self.check_table_commands(&query.body)?;
+        for operator in &query.pipe_operators {
+            if let PipeOperator::Call { function, .. } = operator {
+                self.check_table_function(&function.name)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        let left = self.scopes.pop();
+        debug_assert!(left.is_some_and(|scope| std::ptr::eq(scope.query, query)));
+        if let Some(outer) = self.scopes.last_mut() {
+            outer.visible = outer.names.len();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Error> {
+        if select.into.is_some() {
+            return ControlFlow::Break(refusal::refuse_into());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
+        self.visited_function = None;
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } => {
+                self.visited_function = Some(std::ptr::from_ref(name));
+                self.check_table_function(name)
+            }
+            TableFactor::Function { name, .. } => self.check_table_function(name),
+            TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. } => {
+                self.check_table_function(name)
+            }
+            TableFactor::TableFunction { .. } => self.refuse_table_function("table"),
+            // PostgreSQL's own table functions, which read only their arguments.
+            TableFactor::JsonTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("json_table"),
+            TableFactor::XmlTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("xmltable"),
+            TableFactor::JsonTable { .. } => self.refuse_table_function("json_table"),
+            TableFactor::OpenJsonTable { .. } => self.refuse_table_function("openjson"),
+            TableFactor::XmlTable { .. } => self.refuse_table_function("xmltable"),
+            TableFactor::SemanticView { .. } => self.refuse_table_function("semantic_view"),
+            TableFactor::UNNEST { .. } => self.record_function("unnest"),
+            TableFactor::Table { .. }
+            | TableFactor::Derived { .. }
+            | TableFactor::NestedJoin { .. }
+            | TableFactor::Pivot { .. }
+            | TableFactor::Unpivot { .. }
+            | TableFactor::MatchRecognize { .. } => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        if self.visited_function.is_some_and(|called| std::ptr::eq(called, name)) {
+            return ControlFlow::Continue(());
+        }
+        let parts = name_identifiers(name)?;
+        self.check_table(&parts)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::Function(Function { name, .. }) => self.check_function(name),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl PolicyVisitor {
+    fn enter_query(&mut self, query: &Query) {
+        // Inside the body of a common table expression only those before it are visible.
+        if let Some(outer) = self.scopes.last_mut() {
+            let body = outer.bodies.iter().position(|body| std::ptr::eq(*body, query));
+            outer.visible = match body {
+                Some(index) if !outer.recursive => index,
+                _ => outer.names.len(),
+            };
+        }
+        let ctes: &[Cte] = query.with.as_ref().map_or(&[], |with| &with.cte_tables);
+        self.scopes.push(CteScope {
+            names: ctes.iter().map(|cte| self.dialect.fold_identifier(&cte.alias.name)).collect(),
+            bodies: ctes.iter().map(|cte| std::ptr::from_ref(cte.query.as_ref())).collect(),
+            recursive: query.with.as_ref().is_some_and(|with| with.recursive),
+            visible: ctes.len(),
+            query: std::ptr::from_ref(query),
+        });
+    }
+
+    fn check_table_commands(&mut self, body: &SetExpr) -> ControlFlow<Error> {
+        // A chain of set operations is as deep as it is long, so it is walked without recursion.
+        let mut left_to_see = vec![body];
+        while let Some(body) = left_to_see.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => left_to_see.extend([right.as_ref(), left.as_ref()]),
+                SetExpr::Table(table) => {
+                    // The parser returns the names as bare text, without their quotation marks.
+                    let parts: Vec<Ident> =
+                        [&table.schema_name, &table.table_name].into_iter().flatten().map(Ident::new).collect();
+                    self.check_table(&parts.iter().collect::<Vec<_>>())?;
+                }
+                SetExpr::Select(_)
+                | SetExpr::Query(_)
+                | SetExpr::Values(_)
+                | SetExpr::Insert(_)
+                | SetExpr::Update(_)
+                | SetExpr::Delete(_)
+                | SetExpr::Merge(_) => {}
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn check_table(&mut self, parts: &[&Ident]) -> ControlFlow<Error> {
+        let names: Vec<String> = parts.iter().map(|part| self.dialect.fold_identifier(part)).collect();
+        self.check_table_name(parts)?;
+        let is_common_table_expression = names.len() == 1
+            && self.scopes.iter().any(|scope| scope.names.iter().take(scope.visible).any(|cte| *cte == names[0]));
+        if is_common_table_expression {
+            return ControlFlow::Continue(());
+        }
+        if let Some(reason) = names.last().and_then(|last| function_policy::table_refusal(last, self.dialect)) {
+            return refuse(&format!("reading {}", names.join(".")), reason, CATALOG_HINT);
+        }
+        record_name(&mut self.names.tables, names.join("."))
+    }
+
+    /// In place of a name, some systems write a file in single quotes.
+    fn check_table_name(&self, parts: &[&Ident]) -> ControlFlow<Error> {
+        match self.dialect {
+            SqlDialect::DataFusion => match parts.iter().find(|part| looks_like_file_name(part)) {
+                Some(file) => refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT),
+                None => ControlFlow::Continue(()),
+            },
+            SqlDialect::Postgres | SqlDialect::Sqlite => match parts.iter().find(|part| part.quote_style == Some('\''))
+            {
+                Some(text) => refuse(
+                    &format!("reading the table {text}"),
+                    "single quotes are for text",
+                    "Write the name bare or in double quotes.",
+                ),
+                None => ControlFlow::Continue(()),
+            },
+        }
+    }
+
+    fn record_function(&mut self, name: &str) -> ControlFlow<Error> {
+        record_name(&mut self.names.functions, name.to_owned())
+    }
+
+    fn check_function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        let parts: Vec<String> = name_identifiers(name)?.iter().map(|part| part.value.to_lowercase()).collect();
+        let Some((last, schemas)) = parts.split_last() else { return ControlFlow::Continue(()) };
+        if let Some(reason) = function_policy::function_refusal(schemas.last().map(String::as_str), last, self.dialect)
+        {
+            return refuse(&format!("the function {name}"), reason, "Leave it out.");
+        }
+        // Internal functions of the embedded engine have such names.
+        if self.dialect == SqlDialect::DataFusion && last.ends_with('*') {
+            return refuse(&format!("the function {name}"), "no function has such a name", "Leave the * out.");
+        }
+        self.record_function(last)
+    }
+
+    fn check_table_function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        self.check_function(name)?;
+        let parts: Vec<String> =
+            name_identifiers(name)?.iter().map(|part| self.dialect.fold_identifier(part)).collect();
+        if function_policy::is_known_table_function(&parts, self.dialect) {
+            return ControlFlow::Continue(());
+        }
+        self.refuse_table_function(&name.to_string())
+    }
+
+    fn refuse_table_function(&self, name: &str) -> ControlFlow<Error> {
+        let known = function_policy::table_functions(self.dialect).iter().map(|&name| name.to_owned());
+        ControlFlow::Break(
+            refusal_error(
+                &format!("the table function {name}"),
+                "FROM accepts the tables of the catalog and the functions listed below",
+                CATALOG_HINT,
+            )
+            .with_choices(known),
+        )
+    }
+}
+
+fn check_clauses(query: &Query) -> ControlFlow<Error> {
+    if let Some(lock) = query.locks.first() {
+        let part = match lock.lock_type {
+            LockType::Share => "FOR SHARE",
+            LockType::Update => "FOR UPDATE",
+        };
+        return ControlFlow::Break(refusal::refuse_lock(part));
+    }
+    if let Some(clause) = &query.for_clause {
+        let part = match clause {
+            ForClause::Browse => "FOR BROWSE",
+            ForClause::Json { .. } => "FOR JSON",
+            ForClause::Xml { .. } => "FOR XML",
+        };
+        return refuse(part, "the format of the answer is not part of the SQL", "Name it in the argument \"format\".");
+    }
+    if query.settings.is_some() {
+        return refuse("SETTINGS", "it would change the session, which is not allowed", "Leave it out.");
+    }
+    if query.format_clause.is_some() {
+        return refuse(
+            "FORMAT",
+            "the format of the answer is not part of the SQL",
+            "Name it in the argument \"format\".",
+        );
+    }
+    ControlFlow::Continue(())
+}
+
+fn refuse(part: &str, reason: &str, instead: &str) -> ControlFlow<Error> {
+    ControlFlow::Break(refusal_error(part, reason, instead))
+}
+
+/// The parts of `name`, none of which may be computed.
+fn name_identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
+    let mut parts = Vec::with_capacity(name.0.len());
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(identifier) => parts.push(identifier),
+            ObjectNamePart::Function(_) => {
+                let refusal = refusal_error(
+                    &format!("the computed name {name}"),
+                    "names must be written literally in the SQL",
+                    CATALOG_HINT,
+                );
+                return ControlFlow::Break(refusal);
+            }
+        }
+    }
+    ControlFlow::Continue(parts)
+}
+
+/// Maximum different tables, and different functions, of a statement.
+const NAMES_MAX: usize = 200;
+
+/// Extensions of file names. No table name ends so, because the catalog strips them.
+const FILE_EXTENSIONS: &[&str] = &[
+    "csv", "tsv", "txt", "json", "jsonl", "ndjson", "parquet", "arrow", "arrows", "feather", "ipc", "avro", "orc",
+    "gz", "zst", "bz2", "xz",
+];
+
+fn looks_like_file_name(name: &Ident) -> bool {
+    let value = &name.value;
+    // In place of a name, some systems write a file in single quotes.
+    name.quote_style == Some('\'')
+        || value.contains(['/', '\\', ':', '\0'])
+        || value
+            .rsplit_once('.')
+            .is_some_and(|(_, extension)| FILE_EXTENSIONS.contains(&extension.to_lowercase().as_str()))
+}
+
+/// Adds `name` once. The list has a maximum length, because each name is searched in it.
+fn record_name(list: &mut Vec<String>, name: String) -> ControlFlow<Error> {
+    if list.contains(&name) {
+        return ControlFlow::Continue(());
+    }
+    if list.len() >= NAMES_MAX {
+        let message = format!("the statement names more than {NAMES_MAX} tables or functions");
+        return ControlFlow::Break(Error::new(ErrorKind::TooLarge, message));
+    }
+    list.push(name);
+    ControlFlow::Continue(())
+}
