@@ -47,8 +47,7 @@ pub enum AddressError {
 
 /// Parses a URL without credentials that has one of `schemes`. `example` is for the error message.
 pub(crate) fn parse_url(text: &str, schemes: &[&str], example: &'static str) -> Result<Url, AddressError> {
-    let url =
-        Url::parse(text.trim()).map_err(|error| AddressError::NotAUrl { reason: error.to_string(), example })?;
+    let url = Url::parse(text.trim()).map_err(|error| AddressError::NotAUrl { reason: error.to_string(), example })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AddressError::ContainsCredentials);
     }

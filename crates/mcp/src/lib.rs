@@ -12,6 +12,7 @@ mod encode;
 mod in_flight;
 mod input_rounds;
 mod jsonrpc;
+mod lines;
 mod list;
 mod listen;
 mod request_meta;
@@ -31,6 +32,7 @@ pub use jsonrpc::{
     BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, RequestId, RpcError, RpcNotification, RpcRequest,
     RpcResponse, decode,
 };
+pub use lines::{ReadLine, read_line};
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;

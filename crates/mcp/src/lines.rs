@@ -1,19 +1,25 @@
-//! Messages as lines: reading within a limit, and writing.
+//! Messages as lines: reading within a limit.
+//!
+//! [MCP 2025-11-25, stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio)
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
-
-use crate::outbox::OutgoingMessage;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Result of reading a line.
-pub(crate) enum ReadLine {
+pub enum ReadLine {
+    /// The line is complete.
     Whole,
+    /// The line is longer than the limit; its content was discarded.
     TooLong,
+    /// The input has ended.
     End,
 }
 
 /// Reads up to the next line feed into `line`. `line` may already contain the beginning, since the future may be
-/// dropped between two reads. The content of a line that is too long is discarded.
-pub(crate) async fn read_line(
+/// dropped between two reads. The content of a line of more than `bytes_max` bytes is discarded.
+///
+/// # Errors
+/// When reading fails.
+pub async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
     bytes_max: usize,
@@ -37,15 +43,4 @@ pub(crate) async fn read_line(
             return Ok(if line.len() > bytes_max { ReadLine::TooLong } else { ReadLine::Whole });
         }
     }
-}
-
-/// Writes `message` and a line feed.
-pub(crate) async fn write_line(
-    writer: &mut (impl AsyncWrite + Unpin + Send),
-    mut message: OutgoingMessage,
-) -> std::io::Result<()> {
-    while let Some(piece) = message.next().await? {
-        writer.write_all(&piece).await?;
-    }
-    writer.write_all(b"\n").await
 }

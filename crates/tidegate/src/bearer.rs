@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use tidegate_client::BearerToken;
+
 use crate::command_error::CommandError;
 
 /// Environment variable that contains the token, if neither the flag nor the file is given.
@@ -24,12 +26,11 @@ impl fmt::Debug for SecretArgument {
     }
 }
 
-/// The token of the flag, else of the file, else of the environment, parsed by `parse`.
-pub(crate) fn read_bearer<Bearer, Wrong: fmt::Display>(
+/// The token of the flag, else of the file, else of the environment.
+pub(crate) fn read_bearer(
     flag: Option<&SecretArgument>,
     file: Option<&Path>,
-    parse: impl FnOnce(&str) -> Result<Bearer, Wrong>,
-) -> Result<Option<Bearer>, CommandError> {
+) -> Result<Option<BearerToken>, CommandError> {
     let (text, place) = match (flag, file) {
         (Some(SecretArgument(text)), _) => (text.clone(), "--bearer".to_owned()),
         (None, Some(file)) => {
@@ -42,5 +43,5 @@ pub(crate) fn read_bearer<Bearer, Wrong: fmt::Display>(
             _ => return Ok(None),
         },
     };
-    parse(&text).map(Some).map_err(|error| CommandError::Usage(format!("{place}: {error}")))
+    BearerToken::parse(&text).map(Some).map_err(|error| CommandError::Usage(format!("{place}: {error}")))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate_transport::bridge::{self, BearerToken, BridgeNotice, BridgeOptions, ServerAddress};
+use tidegate_client::bridge::{self, BridgeNotice, BridgeOptions, ServerAddress};
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
@@ -35,7 +35,7 @@ impl BridgeArguments {
         let Some(url) = &self.connect else { return Ok(None) };
         let usage = |error: &dyn Display| CommandError::Usage(format!("--connect: {error}"));
         let address = ServerAddress::parse(url).map_err(|error| usage(&error))?;
-        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref(), BearerToken::parse)?;
+        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref())?;
         if bearer.is_some() && address.is_sent_unencrypted() {
             tracing::warn!(server = %address, "the token and all data travel unencrypted; use https or wss");
         }

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use tidegate_client::fetch::FetchError;
 use tidegate_core::Error;
-use tidegate_fetch::FetchError;
 
 use crate::config::ConfigError;
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tidegate_core::AnswerFormat;
-use tidegate_fetch::{
-    BearerToken, Destination, DownloadEvent, DownloadProgressBar, FetchOptions, ResultAddress, ResultServer,
+use tidegate_client::fetch::{
+    Destination, DownloadEvent, DownloadProgressBar, FetchOptions, ResultAddress, ResultServer,
 };
+use tidegate_core::AnswerFormat;
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
@@ -22,7 +22,7 @@ pub(crate) struct OutputFileFlags {
     output: PathBuf,
 
     /// arrow, ndjson, csv, json or parquet [default: by the ending of FILE]
-    #[arg(long, value_name = "FORMAT", value_parser = tidegate_fetch::parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = tidegate_client::fetch::parse_format)]
     format: Option<AnswerFormat>,
 
     /// Overwrite FILE if it exists
@@ -92,7 +92,7 @@ impl OutputFileFlags {
             notice => drawn.on_event(notice),
         });
         let options = FetchOptions { listener: heard_by, ..options };
-        let fetching = tidegate_fetch::fetch(address, destination, options, &shutdown.graceful);
+        let fetching = tidegate_client::fetch::fetch(address, destination, options, &shutdown.graceful);
         let fetched = shutdown.run_until_forced(fetching).await;
         // The next output replaces the progress bar.
         drop(bar);
@@ -108,8 +108,8 @@ impl OutputFileFlags {
 impl DownloadFlags {
     /// The options of a download from `server`.
     pub(crate) fn options(&self, server: &ResultServer) -> Result<FetchOptions, CommandError> {
-        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref(), BearerToken::parse)?;
-        if server.is_in_the_clear() {
+        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref())?;
+        if server.is_sent_unencrypted() {
             tracing::warn!(%server, "rows and token are sent unencrypted; use https");
         }
         let options = FetchOptions { bearer, accept_incomplete: self.partial, ..FetchOptions::default() };

@@ -4,8 +4,8 @@
 use std::io::{StdoutLock, Write as _};
 
 use serde_json::Value;
+use tidegate_client::fetch::Destination;
 use tidegate_core::{Content, ResourceBody};
-use tidegate_fetch::Destination;
 use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
 
 use crate::command_error::CommandError;

@@ -1,9 +1,7 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
-pub mod bridge;
 mod conversation;
 pub mod http;
-mod lines;
 mod metrics;
 mod notifications;
 mod outbox;

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_core::{AllowAll, AllowedNames, Authenticator, CallOrigin, Caller, Toolset, TransportKind};
-use tidegate_mcp::{McpService, RpcError, decode};
+use tidegate_mcp::{McpService, ReadLine, RpcError, decode, read_line};
 use tidegate_runtime::event::Event;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::{Conversation, ConversationLimits};
-use crate::lines::{ReadLine, read_line, write_line};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{CallerResolver, configuration_changing_error};
 
 /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
@@ -112,6 +111,17 @@ async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send)
         }
     }
     writer.flush().await
+}
+
+/// Writes `message` and a line feed.
+async fn write_line(
+    writer: &mut (impl AsyncWrite + Unpin + Send),
+    mut message: OutgoingMessage,
+) -> std::io::Result<()> {
+    while let Some(piece) = message.next().await? {
+        writer.write_all(&piece).await?;
+    }
+    writer.write_all(b"\n").await
 }
 
 /// Resolves the user of the process, restricted to a toolset if one is configured.

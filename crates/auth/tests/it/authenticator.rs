@@ -8,7 +8,7 @@ use tidegate_auth::{
 };
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Grants};
 
-use crate::scene::{role, show};
+use tidegate_testkit::token_authenticator::{role, show};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()

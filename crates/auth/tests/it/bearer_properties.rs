@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, TokenAlgorithm, TokenKey};
 use tidegate_core::AuthenticationError;
 
-use crate::scene::{MovedClock, show, token_options};
-use crate::signer::{RSA, claims};
+use tidegate_testkit::token_authenticator::{MovedClock, show, token_options};
+use tidegate_testkit::token_signer::{RSA, claims};
 
 struct BearerFixture {
     _folder: TempDir,

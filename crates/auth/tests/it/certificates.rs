@@ -9,9 +9,9 @@ use tidegate_auth::{
     ProxyOptions, ProxyOptionsError, ReloadableAuthenticator, TrustedNetwork,
 };
 
-use crate::scene::{MovedClock, NOW, role, show_all};
 use AuthenticationError::{Invalid, Missing};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Principal};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, role, show_all};
 
 type AuthResult = Result<Arc<Principal>, AuthenticationError>;
 

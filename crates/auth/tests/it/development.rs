@@ -9,8 +9,8 @@ use tidegate_auth::{
     TokenOptions,
 };
 
-use crate::scene::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
-use crate::signer::RSA;
+use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
+use tidegate_testkit::token_signer::RSA;
 
 fn token(claims: Value) -> DevelopmentToken {
     DevelopmentToken {

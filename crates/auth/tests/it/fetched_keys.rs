@@ -8,8 +8,8 @@ use tidegate_auth::{
 };
 
 use crate::provider::Provider;
-use crate::scene::{MovedClock, NOW, token_options};
-use crate::signer::{OTHER_RSA, P256, RSA, Signer, claims, claims_with, message};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, token_options};
+use tidegate_testkit::token_signer::{OTHER_RSA, P256, RSA, Signer, claims, claims_with, message};
 
 use TokenAlgorithm::{Es256, Hs256, Rs256};
 use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
@@ -62,11 +62,14 @@ async fn only_the_first_token_waits_for_keys() {
     let credential_authenticator = gate(options(&provider), &clock);
     assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
     provider.hold();
-    assert!(crate::scene::show(&credential_authenticator, Some(&token(&RSA, "one", &clock))).is_ok());
+    assert!(
+        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&token(&RSA, "one", &clock)))
+            .is_ok()
+    );
     let other =
         RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims_with(json!({"sub": "bob"})));
     assert_eq!(
-        crate::scene::show(&credential_authenticator, Some(&other)).unwrap().subject,
+        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&other)).unwrap().subject,
         "bob",
         "available keys cause no wait"
     );
@@ -298,7 +301,10 @@ async fn slow_issuer_delays_only_its_own_tokens() {
         _ = &mut waiting => panic!("it does not wait"),
         () = provider.wait_for_requests("/keys", 2) => {}
     }
-    assert!(crate::scene::show(&credential_authenticator, Some(&token(&RSA, "one", &clock))).is_ok());
+    assert!(
+        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&token(&RSA, "one", &clock)))
+            .is_ok()
+    );
     // All tasks are waiting, so the paused clock advances at once.
     tokio::time::pause();
     assert_eq!(waiting.await, Err(AuthenticationError::Invalid));
@@ -324,12 +330,18 @@ async fn swap_reuses_fetched_keys() {
     shown(&reloadable_authenticator, &one).await.unwrap();
     provider.hold();
     reloadable_authenticator.swap(gate(options(&provider), &clock));
-    assert!(crate::scene::show(&reloadable_authenticator, Some(&one)).is_ok(), "the keys are taken over");
+    assert!(
+        tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)).is_ok(),
+        "the keys are taken over"
+    );
     assert_eq!(provider.requests("/keys").len(), 1);
     // Other options of the next authenticator apply, although the keys are the same.
     reloadable_authenticator
         .swap(gate(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
-    assert_eq!(crate::scene::show(&reloadable_authenticator, Some(&one)), Err(AuthenticationError::Invalid));
+    assert_eq!(
+        tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)),
+        Err(AuthenticationError::Invalid)
+    );
     reloadable_authenticator.swap(gate(options(&other), &clock));
     assert_eq!(
         shown(&reloadable_authenticator, &one).await,

@@ -10,8 +10,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::scene::{MovedClock, role, show, token_options};
-use crate::signer::{SECRET, Signer, claims_with};
+use tidegate_testkit::token_authenticator::{MovedClock, role, show, token_options};
+use tidegate_testkit::token_signer::{SECRET, Signer, claims_with};
 
 /// The principal of a token with `claims`, where the role `r` requires `expected`.
 fn holder(expected: Value, claims: Value) -> Arc<Principal> {

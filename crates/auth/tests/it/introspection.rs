@@ -8,7 +8,7 @@ use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials}
 
 use crate::fetched_keys::shown;
 use crate::provider::Provider;
-use crate::scene::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
+use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
 
 const INVALID: AuthenticationError = AuthenticationError::Invalid;
 

@@ -6,8 +6,8 @@ use tidegate_auth::{IntrospectionOptions, Secret, TokenAlgorithm, TokenKey, Toke
 use TokenAlgorithm::{Es256, Rs256};
 
 use crate::provider::Provider;
-use crate::scene::token_options;
-use crate::signer::{P256, RSA, SECRET};
+use tidegate_testkit::token_authenticator::token_options;
+use tidegate_testkit::token_signer::{P256, RSA, SECRET};
 
 async fn report(options: TokenOptions) -> String {
     match options.check_issuer().await {

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tidegate_auth::{KeyFile, KeyFileError, KeyState};
 
-use crate::scene::{MovedClock, NOW, time};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, time};
 
 /// The result of `list` for a file with this content.
 fn error_of(content: &str) -> String {

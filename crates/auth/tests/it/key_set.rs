@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tidegate_auth::{TokenAlgorithm, TokenKey};
 
-use crate::scene::{show, token_gate, token_options};
-use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims};
+use tidegate_testkit::token_authenticator::{show, token_gate, token_options};
+use tidegate_testkit::token_signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
 

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, KeyFileError, KeyState};
 use tidegate_core::{AuthMethod, AuthenticationError};
 
-use crate::scene::{MovedClock, NOW, role, show, time};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, role, show, time};
 
 struct KeyFixture {
     _folder: TempDir,

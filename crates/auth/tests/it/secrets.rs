@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_auth::{AuthenticatorOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
 
-use crate::scene::token_options;
-use crate::signer::SECRET;
+use tidegate_testkit::token_authenticator::token_options;
+use tidegate_testkit::token_signer::SECRET;
 
 #[test]
 fn debug_output_redacts_secret() {

@@ -6,8 +6,8 @@ use serde_json::json;
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, TokenAlgorithm, TokenKey};
 use tidegate_core::AuthenticationError;
 
-use crate::scene::{MovedClock, NOW, show, token_options};
-use crate::signer::{P256, claims, claims_with};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, show, token_options};
+use tidegate_testkit::token_signer::{P256, claims, claims_with};
 
 fn gate(moved_clock: &MovedClock) -> CredentialAuthenticator {
     let tokens = token_options(TokenKey::PublicKeyPem(P256.pem()), &[TokenAlgorithm::Es256]);

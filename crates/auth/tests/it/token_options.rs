@@ -11,8 +11,8 @@ use tidegate_auth::{
     TokenKey, TokenOptions, TokenOptionsError,
 };
 
-use crate::scene::token_options;
-use crate::signer::{ED25519, P256, P384, RSA, SECRET, pem};
+use tidegate_testkit::token_authenticator::token_options;
+use tidegate_testkit::token_signer::{ED25519, P256, P384, RSA, SECRET, pem};
 
 use TokenAlgorithm::{EdDsa, Es256, Es384, Hs256, Hs512, Ps256, Rs256};
 
@@ -68,7 +68,7 @@ fn rejects_alg_none() {
 
 #[test]
 fn an_algorithm_fits_its_kind_of_key_only() {
-    let public = |signer: &crate::signer::Signer| TokenKey::PublicKeyPem(signer.pem());
+    let public = |signer: &tidegate_testkit::token_signer::Signer| TokenKey::PublicKeyPem(signer.pem());
     let cases = [
         (public(&RSA), Es256, "an RSA key"),
         (public(&RSA), Hs256, "an RSA key"),

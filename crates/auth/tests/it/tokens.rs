@@ -4,8 +4,10 @@ use aws_lc_rs::signature::KeyPair;
 use serde_json::{Value, json};
 use tidegate_auth::{CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions};
 
-use crate::scene::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
-use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem};
+use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
+use tidegate_testkit::token_signer::{
+    ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem,
+};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
 use tidegate_core::{AuthMethod, AuthenticationError};

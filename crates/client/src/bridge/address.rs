@@ -27,8 +27,7 @@ impl ServerAddress {
     /// When it is not such a URL, or contains credentials.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let url = address::parse_url(text, &["http", "https", "ws", "wss"], "http://127.0.0.1:7070/mcp")?;
-        let transport =
-            if url.scheme().starts_with("ws") { BridgeTransport::WebSocket } else { BridgeTransport::Http };
+        let transport = if url.scheme().starts_with("ws") { BridgeTransport::WebSocket } else { BridgeTransport::Http };
         Ok(Self { url, transport })
     }
 

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_mcp::RequestId;
 
-use super::error::{BridgeError, ServerMessage};
+use super::error::BridgeError;
+use crate::server_message::ServerMessage;
 
 /// The client's own messages, unchanged, and the parameters that the server negotiated.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::output::{Output, OutgoingMessage};
+use super::output::{OutgoingMessage, Output};
 use super::shape::MessageShape;
 
 /// Default maximum size of a message of the server in bytes. A message is in memory until the client has received it.
@@ -76,6 +76,11 @@ impl MessageMeter {
         Ok(())
     }
 
+    /// Forgets the counted bytes.
+    pub(super) fn reset(&self) {
+        *self.state.lock() = MeterState::default();
+    }
+
     /// Parses the complete message `text`, and begins to count the next one.
     pub(super) fn finish(&self, text: impl Into<Bytes> + AsRef<str>) -> Result<ReceivedMessage, ReceiveError> {
         let MeterState { permit, .. } = std::mem::take(&mut *self.state.lock());
@@ -106,7 +111,7 @@ pub(super) async fn receive_body(
 }
 
 /// Replaces line breaks between members, which would end the line. Strings cannot contain unescaped ones.
-fn replace_line_breaks(message: Bytes) -> Bytes {
+pub(super) fn replace_line_breaks(message: Bytes) -> Bytes {
     let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !message.iter().any(is_break) {
         return message;

@@ -5,8 +5,6 @@
 //! the call may have run. Such a call is never sent again.
 
 mod address;
-mod backoff;
-mod bearer;
 mod calls;
 mod error;
 mod handshake;
@@ -14,13 +12,11 @@ mod http;
 mod incoming;
 mod link;
 mod notice;
-mod number;
 mod output;
 mod request;
-mod scanner;
+mod shape;
 mod socket;
 mod stdio_client;
-mod utf8;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +24,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-pub use address::{ServerAddress, ServerAddressError};
-pub use bearer::{BearerToken, BearerTokenError};
+pub use address::ServerAddress;
 pub use notice::{BridgeNotice, BridgeNoticeListener};
 
+use self::incoming::SERVER_MESSAGE_BYTES_MAX;
 use self::link::ServerLink;
 use self::output::{Output, write_lines};
 use self::stdio_client::StdioClient;
+use crate::backoff::Backoff;
+use crate::bearer_token::BearerToken;
 
 /// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
+/// The delays between attempts to reach the server again.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// The server, the credentials and the limits of a bridge.
 #[derive(Clone)]
@@ -48,12 +49,9 @@ pub struct BridgeOptions {
     pub bearer: Option<BearerToken>,
     /// Maximum size of a message of the client in bytes; longer ones are refused.
     pub message_bytes_max: usize,
-    /// Maximum size of an answer over HTTP in bytes; a longer one is refused. Answers are spooled to disk until they
-    /// are complete.
-    pub answer_bytes_max: u64,
-    /// Maximum size of a message over WebSocket in bytes; a longer one ends the connection. It is held in memory while
-    /// it arrives.
-    pub socket_message_bytes_max: usize,
+    /// Maximum size of a message of the server in bytes. A longer one fails its call, and ends a WebSocket connection.
+    /// A message is held in memory until the client has received it.
+    pub server_message_bytes_max: usize,
     /// How long a call may wait for a connection.
     pub wait_within: Duration,
     /// How long a restarted server may take to answer the repeated handshake.
@@ -71,8 +69,7 @@ impl BridgeOptions {
             address,
             bearer: None,
             message_bytes_max: 4 * 1024 * 1024,
-            answer_bytes_max: 16 * 1024 * 1024 * 1024,
-            socket_message_bytes_max: 64 * 1024 * 1024,
+            server_message_bytes_max: SERVER_MESSAGE_BYTES_MAX,
             wait_within: Duration::from_secs(5),
             handshake_within: Duration::from_secs(30),
             drain_within: Duration::from_secs(10),
@@ -126,4 +123,8 @@ pub async fn serve(
         }
     };
     read.and(written)
+}
+
+fn reconnection_backoff() -> Backoff {
+    Backoff::new(FIRST_DELAY, DELAY_MAX)
 }

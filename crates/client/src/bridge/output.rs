@@ -16,22 +16,18 @@ const LARGE_MESSAGES_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
     line: Bytes,
-    /// Held by a large message.
-    permit: Option<OwnedSemaphorePermit>,
+    /// Held while a large message is in memory.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl OutgoingMessage {
     /// The message `line`, which contains no line break.
     pub(super) fn new(line: Bytes, permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self { line, permit }
+        Self { line, _permit: permit }
     }
 
     pub(super) fn bytes(&self) -> &Bytes {
         &self.line
-    }
-
-    pub(super) fn is_large(&self) -> bool {
-        self.permit.is_some()
     }
 
     /// Another text for this message.

@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn rejects_malformed_messages() {
-        for malformed in ["<html>", "7", "", "{\"a\":01}", "{} {}", "{\"a\":[1,2}", "{\"a\":", "{\"a\":\"\n\"}", "[1,"] {
+        for malformed in ["<html>", "7", "", "{\"a\":01}", "{} {}", "{\"a\":[1,2}", "{\"a\":", "{\"a\":\"\n\"}", "[1,"]
+        {
             assert!(MessageShape::parse(malformed).is_err(), "{malformed}");
         }
         let error = MessageShape::parse("7").unwrap_err().to_string();

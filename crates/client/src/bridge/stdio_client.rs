@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate_mcp::{IncomingMessage, RpcError, RpcNotification, RpcRequest, decode};
+use tidegate_mcp::{IncomingMessage, ReadLine, RpcError, RpcNotification, RpcRequest, decode, read_line};
 use tokio::io::{AsyncRead, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -18,7 +18,6 @@ use super::error::BridgeError;
 use super::link::ServerLink;
 use super::output::Output;
 use super::request::{ClientCall, ModernMetadata};
-use crate::lines::{ReadLine, read_line};
 
 /// Maximum number of concurrent messages; reading stops while they are open.
 const MESSAGES_MAX: usize = 512;

@@ -5,12 +5,12 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::address::ResultAddress;
-use crate::backoff::Backoff;
 use super::client::ResultClient;
 use super::error::FetchError;
 use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
 use super::progress_tracker::ProgressTracker;
 use super::request_failure::RequestFailure;
+use crate::backoff::Backoff;
 
 /// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;

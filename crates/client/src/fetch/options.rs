@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bearer_token::BearerToken;
 use super::download_event::{DownloadEvent, DownloadListener};
+use crate::bearer_token::BearerToken;
 
 /// Options of a download.
 #[derive(Clone)]

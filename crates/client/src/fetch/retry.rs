@@ -1,10 +1,10 @@
 //! Retries: how often an operation is attempted, with which delays.
 
-use crate::backoff::Backoff;
 use super::client::ResultClient;
 use super::download_event::DownloadEvent;
 use super::error::FetchError;
 use super::request_failure::RequestFailure;
+use crate::backoff::Backoff;
 
 /// The attempts at one operation.
 pub(crate) struct RetryState<'a> {

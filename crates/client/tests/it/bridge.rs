@@ -29,14 +29,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tidegate_client::bridge::{self, BridgeNotice, BridgeOptions};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{self, BridgeNotice, BridgeOptions};
 use tidegate_transport::stdio::{self, StdioOptions};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
-use crate::stdio::{PipeEnds, Reader, ServerTask, Writer};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
 
 /// Longer than any operation takes; only a failing test waits this long.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -36,9 +36,6 @@ mod patterns;
 mod plans;
 mod policies;
 mod principals;
-#[path = "../../../../tests/slt/replay.rs"]
-#[allow(dead_code, reason = "other engines need the tables as statements")]
-mod replay;
 mod sandboxing;
 mod sql;
 mod sql_page;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use arrow::datatypes::DataType;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 
-use crate::replay::{self, Failure};
 use crate::support::{TestNode, lines, two_thread_options};
+use tidegate_testkit::sql_logic_test::{self, Failure};
 
 struct SltRunner {
     node: TestNode,
@@ -49,5 +49,8 @@ impl AsyncDB for SltRunner {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    replay::all(|| SltRunner { node: TestNode::open(vec![replay::folder().join("data")], two_thread_options()) }).await;
+    sql_logic_test::all(|| SltRunner {
+        node: TestNode::open(vec![sql_logic_test::folder().join("data")], two_thread_options()),
+    })
+    .await;
 }

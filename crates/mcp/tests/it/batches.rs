@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_mcp::{IncomingMessage, Revision, decode};
 
 use crate::client::{Client, message};
-use crate::schema::check_response;
+use tidegate_testkit::schema::check_response;
 
 /// The answers of a batch, or why there are none.
 async fn check(client: &Client, batch: &Value) -> String {

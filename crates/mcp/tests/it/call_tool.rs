@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_mcp::{Answer, AnswerFrame, Revision};
 
 use crate::client::{Client, bytes, request};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// The content of the result in the newest revision, one block a line, and whether it is an error.
 async fn check(steps: Value) -> String {

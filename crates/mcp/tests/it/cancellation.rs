@@ -7,7 +7,7 @@ use tidegate_mcp::{Answer, AnswerFrame, Revision};
 use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// A call of `script` with `id`, begun on a task of its own.
 fn begin(client: &Arc<Client>, id: Value, steps: Value) -> tokio::task::JoinHandle<String> {

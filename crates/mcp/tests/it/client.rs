@@ -11,8 +11,8 @@ use tidegate_mcp::{
     RpcRequest, decode,
 };
 
-use crate::host::Host;
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::{check_notification, check_response};
 
 /// A client that has agreed on its revision.
 #[derive(Clone)]

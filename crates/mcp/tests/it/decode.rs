@@ -17,7 +17,7 @@ fn text(decoded: &Result<IncomingMessage, DecodeError>) -> String {
         }
         Err(DecodeError { id, error }) => {
             let answer: Value = serde_json::from_slice(&error.to_bytes(id.as_ref())).unwrap();
-            crate::schema::check_response(tidegate_mcp::Revision::V2026_07_28, "", &answer);
+            tidegate_testkit::schema::check_response(tidegate_mcp::Revision::V2026_07_28, "", &answer);
             let id = id.as_ref().map_or("null", |id| id.as_json());
             format!("{} for id {id}: {}", error.code, error.message)
         }

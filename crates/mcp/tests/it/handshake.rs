@@ -8,8 +8,8 @@ use tidegate_core::{CallOrigin, Caller, Principal, TransportKind};
 use tidegate_mcp::{InFlightRequests, ResponseMessage, Revision};
 
 use crate::client::{Client, message, request};
-use crate::host::Host;
-use crate::schema::check_response;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::check_response;
 
 fn local() -> Caller {
     Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::Stdio, peer: None })

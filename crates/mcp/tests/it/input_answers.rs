@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
 use crate::client::Client;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 fn client() -> Client {
     Client::with_capabilities(

@@ -9,7 +9,7 @@ use tidegate_mcp::Revision;
 use tokio::runtime::Builder;
 
 use crate::client::{Client, ClientResult};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})

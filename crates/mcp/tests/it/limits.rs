@@ -11,7 +11,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::client::Client;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// A host where each principal may ask so many times, and then no more for hours.
 fn host(burst: u32) -> Host {

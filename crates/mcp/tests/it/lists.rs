@@ -8,7 +8,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// The entries of a list by name, in one revision.
 async fn check(revision: Revision, method: &str, key: &str, names: &[&str]) -> String {

@@ -148,7 +148,7 @@ async fn resources_and_prompts_send_progress() {
 
 #[tokio::test]
 async fn requesting_notifications_opens_stream_at_once() {
-    let host = crate::host::Host::new();
+    let host = tidegate_testkit::host::Host::new();
     let client = Client::for_host(&host, Revision::V2026_07_28);
     let arguments = json!({"steps": [["wait"], ["progress", 1]]});
     let call = |meta: Value| {

@@ -11,7 +11,7 @@ use tidegate_runtime::{
 };
 
 use crate::client::Client;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 const ENTRIES: usize = 600;
 

@@ -6,8 +6,8 @@ use tidegate_mcp::{NotificationFeed, Revision};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
-use crate::host::entries;
-use crate::schema::check_notification;
+use tidegate_testkit::host::entries;
+use tidegate_testkit::schema::check_notification;
 
 fn script(steps: &Value) -> String {
     UriTemplate::parse("script://{steps}").unwrap().expand(&[&steps.to_string()])

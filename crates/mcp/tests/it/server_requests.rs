@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tidegate_mcp::{Answer, AnswerFrame, AnswerStream, IncomingMessage, Revision, decode};
 
 use crate::client::{Client, ClientResult, message, request};
-use crate::host::Host;
-use crate::schema::{check_notification, check_request, check_response};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::{check_notification, check_request, check_response};
 
 fn capable_client(revision: Revision) -> Client {
     let capabilities = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": true}});

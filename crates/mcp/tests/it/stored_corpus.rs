@@ -1,13 +1,13 @@
 //! The stored corpus of the fuzz target `decoder`, through the function that the target runs.
 
-#[path = "../../../../fuzz/src/corpus.rs"]
-mod corpus;
+use tidegate_testkit::fuzz_corpus;
+
 #[path = "../../../../fuzz/src/decoder.rs"]
 mod decoder;
 
 #[test]
 fn stored_fuzz_inputs_decode_safely() {
-    for entry in corpus::corpus("decoder") {
+    for entry in fuzz_corpus::corpus("decoder") {
         decoder::check(&entry);
     }
 }

@@ -11,9 +11,9 @@ use tidegate_mcp::{Answer, ListenStream, Revision};
 use tokio::time::{sleep, timeout};
 
 use crate::client::{Client, request};
-use crate::garden::Garden;
-use crate::host::Host;
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::{check_notification, check_response};
+use tidegate_testkit::watched_resources::WatchedResources;
 
 const MODERN: Revision = Revision::V2026_07_28;
 
@@ -54,7 +54,7 @@ async fn collect_messages(stream: &mut ListenStream, caller: &Caller) -> String 
 
 /// What a client is told of its wish.
 async fn acknowledged(notifications: Value) -> String {
-    let (host, _) = Garden::with_host();
+    let (host, _) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
     collect_messages(&mut open_stream(&client, json!(1), notifications).await, &client.peer.caller).await
 }
@@ -66,9 +66,9 @@ async fn acknowledgement_lists_accepted_filters() {
         "toolsListChanged": true,
         "promptsListChanged": false,
         "someday": {"on": 1},
-        "resourceSubscriptions": ["garden://rose", "nowhere://", "test://plain", "garden://rose"],
+        "resourceSubscriptions": ["watched://rose", "nowhere://", "test://plain", "watched://rose"],
     });
-    insta::assert_snapshot!(acknowledged(expectation).await, @r#"subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["garden://rose","test://plain"]}"#);
+    insta::assert_snapshot!(acknowledged(expectation).await, @r#"subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["watched://rose","test://plain"]}"#);
     insta::assert_snapshot!(acknowledged(json!({"resourceSubscriptions": ["nowhere://"]})).await, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
 }
 
@@ -110,9 +110,9 @@ async fn rejects_filters_of_wrong_types() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriptions_of_all_streams_together_are_bounded() {
-    let (host, _) = Garden::with_host();
+    let (host, _) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
-    let uris: Vec<String> = (0..1_000).map(|number| format!("garden://{number}")).collect();
+    let uris: Vec<String> = (0..1_000).map(|number| format!("watched://{number}")).collect();
     let expectation = json!({"resourceSubscriptions": uris});
     let mut streams = Vec::new();
     for id in 10..20 {
@@ -127,10 +127,11 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn sends_only_subscribed_changes_once() {
-    let (host, watched) = Garden::with_host();
+    let (host, watched) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
     let caller = &client.peer.caller;
-    let expectation = json!({"promptsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
+    let expectation =
+        json!({"promptsListChanged": true, "resourceSubscriptions": ["watched://rose", "watched://lily"]});
     let mut stream = open_stream(&client, json!("s"), expectation).await;
     let mut lists =
         open_stream(&client, json!("l"), json!({"toolsListChanged": true, "resourcesListChanged": true})).await;
@@ -139,19 +140,19 @@ async fn sends_only_subscribed_changes_once() {
     // Nobody reads while it changes again and again.
     for _ in 0..5 {
         for bed in ["rose", "rose", "tulip"] {
-            watched.dig(bed);
+            watched.change(bed);
         }
         sleep(Duration::from_secs(1)).await;
     }
-    insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"resources/updated "garden://rose""#);
+    insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"resources/updated "watched://rose""#);
     assert_eq!(collect_messages(&mut lists, caller).await, "");
     for _ in 0..3 {
-        host.service.registry().swap(watched.state(Access::default()));
+        host.service.registry().swap(watched.snapshot(Access::default()));
     }
     insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"
     prompts/list_changed
-    resources/updated "garden://lily"
-    resources/updated "garden://rose"
+    resources/updated "watched://lily"
+    resources/updated "watched://rose"
     "#);
     insta::assert_snapshot!(collect_messages(&mut lists, caller).await, @r"
     tools/list_changed
@@ -161,7 +162,7 @@ async fn sends_only_subscribed_changes_once() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_carry_subscription_id() {
-    let (host, resources) = Garden::with_host();
+    let (host, resources) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
     for id in ["7.0", "12345678901234567890123", "\"a \\u0022b\\u0022\"", "-1", "\"7\""] {
         let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
@@ -171,7 +172,7 @@ async fn messages_carry_subscription_id() {
             panic!()
         };
         let Answer::Listen(mut stream) = client.service.answer(request, &client.peer).await else { panic!() };
-        host.service.registry().swap(resources.state(Access::default()));
+        host.service.registry().swap(resources.snapshot(Access::default()));
         let mut received = vec![stream.feed().next_message().unwrap()];
         stream.feed().update_caller(&client.peer.caller).await;
         received.extend(std::iter::from_fn(|| stream.feed().next_message()));
@@ -224,22 +225,23 @@ async fn batch_rejects_listen() {
 
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_gets_no_resource_updates() {
-    let (host, watched) = Garden::with_host();
+    let (host, watched) = WatchedResources::with_host();
     let mut client = Client::for_host(&host, MODERN);
     let caller = caller("ann");
     client.peer.caller = caller.clone();
-    let expectation = json!({"resourcesListChanged": true, "resourceSubscriptions": ["garden://rose", "test://plain"]});
+    let expectation =
+        json!({"resourcesListChanged": true, "resourceSubscriptions": ["watched://rose", "test://plain"]});
     let mut stream = open_stream(&client, json!(1), expectation).await;
     let hidden = Access { names: vec!["gardening".to_owned()], ..Access::default() };
-    host.service.registry().swap(watched.state(hidden));
+    host.service.registry().swap(watched.snapshot(hidden));
     insta::assert_snapshot!(collect_messages(&mut stream, &caller).await, @r#"
-    subscriptions/acknowledged {"resourcesListChanged":true,"resourceSubscriptions":["garden://rose","test://plain"]}
+    subscriptions/acknowledged {"resourcesListChanged":true,"resourceSubscriptions":["watched://rose","test://plain"]}
     resources/list_changed
     resources/updated "test://plain"
     "#);
-    watched.dig("rose");
+    watched.change("rose");
     assert_eq!(collect_messages(&mut stream, &caller).await, "");
-    let expectation = json!({"resourceSubscriptions": ["garden://rose", "garden:// "]});
+    let expectation = json!({"resourceSubscriptions": ["watched://rose", "watched:// "]});
     let message = collect_messages(&mut open_stream(&client, json!(2), expectation).await, &caller).await;
     insta::assert_snapshot!(message, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
 }
@@ -264,18 +266,18 @@ const LISTS: [&str; 3] = ["tools", "resources", "prompts"];
 /// Plays a history for a client that wants these lists and beds, and gives what it was never told of.
 async fn run_steps(
     host: &Host,
-    watched: &Arc<Garden>,
+    watched: &Arc<WatchedResources>,
     lists: [bool; 3],
     beds: [bool; 4],
     steps: Vec<ListenStep>,
 ) -> Vec<String> {
     let client = Client::for_host(host, MODERN);
     let caller = &client.peer.caller;
-    let of_bed = |bed: usize| format!("resources/updated \"garden://{}\"", RESOURCE_NAMES[bed]);
+    let of_bed = |bed: usize| format!("resources/updated \"watched://{}\"", RESOURCE_NAMES[bed]);
     let wanted_beds: Vec<usize> = (0..4).filter(|bed| beds[*bed]).collect();
     let wanted_lists: Vec<String> =
         (0..3).filter(|list| lists[*list]).map(|list| format!("{}/list_changed", LISTS[list])).collect();
-    let uris: Vec<String> = wanted_beds.iter().map(|bed| format!("garden://{}", RESOURCE_NAMES[*bed])).collect();
+    let uris: Vec<String> = wanted_beds.iter().map(|bed| format!("watched://{}", RESOURCE_NAMES[*bed])).collect();
     let mut expectation = json!({"resourceSubscriptions": uris});
     for (list, is_wanted) in LISTS.iter().zip(lists) {
         expectation[format!("{list}ListChanged")] = is_wanted.into();
@@ -291,11 +293,11 @@ async fn run_steps(
         let mut changed = Vec::new();
         match step {
             ListenStep::Dig(bed) => {
-                watched.dig(RESOURCE_NAMES[bed]);
+                watched.change(RESOURCE_NAMES[bed]);
                 changed.extend(beds[bed].then(|| of_bed(bed)));
             }
             ListenStep::Swap => {
-                host.service.registry().swap(watched.state(Access::default()));
+                host.service.registry().swap(watched.snapshot(Access::default()));
                 changed.extend(wanted_lists.iter().cloned().chain(wanted_beds.iter().map(|bed| of_bed(*bed))));
             }
             ListenStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds)).await,
@@ -334,7 +336,7 @@ proptest! {
     ) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        let (host, resources) = Garden::with_host();
+        let (host, resources) = WatchedResources::with_host();
         let missed = runtime.block_on(run_steps(&host, &resources, lists, beds, steps));
         prop_assert!(missed.is_empty(), "never told: {missed:?}");
     }

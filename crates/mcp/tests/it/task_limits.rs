@@ -9,7 +9,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 fn client() -> Client {
     let relying = handler_fn(|job, reply| async move {

@@ -14,7 +14,7 @@ use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, even
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
-use crate::schema::check_notification;
+use tidegate_testkit::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 

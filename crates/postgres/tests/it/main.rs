@@ -15,8 +15,6 @@ mod outages; // Restarts, killed backends, dropped tables and full disks, under 
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
 mod rendering; // Record batches as callers read them.
-#[path = "../../../../tests/slt/replay.rs"]
-mod replay; // What the replays of the scripts share.
 mod round_trips; // Random values of each type.
 mod schema_changes; // Tables, views and types that change between two runs of one statement.
 mod scripts; // The scripts of `tests/slt`.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 use tidegate_postgres::PostgresOptions;
 
-use crate::replay::{self, Failure};
 use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement};
+use tidegate_testkit::sql_logic_test::{self, Failure};
 
 /// The table that only engines with lists have.
 const EVENTS: &str = "CREATE TABLE events (at timestamp, kind text, tags text[], \"where\" jsonb, ok boolean);";
@@ -41,12 +41,12 @@ impl AsyncDB for Replay {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    let scene = TestDatabase::new(&format!("{} {EVENTS}", replay::tables())).await;
-    for event in fs::read_to_string(replay::folder().join("data/events.ndjson")).unwrap().lines() {
+    let scene = TestDatabase::new(&format!("{} {EVENTS}", sql_logic_test::tables())).await;
+    for event in fs::read_to_string(sql_logic_test::folder().join("data/events.ndjson")).unwrap().lines() {
         let event = event.replace('\'', "''");
         scene.run(&format!("INSERT INTO events SELECT * FROM jsonb_populate_record(NULL::events, '{event}')")).await;
     }
     scene.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login}").await;
     let node = scene.open(PostgresOptions::default());
-    replay::all(|| Replay(node.clone())).await;
+    sql_logic_test::all(|| Replay(node.clone())).await;
 }

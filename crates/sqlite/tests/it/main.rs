@@ -30,8 +30,6 @@ mod multiple_files;
 mod names;
 mod policies;
 mod pools;
-#[path = "../../../../tests/slt/replay.rs"]
-mod replay;
 mod scripts;
 mod streams;
 mod support;

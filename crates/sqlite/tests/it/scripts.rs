@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 use tidegate_query::OutputFormat;
 
-use crate::replay::{self, Failure};
 use crate::support::{SqliteFixture, open_database};
+use tidegate_testkit::sql_logic_test::{self, Failure};
 
 #[derive(Clone)]
 struct Replay(SqliteFixture);
@@ -42,6 +42,6 @@ impl AsyncDB for Replay {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    let (_folder, node) = open_database(&replay::tables());
-    replay::all(|| Replay(node.clone())).await;
+    let (_folder, node) = open_database(&sql_logic_test::tables());
+    sql_logic_test::all(|| Replay(node.clone())).await;
 }

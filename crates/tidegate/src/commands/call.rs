@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
+use tidegate_client::fetch::Destination;
 use tidegate_core::{CallTarget, Caller};
-use tidegate_fetch::Destination;
 use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;

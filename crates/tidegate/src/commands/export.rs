@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use tidegate_fetch::{Destination, RemoteQuery, ResultServer};
+use tidegate_client::fetch::{Destination, RemoteQuery, ResultServer};
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
@@ -60,7 +60,7 @@ impl ExportCommand {
         let options = self.download.options(&server)?;
         let shutdown = Shutdown::on_signals()?;
         let question = RemoteQuery { sql: self.sql.clone(), database: self.database.clone() };
-        let asking = tidegate_fetch::start_query(&server, &question, options.clone(), &shutdown.graceful);
+        let asking = tidegate_client::fetch::start_query(&server, &question, options.clone(), &shutdown.graceful);
         let address = shutdown.run_until_forced(asking).await??;
         self.file.download(&address, destination, options, &shutdown).await
     }

@@ -1,7 +1,7 @@
 //! `tidegate fetch`: a stored result of a server, as a file.
 
 use clap::Args;
-use tidegate_fetch::{FetchError, ResultAddress};
+use tidegate_client::fetch::{FetchError, ResultAddress};
 
 use crate::command_error::CommandError;
 use crate::download_flags::{DownloadFlags, OutputFileFlags};

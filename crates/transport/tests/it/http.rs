@@ -65,8 +65,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::request::Post;
 use self::wire::{Answer, Connection};
-use crate::host::Host;
-use crate::schema::check_response;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::check_response;
 
 /// A server on its own port.
 pub(super) struct Server {

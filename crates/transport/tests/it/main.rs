@@ -12,21 +12,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod bridge;
-#[path = "../../../mcp/tests/it/garden.rs"]
-mod garden;
-#[path = "../../../mcp/tests/it/host.rs"]
-#[allow(dead_code, reason = "the tests of the protocol use more of it")]
-mod host;
 mod http;
-mod message_checker;
 mod scenario;
-#[path = "../../../auth/tests/it/scene.rs"]
-#[allow(dead_code, reason = "the tests of authentication use more of it")]
-mod scene;
-#[path = "../../../mcp/tests/it/schema.rs"]
-mod schema;
-#[path = "../../../auth/tests/it/signer.rs"]
-#[allow(dead_code, reason = "the tests of authentication use more of it")]
-mod signer;
 mod stdio;

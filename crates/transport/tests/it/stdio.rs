@@ -20,39 +20,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
+use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
 use tidegate_transport::stdio::{StdioOptions, serve};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
-use tokio::task::JoinHandle;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
-use crate::message_checker::{MessageChecker, script};
-
-/// The capacity of the pipe, like that of operating systems.
-const PIPE_BYTES: usize = 64 * 1024;
-
-pub(super) type Reader = ReadHalf<DuplexStream>;
-pub(super) type Writer = WriteHalf<DuplexStream>;
-pub(super) type ServerTask = JoinHandle<std::io::Result<()>>;
-
-/// The client end of a pipe, and the task that serves the other end.
-pub(super) struct PipeEnds {
-    pub(super) writer: Writer,
-    pub(super) reader: BufReader<Reader>,
-    pub(super) served: ServerTask,
-    pub(super) shutdown: CancellationToken,
-}
-
-impl PipeEnds {
-    pub(super) fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
-        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-        let (reader, writer) = tokio::io::split(theirs);
-        let shutdown = CancellationToken::new();
-        let served = serve(reader, writer, shutdown.clone());
-        let (reader, writer) = tokio::io::split(ours);
-        Self { writer, reader: BufReader::new(reader), served, shutdown }
-    }
-}
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::{MessageChecker, script};
 
 /// A client and the server at the other end of its pipe.
 pub(super) struct Pipe {

@@ -2,25 +2,34 @@
 //!
 //! [Server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html)
 
+use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use reqwest::Response;
-use sse_stream::{ByteStreamBody, Error, Sse, SseStream};
+use sse_stream::{Error, Sse, SseByteStream};
 
 use crate::bridge::incoming::{MessageMeter, ReceiveError};
 use crate::http_client::innermost_cause;
 
-/// Reads the events of a response. `meter` counts the bytes since the last event.
-pub(super) struct EventReader(SseStream<ByteStreamBody<BoxStream<'static, Result<bytes::Bytes, ReceiveError>>, bytes::Bytes>>);
+/// Reads the events of a response.
+pub(super) struct EventReader(SseByteStream<BoxStream<'static, Result<Bytes, ReceiveError>>>);
 
 impl EventReader {
+    /// `meter` counts the bytes since the last complete event.
     pub(super) fn new(response: Response, meter: MessageMeter) -> Self {
-        let chunks = stream::try_unfold((response, meter), |(mut response, meter)| async {
-            let chunk = response.chunk().await.map_err(|error| ReceiveError::ConnectionLost(innermost_cause(&error)))?;
-            let Some(chunk) = chunk else { return Ok(None) };
-            meter.add(chunk.len()).await?;
-            Ok(Some((chunk, (response, meter))))
-        });
-        Self(SseStream::from_bytes_stream(chunks.boxed()))
+        let chunks =
+            stream::try_unfold((response, meter, true), |(mut response, meter, is_between_events)| async move {
+                let chunk =
+                    response.chunk().await.map_err(|error| ReceiveError::ConnectionLost(innermost_cause(&error)))?;
+                let Some(chunk) = chunk else { return Ok(None) };
+                if is_between_events {
+                    meter.reset();
+                }
+                meter.add(chunk.len()).await?;
+                // Comments that only keep the connection alive do not add up.
+                let is_between_events = chunk.ends_with(b"\n\n") || chunk.ends_with(b"\r\n\r\n");
+                Ok(Some((chunk, (response, meter, is_between_events))))
+            });
+        Self(SseByteStream::new(chunks.boxed()))
     }
 
     /// The next event; `None` at the end of the response.

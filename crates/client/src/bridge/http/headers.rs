@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::session::NegotiatedSession;
-use crate::bridge::bearer::BearerToken;
+use crate::bearer_token::BearerToken;
 use crate::bridge::request::ModernMetadata;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

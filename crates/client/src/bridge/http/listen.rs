@@ -8,20 +8,21 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 
-use super::event_parser::{EventParser, EventPart};
+use super::events::EventReader;
 use super::session::{HandshakeState, NegotiatedSession};
-use super::{HttpLink, headers, root_cause};
-use crate::bridge::backoff::Backoff;
+use super::{HttpLink, headers};
+use crate::backoff::Backoff;
 use crate::bridge::error::BridgeError;
-use crate::bridge::incoming::PartialMessage;
+use crate::bridge::incoming::{MessageMeter, ReceiveError, ReceivedMessage};
 use crate::bridge::notice::BridgeNotice;
+use crate::bridge::reconnection_backoff;
+use crate::http_client::innermost_cause;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum reconnection delay. A server may request a longer one, but the client then receives changes too late.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The state of a listener across its connections.
-#[derive(Default)]
 struct ListenProgress {
     last_id: Option<HeaderValue>,
     pause: Option<Duration>,
@@ -50,14 +51,15 @@ impl HttpLink {
     /// Returns when the server offers no event stream for that session.
     async fn listen_to_session(&self, agreed: Option<Arc<NegotiatedSession>>) {
         let Some(agreed) = agreed else { return };
-        let mut listen_progress = ListenProgress::default();
+        let mut listen_progress =
+            ListenProgress { last_id: None, pause: None, has_gap: false, backoff: reconnection_backoff() };
         loop {
             let epoch = self.reachability.epoch();
             let mut headers = headers::listen_headers(self.options.bearer.as_ref(), &agreed);
             headers.extend(listen_progress.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
             match self.client.get(self.options.address.url().clone()).headers(headers).send().await {
                 Err(error) if error.is_connect() => {
-                    self.reachability.wait_until_reachable(epoch, &root_cause(&error), &self.options).await;
+                    self.reachability.wait_until_reachable(epoch, &innermost_cause(&error), &self.options).await;
                 }
                 Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
                 Ok(response) if response.status() == StatusCode::NOT_FOUND && agreed.session.is_some() => {
@@ -87,40 +89,27 @@ impl HttpLink {
     }
 
     /// Forwards the messages of the stream until it ends.
-    async fn forward_events(&self, mut response: Response, listen_progress: &mut ListenProgress) {
-        let mut events = EventParser::new();
-        let mut arriving = Some(PartialMessage::new(self.options.answer_bytes_max));
-        while let Ok(Some(piece)) = response.chunk().await {
-            events.feed(piece);
-            while let Some(item) = events.next() {
-                match item {
-                    EventPart::Data(data) => {
-                        let Some(message) = &mut arriving else { continue };
-                        if message.is_empty() && data.trim_ascii().is_empty() {
-                            continue;
-                        }
-                        if let Err(error) = message.push(data).await {
-                            self.options.notify(&BridgeNotice::Ignored(error.to_string()));
-                            arriving = None;
-                        }
-                    }
-                    EventPart::End => {
-                        let whole = arriving.replace(PartialMessage::new(self.options.answer_bytes_max));
-                        if let Some(whole) = whole.filter(|whole| !whole.is_empty()) {
-                            self.forward_message(whole).await;
-                        }
-                        let id = events.last_id.as_deref().and_then(|id| HeaderValue::from_bytes(id).ok());
-                        listen_progress.last_id = id.or(listen_progress.last_id.take());
-                        listen_progress.pause = events.retry.or(listen_progress.pause);
-                    }
-                }
+    async fn forward_events(&self, response: Response, listen_progress: &mut ListenProgress) {
+        let meter = MessageMeter::new(&self.output, self.options.server_message_bytes_max);
+        let mut events = EventReader::new(response, meter.clone());
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) | Err(ReceiveError::ConnectionLost(_)) => return,
+                Err(error) => return self.options.notify(&BridgeNotice::Ignored(error.to_string())),
+            };
+            if let Some(data) = event.data.filter(|data| !data.trim_ascii().is_empty()) {
+                self.forward_message(meter.finish(data)).await;
             }
+            let id = event.id.and_then(|id| HeaderValue::try_from(id).ok());
+            listen_progress.last_id = id.or(listen_progress.last_id.take());
+            listen_progress.pause = event.retry.map(Duration::from_millis).or(listen_progress.pause);
         }
     }
 
-    async fn forward_message(&self, whole: PartialMessage) {
-        match whole.finish() {
-            Ok(arrived) if arrived.shape.has_method => self.output.send(arrived.line).await,
+    async fn forward_message(&self, message: Result<ReceivedMessage, ReceiveError>) {
+        match message {
+            Ok(message) if message.shape.has_method => self.output.send(message.line).await,
             Ok(_) => self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned())),
             Err(error) => self.options.notify(&BridgeNotice::Ignored(error.to_string())),
         }

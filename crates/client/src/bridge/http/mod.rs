@@ -6,20 +6,19 @@
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
 mod answer;
-mod event_parser;
+mod events;
 mod headers;
 mod listen;
 mod reachability;
 mod session;
 mod tool_headers;
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Client, Response, StatusCode, redirect, retry};
+use reqwest::{Client, Response, StatusCode};
 use tidegate_mcp::{IncomingMessage, decode};
 use tokio::time::Instant;
 
@@ -36,14 +35,11 @@ use super::incoming::ReceivedMessage;
 use super::notice::BridgeNotice;
 use super::output::Output;
 use super::request::{ClientCall, ModernMetadata};
-use crate::outbox::OutgoingMessage;
+use crate::http_client::{http_client, innermost_cause};
 
 /// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
 /// may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
-/// Interval of TCP keep-alive probes. A connection is lost after this many unanswered ones.
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-const KEEP_ALIVE_TRIES: u32 = 3;
 /// Time limit for ending a session.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
@@ -64,26 +60,12 @@ impl HttpLink {
     /// # Errors
     /// When TLS cannot be set up.
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
-        let client = Client::builder()
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-            // The reachability check connects directly too.
-            .no_proxy()
-            // The token and the calls are meant only for the named server.
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .connect_timeout(options.wait_within)
-            .tcp_keepalive(KEEP_ALIVE_EVERY)
-            .tcp_keepalive_interval(KEEP_ALIVE_EVERY)
-            .tcp_keepalive_retries(KEEP_ALIVE_TRIES)
-            .pool_idle_timeout(IDLE_WITHIN)
-            .build()
-            .map_err(std::io::Error::other)?;
+        let client = http_client(options.wait_within, IDLE_WITHIN).map_err(std::io::Error::other)?;
         Ok(Self {
             client,
             options,
             output,
-            reachability: Reachability::default(),
+            reachability: Reachability::new(),
             session: UpstreamSession::new(),
             tool_headers: ToolHeaders::default(),
         })
@@ -115,7 +97,7 @@ impl HttpLink {
         let response = self.post(&call.line, headers.clone(), deadline, &call.open).await?;
         let is_refused = response.status() == StatusCode::BAD_REQUEST;
         let answer = self.receiver().receive(response, call).await?;
-        let is_mismatch = is_refused && answer.bytes().is_some_and(|bytes| tool_headers::is_mismatch(bytes));
+        let is_mismatch = is_refused && tool_headers::is_mismatch(answer.bytes());
         if !is_mismatch || !self.look_up_tool(call, modern, deadline).await {
             return Ok(answer);
         }
@@ -138,10 +120,10 @@ impl HttpLink {
             let headers = headers::modern_headers(self.options.bearer.as_ref(), modern);
             let Ok(response) = self.post(&asking.line, headers, deadline, &asking.open).await else { break };
             let Ok(page) = self.receiver().receive(response, &asking).await else { break };
-            match page.bytes().map(|bytes| tool_headers::find_tool(bytes, tool)) {
-                Some(ToolLookup::Headers(marks)) => return self.tool_headers.store(tool, marks),
-                Some(ToolLookup::NextPage(next)) => cursor = Some(next),
-                Some(ToolLookup::NotFound) | None => break,
+            match tool_headers::find_tool(page.bytes(), tool) {
+                ToolLookup::Headers(marks) => return self.tool_headers.store(tool, marks),
+                ToolLookup::NextPage(next) => cursor = Some(next),
+                ToolLookup::NotFound => break,
             }
         }
         false
@@ -153,7 +135,7 @@ impl HttpLink {
         self.session.set_state(HandshakeState::None);
         let (answer, session) = self.send_initialize(call, self.deadline()).await?;
         // An answer without them is an error for the client.
-        if let Some(terms) = answer.bytes().and_then(|bytes| NegotiatedProtocol::parse(bytes).ok())
+        if let Ok(terms) = NegotiatedProtocol::parse(answer.bytes())
             && let [id] = call.ids.as_slice()
         {
             let handshake =
@@ -253,8 +235,7 @@ impl HttpLink {
         let call = ClientCall { line, ids, is_batch: false, modern: None, open: Arc::default() };
         let opening = tokio::time::timeout(self.options.handshake_within, self.send_initialize(&call, deadline));
         let (answer, session) = opening.await.map_err(|_| refused("it does not answer"))??;
-        let bytes = answer.bytes().ok_or_else(|| refused("its answer is too long"))?;
-        let terms = NegotiatedProtocol::parse(bytes).map_err(|words| refused(words.text()))?;
+        let terms = NegotiatedProtocol::parse(answer.bytes()).map_err(|words| refused(words.text()))?;
         let gone_on = terms.check_compatible(&before);
         let handshake = Handshake { initialize, id, initialized: initialized.clone(), negotiated: terms };
         let opened = NegotiatedSession { handshake, session };
@@ -276,7 +257,7 @@ impl HttpLink {
     /// Announces changes that the client may have missed: its lists may differ.
     async fn notify_lists_changed(&self, agreed: &NegotiatedSession) {
         for notification in agreed.handshake.negotiated.list_changed_notifications() {
-            self.output.send(OutgoingMessage::Whole(notification)).await;
+            self.output.send_line(notification).await;
         }
     }
 
@@ -309,23 +290,14 @@ impl HttpLink {
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() => error,
-                Err(error) => return Err(BridgeError::ConnectionLost { reason: root_cause(&error) }),
+                Err(error) => return Err(BridgeError::ConnectionLost { reason: innermost_cause(&error) }),
             };
             open.set_may_have_been_sent(false);
-            let reason = root_cause(&error);
+            let reason = innermost_cause(&error);
             let waiting = self.reachability.wait_until_reachable(epoch, &reason, &self.options);
             if tokio::time::timeout_at(deadline, waiting).await.is_err() {
                 return Err(BridgeError::Unreachable { waited: self.options.wait_within, reason });
             }
         }
     }
-}
-
-/// The innermost cause, which is the most specific, without the URL.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    while let Some(inner) = cause.and_then(std::error::Error::source) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

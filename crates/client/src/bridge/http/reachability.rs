@@ -6,12 +6,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use crate::bridge::BridgeOptions;
-use crate::bridge::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::bridge::notice::BridgeNotice;
+use crate::bridge::{BridgeOptions, reconnection_backoff};
 
 /// The reachability of the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reachability {
     /// The number of times that the server became reachable again.
     epoch: AtomicU64,
@@ -22,6 +22,16 @@ pub(super) struct Reachability {
 }
 
 impl Reachability {
+    /// A server that is reachable until an attempt fails.
+    pub(super) fn new() -> Self {
+        Self {
+            epoch: AtomicU64::default(),
+            is_lost: AtomicBool::default(),
+            backoff: Mutex::new(reconnection_backoff()),
+            retry_lock: tokio::sync::Mutex::default(),
+        }
+    }
+
     /// Read before an attempt, and passed to [`Reachability::wait_until_reachable`] after it failed.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)

@@ -11,12 +11,15 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::SocketLink;
 use super::connection::{SocketConnection, SocketStream};
-use crate::bridge::error::{BridgeError, ServerMessage};
+use crate::bearer_token::BearerToken;
+use crate::bridge::error::BridgeError;
 use crate::bridge::handshake::{Handshake, NegotiatedProtocol};
+use crate::bridge::incoming::replace_line_breaks;
 use crate::bridge::notice::BridgeNotice;
 use crate::bridge::request::is_same_id;
-use crate::bridge::scanner::MessageScanner;
-use crate::outbox::OutgoingMessage;
+use crate::bridge::shape::MessageShape;
+use crate::refusal::ServerRefusal;
+use crate::server_message::ServerMessage;
 
 /// The subprotocol of MCP over WebSocket.
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
@@ -33,8 +36,8 @@ impl SocketLink {
     /// Establishes a connection on which the client can continue its session.
     pub(super) async fn dial(&self) -> Result<(SocketConnection, SplitStream<SocketStream>), DialError> {
         let config = WebSocketConfig::default()
-            .max_message_size(Some(self.options.socket_message_bytes_max))
-            .max_frame_size(Some(self.options.socket_message_bytes_max));
+            .max_message_size(Some(self.options.server_message_bytes_max))
+            .max_frame_size(Some(self.options.server_message_bytes_max));
         let connecting = connect_async_with_config(self.request()?, Some(config), true);
         let connected = match tokio::time::timeout(self.options.wait_within, connecting).await {
             Ok(connected) => connected,
@@ -64,22 +67,17 @@ impl SocketLink {
 
     fn to_dial_error(&self, error: tungstenite::Error) -> DialError {
         let tungstenite::Error::Http(response) = error else { return DialError::Unreachable(error.to_string()) };
-        let words = self.server_message(&response);
-        DialError::Refused(match response.status().as_u16() {
-            401 if self.options.bearer.is_some() => BridgeError::WrongToken { words },
-            401 => BridgeError::NoToken { words },
-            403 => BridgeError::Forbidden { words },
-            status @ 300..=399 => BridgeError::Redirects { status },
+        let secret = self.options.bearer.as_ref().map(BearerToken::token);
+        let words = ServerMessage::from_body(response.body().as_deref().unwrap_or_default(), secret);
+        let status = response.status().as_u16();
+        let words = match ServerRefusal::from_status(status, secret.is_some(), words) {
+            Ok(refusal) => return DialError::Refused(refusal.into()),
+            Err(words) => words,
+        };
+        DialError::Refused(match status {
             status @ (408 | 429 | 500..) => return DialError::Unreachable(format!("it answers {status}{words}")),
             status => BridgeError::NoEndpoint { status, usual_path: self.options.address.default_path(), words },
         })
-    }
-
-    fn server_message(&self, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> ServerMessage {
-        let body: Option<serde_json::Value> =
-            response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
-        let text = body.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or_default();
-        ServerMessage::new(text, self.options.bearer.as_ref())
     }
 
     /// Repeats the client's handshake. The answer is not forwarded, since the client has already received one.
@@ -95,11 +93,10 @@ impl SocketLink {
         let terms = loop {
             let message = stream.next().await.and_then(Result::ok).ok_or_else(lost)?;
             let Message::Text(text) = message else { continue };
-            let mut scanner = MessageScanner::new();
-            let shape = scanner.push(text.as_bytes()).and_then(|()| scanner.finish()).map_err(|_| lost())?;
+            let shape = MessageShape::parse(&text).map_err(|_| lost())?;
             if shape.has_method {
-                self.output.send(OutgoingMessage::Whole(text.into())).await;
-            } else if shape.id.is_some_and(|id| is_same_id(handshake.id.as_json(), &id)) {
+                self.output.send_line(replace_line_breaks(text.into())).await;
+            } else if shape.id().is_some_and(|id| is_same_id(handshake.id.as_json(), id)) {
                 break NegotiatedProtocol::parse(text.as_bytes()).map_err(|words| {
                     DialError::Refused(BridgeError::HandshakeRefused { reason: words.text().to_owned() })
                 })?;
@@ -110,7 +107,7 @@ impl SocketLink {
             let sent = connection.send(initialized).await;
             sent.map_err(|_| lost())?.map_err(|_| lost())?;
             for notification in terms.list_changed_notifications() {
-                self.output.send(OutgoingMessage::Whole(notification)).await;
+                self.output.send_line(notification).await;
             }
         }
         self.options.notify(&BridgeNotice::HandshakeRenewed);

@@ -14,13 +14,12 @@ use tokio::time::Instant;
 
 use self::connection::SocketConnection;
 use self::dial::DialError;
-use super::BridgeOptions;
-use super::backoff::{Backoff, DELAY_MAX};
 use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
 use super::notice::BridgeNotice;
 use super::output::Output;
 use super::request::ClientCall;
+use super::{BridgeOptions, DELAY_MAX, reconnection_backoff};
 
 /// Time limit for closing the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -59,7 +58,7 @@ impl SocketLink {
 
     /// Maintains a connection, until it is dropped.
     pub(super) async fn keep_connected(&self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = reconnection_backoff();
         let mut is_lost = false;
         for attempt in 1.. {
             match self.dial().await {

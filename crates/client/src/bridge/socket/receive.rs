@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::stream::{SplitStream, StreamExt};
-use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::SocketLink;
 use super::connection::{SocketConnection, SocketStream};
-use crate::bridge::incoming::{MEMORY_BYTES_MAX, replace_line_breaks};
+use crate::bridge::incoming::MessageMeter;
 use crate::bridge::notice::BridgeNotice;
-use crate::bridge::scanner::{MalformedMessage, MessageScanner, MessageShape};
-use crate::outbox::OutgoingMessage;
-use crate::spool::Spool;
 
 /// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(15);
@@ -47,7 +42,7 @@ impl SocketLink {
             };
             match message {
                 Some(Ok(Message::Text(text))) => {
-                    if let Err(reason) = self.forward_message(connection, text.into()).await {
+                    if let Err(reason) = self.forward_message(connection, text).await {
                         return reason;
                     }
                 }
@@ -66,53 +61,34 @@ impl SocketLink {
         }
     }
 
-    async fn forward_message(&self, connection: &SocketConnection, text: Bytes) -> Result<(), String> {
-        let garbage = |error: MalformedMessage| format!("the server sent an invalid JSON-RPC message: {error}");
-        let shape = scan_shape(&text).map_err(garbage)?;
+    async fn forward_message(&self, connection: &SocketConnection, text: Utf8Bytes) -> Result<(), String> {
+        let invalid = |reason: String| format!("the server sent an invalid JSON-RPC message: {reason}");
+        let meter = MessageMeter::new(&self.output, self.options.server_message_bytes_max);
+        meter.add(text.len()).await.map_err(|error| invalid(error.to_string()))?;
+        let message = meter.finish(text).map_err(|error| invalid(error.to_string()))?;
+        let shape = &message.shape;
         if shape.has_method {
-            self.output.send(self.to_outgoing(&text).await?).await;
+            self.output.send(message.line).await;
             return Ok(());
         }
-        let ids = if shape.is_batch { ids_of_batch(&text) } else { shape.id.iter().cloned().collect() };
         if !shape.is_batch && !shape.is_answer() {
-            return Err("the server sent an invalid JSON-RPC message: it has neither method nor result".to_owned());
+            return Err(invalid("it has neither method nor result".to_owned()));
         }
         // An error without an id concerns a message that the server could not process; it is forwarded to the client.
-        let waiting: Vec<_> = match ids.as_slice() {
+        let waiting: Vec<_> = match shape.ids.as_slice() {
             [] => connection.take_batch_waiters(),
             ids => ids.iter().filter_map(|id| connection.take_waiter(id)).collect(),
         };
-        if waiting.is_empty() && !ids.is_empty() {
+        if waiting.is_empty() && !shape.ids.is_empty() {
             self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned()));
             return Ok(());
         }
-        self.output.send(self.to_outgoing(&text).await?).await;
+        let text = message.bytes().clone();
+        self.output.send(message.line).await;
         for waiter in waiting {
             // A cancelled call does not wait any more.
             let _ = waiter.send(text.clone());
         }
         Ok(())
     }
-
-    /// A large message waits on disk for its turn, like one that arrives over HTTP.
-    async fn to_outgoing(&self, text: &Bytes) -> Result<OutgoingMessage, String> {
-        let text = replace_line_breaks(text.clone());
-        if text.len() <= MEMORY_BYTES_MAX {
-            return Ok(OutgoingMessage::Whole(text));
-        }
-        let mut spool = Spool::new(text.len() as u64);
-        spool.push(text).await.map_err(|error| format!("the bridge cannot store the answer on disk: {error}"))?;
-        Ok(OutgoingMessage::Spooled(spool))
-    }
-}
-
-fn scan_shape(text: &[u8]) -> Result<MessageShape, MalformedMessage> {
-    let mut scanner = MessageScanner::new();
-    scanner.push(text)?;
-    scanner.finish()
-}
-
-fn ids_of_batch(text: &[u8]) -> Vec<String> {
-    let messages: Vec<&RawValue> = serde_json::from_slice(text).unwrap_or_default();
-    messages.iter().filter_map(|message| scan_shape(message.get().as_bytes()).ok()?.id).collect()
 }

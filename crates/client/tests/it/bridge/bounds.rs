@@ -1,12 +1,12 @@
 //! Long lines, large answers, slow readers.
 
 use serde_json::json;
-use tidegate_transport::bridge::BridgeOptions;
+use tidegate_client::bridge::BridgeOptions;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use super::server::Server;
 use super::{BridgeTransport, Client, text, until};
-use crate::host::FLOOD_CHUNK;
+use tidegate_testkit::host::FLOOD_CHUNK;
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_refused_and_the_next_one_heard() {

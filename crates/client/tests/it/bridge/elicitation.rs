@@ -5,8 +5,8 @@ use tidegate_mcp::Revision;
 
 use super::server::Server;
 use super::{BridgeTransport, INITIALIZED, legacy, text};
-use crate::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script};
-use crate::schema::check_request;
+use tidegate_testkit::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script};
+use tidegate_testkit::schema::check_request;
 
 #[tokio::test]
 async fn legacy_elicitation_through_the_bridge() {

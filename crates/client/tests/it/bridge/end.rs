@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_transport::bridge::BridgeOptions;
+use tidegate_client::bridge::BridgeOptions;
 use tokio::io::AsyncWriteExt;
 
 use super::scripted::{ScriptedServer, json as json_response, response};

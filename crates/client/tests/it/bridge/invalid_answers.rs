@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_hdr_async;
@@ -86,7 +86,7 @@ async fn an_answer_beyond_the_bound_ends_its_call_alone() {
     let huge = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{}\"}}", "x".repeat(1_000_000));
     let answers = vec![json_response(&huge), events(&format!("data: {huge}\n\n")), events(&format!("id: {huge}\n\n"))];
     let server = saying(answers).await;
-    let mut client = Client::bridged(BridgeOptions { answer_bytes_max: 500_000, ..server.options() });
+    let mut client = Client::bridged(BridgeOptions { server_message_bytes_max: 500_000, ..server.options() });
     for _ in 0..2 {
         let answer = client.ask(1, "tools/list", json!({})).await;
         assert_eq!(
@@ -162,7 +162,7 @@ async fn malformed_answer_reconnects_the_websocket() {
         Message::Close(None),
     ];
     let count = answers.len();
-    let mut client = Client::bridged(BridgeOptions { socket_message_bytes_max: 65_536, ..talking(answers).await });
+    let mut client = Client::bridged(BridgeOptions { server_message_bytes_max: 65_536, ..talking(answers).await });
     let mut rendered = String::new();
     for _ in 0..count {
         rendered += &said(&client.ask(1, "tools/list", json!({})).await);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_transport::bridge::BridgeOptions;
+use tidegate_client::bridge::BridgeOptions;
 
 use super::server::Server;
 use super::{BridgeTransport, Client, cancelled};
-use crate::host::entries;
-use crate::message_checker::notification_summary;
+use tidegate_testkit::host::entries;
+use tidegate_testkit::message_checker::notification_summary;
 
 async fn listen(client: &mut Client, id: Value) {
     let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});

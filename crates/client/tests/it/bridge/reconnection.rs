@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_client::bridge::{BridgeNotice, BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{BridgeNotice, BridgeOptions, ServerAddress};
 
 use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;

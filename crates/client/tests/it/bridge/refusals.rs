@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_client::BearerToken;
+use tidegate_client::bridge::{BridgeNotice, BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{BearerToken, BridgeNotice, BridgeOptions, ServerAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::scripted::{ScriptedServer, response};
 use super::server::Server;
 use super::{BridgeTransport, Client, handshake};
-use crate::http::identity::asking;
+use tidegate_testkit::revocable_key::RevocableKey;
+use tidegate_transport::http::HttpOptions;
 
 /// The error message of an answer after the address of its server.
 fn said(answer: &Value) -> String {
@@ -23,7 +25,7 @@ fn said(answer: &Value) -> String {
 
 #[tokio::test]
 async fn missing_token_error_names_the_option() {
-    let (_, options) = asking();
+    let options = HttpOptions { authenticator: Arc::new(RevocableKey::default()), ..HttpOptions::default() };
     let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
 use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
-use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
 use tidegate_transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Server;
 use super::{BridgeTransport, Client, INITIALIZED, handshake, legacy, modern};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// Sends each line and returns all lines up to its answer.
 async fn collect_lines(mut client: Client, lines: &[String]) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_client::BearerToken;
+use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
-use tidegate_transport::bridge::{BearerToken, BridgeOptions, ServerAddress};
 use tidegate_transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::proxy::FlakyProxy;
 use super::{BridgeTransport, Client};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// How often each call was started, by its arguments.
 #[derive(Default)]

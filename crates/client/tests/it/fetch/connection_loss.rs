@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_fetch::{DownloadEvent, FetchError, FetchOptions};
+use tidegate_client::fetch::{DownloadEvent, FetchError, FetchOptions};
 use tokio::net::TcpListener;
 
 use super::fixture::{DownloadFixture, short_delay_options};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_fetch::{DownloadEvent, FetchError, FetchOptions};
+use tidegate_client::fetch::{DownloadEvent, FetchError, FetchOptions};
 
 use super::fixture::{DownloadFixture, short_delay_options};
 use super::stored_result::{ManifestState, StoredResultFixture, schema, sha256};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use serde_json::json;
+use tidegate_client::fetch::{Destination, FetchError, FetchedFile, ResultAddress, fetch};
 use tidegate_core::AnswerFormat;
-use tidegate_fetch::{Destination, FetchError, FetchedFile, ResultAddress, fetch};
 use uuid::Uuid;
 
 use super::fixture::{DownloadFixture, short_delay_options};

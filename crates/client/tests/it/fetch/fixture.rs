@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::ipc::reader::StreamReader;
 use arrow::{array::RecordBatch, compute::concat_batches};
 use tempfile::TempDir;
-use tidegate_fetch::{Destination, FetchError, FetchOptions, FetchedFile, ResultAddress, fetch};
+use tidegate_client::fetch::{Destination, FetchError, FetchOptions, FetchedFile, ResultAddress, fetch};
 use tokio_util::sync::CancellationToken;
 
 use super::stored_result::{StoredResultFixture, schema};

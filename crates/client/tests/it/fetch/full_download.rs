@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_client::fetch::{DownloadEvent, DownloadProgress, FORMATS, FetchOptions};
 use tidegate_core::AnswerFormat;
-use tidegate_fetch::{DownloadEvent, DownloadProgress, FORMATS, FetchOptions};
 use tidegate_query::BodyWriter;
 use tokio::sync::Barrier;
 

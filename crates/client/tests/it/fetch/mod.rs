@@ -12,8 +12,6 @@
 //! - `file_results`: results that hold a file
 //! - `queries`: SQL to a server that writes the answer down
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
-
 mod connection_loss;
 mod corruption;
 mod file_results;

@@ -1,8 +1,9 @@
 //! SQL to a server that writes the answer down.
 
 use serde_json::{Value, json};
-use tidegate_fetch::{
-    BearerToken, FetchError, FetchOptions, RemoteQuery, ResultAddress, ResultServer as Address, start_query,
+use tidegate_client::BearerToken;
+use tidegate_client::fetch::{
+    FetchError, FetchOptions, RemoteQuery, ResultAddress, ResultServer as Address, start_query,
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidegate_fetch::{BearerToken, Destination, FetchError, FetchOptions};
+use tidegate_client::BearerToken;
+use tidegate_client::fetch::{Destination, FetchError, FetchOptions};
 
 use super::fixture::{DownloadFixture, short_delay_options};
 use super::test_server::TestResponse;
@@ -115,19 +116,20 @@ async fn existing_file_is_not_overwritten() {
     assert_eq!(std::fs::read_to_string(scene.file("out.csv")).unwrap(), "mine");
     assert!(scene.server.requests().is_empty(), "nothing is fetched for nothing");
 
-    let address = tidegate_fetch::ResultAddress::parse(&scene.url()).unwrap();
+    let address = tidegate_client::fetch::ResultAddress::parse(&scene.url()).unwrap();
     let destination = Destination::new(scene.file("out.csv"), None, true).unwrap();
-    tidegate_fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap();
+    tidegate_client::fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap();
     assert!(std::fs::read_to_string(scene.file("out.csv")).unwrap().starts_with("id,name,share"));
 }
 
 #[tokio::test]
 async fn file_created_during_download_is_not_overwritten() {
     let scene = DownloadFixture::new(1).await;
-    let address = tidegate_fetch::ResultAddress::parse(&scene.url()).unwrap();
+    let address = tidegate_client::fetch::ResultAddress::parse(&scene.url()).unwrap();
     let destination = Destination::new(scene.file("out.csv"), None, false).unwrap();
     std::fs::write(scene.file("out.csv"), "mine").unwrap();
-    let error = tidegate_fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap_err();
+    let error =
+        tidegate_client::fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::DestinationExists { .. }), "{error}");
     assert_eq!(std::fs::read_to_string(scene.file("out.csv")).unwrap(), "mine");
 }

@@ -1,6 +1,6 @@
 //! A second run takes up what the first one fetched.
 
-use tidegate_fetch::{FetchError, FetchOptions};
+use tidegate_client::fetch::{FetchError, FetchOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::fixture::{DownloadFixture, short_delay_options};
@@ -78,10 +78,10 @@ async fn resume_command_includes_explicit_format() {
         stored.respond(recorded_request)
     })
     .await;
-    let address = tidegate_fetch::ResultAddress::parse(&format!("{}?link=secret", scene.url())).unwrap();
+    let address = tidegate_client::fetch::ResultAddress::parse(&format!("{}?link=secret", scene.url())).unwrap();
     let format = Some(tidegate_core::AnswerFormat::Csv);
-    let destination = tidegate_fetch::Destination::new(scene.file("out.txt"), format, false).unwrap();
-    let error = tidegate_fetch::fetch(&address, &destination, sequential_options(), &stop).await.unwrap_err();
+    let destination = tidegate_client::fetch::Destination::new(scene.file("out.txt"), format, false).unwrap();
+    let error = tidegate_client::fetch::fetch(&address, &destination, sequential_options(), &stop).await.unwrap_err();
     let message = scene.with_placeholders(&error.to_string());
     assert!(
         message.ends_with("tidegate fetch 'http://HOST/results/ID?link=…' -o 'FOLDER/out.txt' --format csv"),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate_fetch::{FetchError, FetchOptions};
+use tidegate_client::fetch::{FetchError, FetchOptions};
 
 use super::fixture::{DownloadFixture, short_delay_options};
 use super::stored_result::{ManifestState, StoredResultFixture};

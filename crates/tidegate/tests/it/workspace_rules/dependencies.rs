@@ -23,22 +23,29 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
-    ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-client", &["tidegate-core", "tidegate-mcp", "tidegate-query"]),
+    ("tidegate-testkit", &["tidegate-auth", "tidegate-core", "tidegate-mcp", "tidegate-runtime"]),
 ];
 
 /// What the tests of a crate may know beside that, but not the crate itself.
-const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] =
-    &[("tidegate-transport", "tidegate-auth"), ("tidegate-engines", "tidegate-postgres")];
+const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] = &[
+    ("tidegate-transport", "tidegate-auth"),
+    ("tidegate-transport", "tidegate-client"),
+    ("tidegate-client", "tidegate-runtime"),
+    ("tidegate-client", "tidegate-transport"),
+    ("tidegate-engines", "tidegate-postgres"),
+];
 
 /// Crates without a row in [`ALLOWED_DEPENDENCIES`].
 const UNRESTRICTED_CRATES: &[&str] = &["tidegate", "tidegate-bench"];
 
 /// Third-party libraries and the crates that may name them. `x-*` means every crate of that family.
 const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
-    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
+    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
+    (&["tokio-tungstenite"], &["tidegate-transport", "tidegate-client"]),
     (&["clap", "clap_*"], &["tidegate"]),
-    (&["indicatif"], &["tidegate-fetch"]),
-    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
+    (&["indicatif"], &["tidegate-client"]),
+    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-client", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["governor"], &["tidegate-runtime"]),
     (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),
@@ -55,7 +62,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-postgres",
             "tidegate-sqlite",
             "tidegate-tools",
-            "tidegate-fetch",
+            "tidegate-client",
             "tidegate-bench",
         ],
     ),
@@ -67,8 +74,12 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
 
 /// What examples and tests name: hosts of their own mount our router in theirs, a file has to be there to be asked, and
 /// the embedded engine is compared with PostgreSQL.
-const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] =
-    &[("tidegate", "axum"), ("tidegate", "rusqlite"), ("tidegate-engines", "tokio-postgres")];
+const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
+    ("tidegate", "axum"),
+    ("tidegate-client", "axum"),
+    ("tidegate", "rusqlite"),
+    ("tidegate-engines", "tokio-postgres"),
+];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
 const WITHOUT_DATA: &[&str] =

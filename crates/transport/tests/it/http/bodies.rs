@@ -8,7 +8,7 @@ use tidegate_transport::http::HttpOptions;
 use super::request::Post;
 use super::wire::Connection;
 use super::{Server, wire};
-use crate::schema::check_response;
+use tidegate_testkit::schema::check_response;
 
 async fn lives(connection: &mut Connection) {
     let answer = connection.ask(&Post::modern("server/discover", json!({})).bytes()).await;

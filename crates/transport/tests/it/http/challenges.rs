@@ -15,12 +15,12 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, ProtectedResource, SharedProtectedResource};
 
 use super::Server;
-use super::identity::asking;
+use super::identity::revocable_key;
 use super::request::Post;
 use super::rest::fixture;
 use super::web_socket::Socket;
 use super::wire::{Answer, request};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 const RESOURCE: &str = "https://data.example.com/mcp";
 
@@ -94,7 +94,7 @@ fn challenge_summary(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn challenge_points_to_public_metadata() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let published = published();
     let server = Server::with(HttpOptions { protected_resource: published.clone(), ..options }).await;
     let refused = server.ask(&Post::modern("tools/list", json!({}))).await;

@@ -12,8 +12,8 @@ use super::request::Post;
 use super::resume::begin;
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session};
-use crate::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script};
-use crate::schema::{check_request, check_response};
+use tidegate_testkit::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script};
+use tidegate_testkit::schema::{check_request, check_response};
 
 const ANN: &str = r#"{"who":{"name":"Ann"}}"#;
 

@@ -6,7 +6,7 @@ use tidegate_runtime::JobState;
 
 use super::Server;
 use super::request::Post;
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::schema::{check_notification, check_response};
 
 #[tokio::test]
 async fn progress_comes_before_the_response_and_nothing_after_it() {

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use super::wire::{self, Answer, Connection};
 use super::{Server, TEST_TIMEOUT};
-use crate::message_checker::{MessageChecker, script};
+use tidegate_testkit::message_checker::{MessageChecker, script};
 
 /// A client: its event stream, and the URL that it posts to.
 pub(crate) struct Stream {

@@ -1,7 +1,7 @@
 //! The caller is resolved when a request arrives, after its body is read, and before each message of a batch.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,42 +11,17 @@ use serde_json::{Value, json};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_mcp::Revision;
 use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_testkit::revocable_key::RevocableKey;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 
-/// Accepts `key`, until it is revoked.
-#[derive(Default)]
-pub(crate) struct OneKey {
-    pub(super) is_revoked: AtomicBool,
-    pub(super) generation: AtomicU64,
-    pub(super) gate: AtomicU64,
-}
-
-#[async_trait]
-impl Authenticator for OneKey {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
-        let bearer = credentials.bearer.ok_or(AuthenticationError::Missing)?;
-        if bearer != "key" || self.is_revoked.load(Ordering::SeqCst) {
-            return Err(AuthenticationError::Invalid);
-        }
-        let principal = Principal::new("ann", AuthMethod::Key, Arc::new(Grants::everything()));
-        Ok(Arc::new(Principal { generation: self.generation.load(Ordering::SeqCst), ..principal }))
-    }
-
-    fn local_principal(&self) -> Arc<Principal> {
-        Principal::process_user()
-    }
-
-    fn is_still_valid(&self, principal: &Principal) -> bool {
-        self.gate.load(Ordering::SeqCst) == principal.authenticator_version
-    }
-
-    fn enforces_authentication(&self) -> bool {
-        true
-    }
+/// Options with a key that can be revoked.
+pub(crate) fn revocable_key() -> (Arc<RevocableKey>, HttpOptions) {
+    let one_key = Arc::new(RevocableKey::default());
+    (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
 }
 
 /// Accepts any token as the name of the principal.
@@ -68,18 +43,13 @@ impl Authenticator for AnyName {
     }
 }
 
-pub(crate) fn asking() -> (Arc<OneKey>, HttpOptions) {
-    let one_key = Arc::new(OneKey::default());
-    (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
-}
-
 fn with_key(post: Post) -> Post {
     post.with("Authorization", "Bearer key")
 }
 
 #[tokio::test]
 async fn key_revoked_during_the_body_is_rejected() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let request = with_key(Post::script(json!([["text", "a"]]))).bytes();
     let mut connection = server.connect().await;
@@ -97,7 +67,7 @@ async fn key_revoked_during_the_body_is_rejected() {
 
 #[tokio::test]
 async fn revocation_rejects_the_rest_of_a_batch() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let params = json!({"protocolVersion": "2025-03-26"});
     let opened = server.ask(&with_key(Post::message("initialize", params))).await;
@@ -125,7 +95,7 @@ async fn revocation_rejects_the_rest_of_a_batch() {
 
 #[tokio::test]
 async fn principal_and_registry_have_one_generation() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let list = with_key(Post::modern("tools/list", json!({})));
     one_key.generation.store(1, Ordering::SeqCst);
@@ -139,7 +109,7 @@ async fn principal_and_registry_have_one_generation() {
 
 #[tokio::test]
 async fn rejects_two_authorization_headers() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let server = Server::with(options).await;
     let list = Post::modern("tools/list", json!({})).and("Authorization", "Bearer key");
     assert_eq!(server.ask(&list).await.head.status, 200);
@@ -150,7 +120,7 @@ async fn rejects_two_authorization_headers() {
 
 #[tokio::test]
 async fn sessions_per_principal_are_bounded() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
     let open = with_key(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
     for _ in 0..2 {
@@ -161,7 +131,7 @@ async fn sessions_per_principal_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_is_disconnected() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let revision = Revision::NEWEST_LEGACY;
     let opened = in_process_router

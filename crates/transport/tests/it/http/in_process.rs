@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use super::Session;
 use super::request::Post;
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// The router of a host.
 pub(super) struct InProcessRouter {

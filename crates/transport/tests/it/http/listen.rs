@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session};
-use crate::garden::Garden;
-use crate::host::entries;
-use crate::schema::check_notification;
+use tidegate_testkit::host::entries;
+use tidegate_testkit::schema::check_notification;
+use tidegate_testkit::watched_resources::WatchedResources;
 
 /// An open stream, after its first comment.
 async fn listen(server: &Server, session: &Session, headers: &[(&str, &str)]) -> Connection {
@@ -93,27 +93,27 @@ async fn a_listener_ends_with_its_session() {
 
 #[tokio::test]
 async fn notifies_only_the_changed_resource() {
-    let (host, watched) = Garden::with_host();
+    let (host, watched) = WatchedResources::with_host();
     let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
     let session = server.session(Revision::V2025_11_25).await;
-    for uri in ["garden://rose", "garden://lily"] {
+    for uri in ["watched://rose", "watched://lily"] {
         server.ask(&session.post("resources/subscribe", json!({"uri": uri}))).await;
     }
     let mut connection = listen(&server, &session, &[]).await;
-    watched.dig("rose");
+    watched.change("rose");
     assert_eq!(changes(&mut connection, &session, 1).await, "0-1.1 notifications/resources/updated\n");
     drop(connection);
-    watched.dig("lily");
+    watched.change("lily");
     let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
     let SseEvent { data, .. } = connection.event().await.unwrap();
-    assert!(data.unwrap().contains("garden://lily"));
+    assert!(data.unwrap().contains("watched://lily"));
     // A message that was lost with a connection is sent again to a client that reports it as not received.
     drop(connection);
     let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
-    assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
+    assert!(connection.event().await.unwrap().data.unwrap().contains("watched://lily"));
     // After it unsubscribes, a client receives only other notifications.
-    server.ask(&session.post("resources/unsubscribe", json!({"uri": "garden://rose"}))).await;
-    watched.dig("rose");
-    watched.dig("lily");
-    assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
+    server.ask(&session.post("resources/unsubscribe", json!({"uri": "watched://rose"}))).await;
+    watched.change("rose");
+    watched.change("lily");
+    assert!(connection.event().await.unwrap().data.unwrap().contains("watched://lily"));
 }

@@ -16,7 +16,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::request::Post;
 use super::{Server, until, wire};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 impl Server {
     /// The value of a series in `/metrics`; empty if the series does not exist.

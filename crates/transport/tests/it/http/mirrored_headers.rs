@@ -9,8 +9,8 @@ use tidegate_transport::http::HttpOptions;
 
 use super::Server;
 use super::request::Post;
-use crate::host::Host;
-use crate::schema::check_response;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::schema::check_response;
 
 /// The result of `post`; rejections have the status 400 and the code -32020.
 async fn check(server: &Server, post: &Post) -> String {

@@ -6,8 +6,8 @@ use tidegate_mcp::Revision;
 use super::request::Post;
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session, until};
-use crate::host::FLOOD_CHUNK;
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::host::FLOOD_CHUNK;
+use tidegate_testkit::schema::{check_notification, check_response};
 
 /// A call on its own connection; its stream is open.
 pub(super) async fn begin(server: &Server, post: &Post) -> Connection {

@@ -15,11 +15,11 @@ use tidegate_runtime::SnapshotBuilder;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use super::identity::asking;
+use super::identity::revocable_key;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::web_socket::Socket;
-use crate::message_checker::script;
+use tidegate_testkit::message_checker::script;
 
 /// Seconds within which an answer ends after its caller was revoked.
 const ENDS_WITHIN: u64 = 6;
@@ -41,7 +41,7 @@ fn begun() -> Value {
 /// Opens the answers of `requested`, and revokes the key of its caller after 3 s. Returns the received text, and
 /// whether the connection was broken.
 async fn cut_off(requested: impl AsyncFnOnce(&InProcessRouter) -> Response) -> (u16, String, bool) {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let began = Instant::now();
     tokio::spawn(async move {
@@ -102,7 +102,7 @@ async fn started_answer_is_terminated() {
 
 #[tokio::test(start_paused = true)]
 async fn reload_terminates_started_answers_at_once() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let response = in_process_router.ask(&with_key(Post::script(begun()))).await;
     let mut stream = response.into_body().into_data_stream();
@@ -132,7 +132,7 @@ async fn revoked_legacy_stream_is_not_resumable() {
 
 #[tokio::test(start_paused = true)]
 async fn revocation_closes_web_sockets() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let connection = hyper::server::conn::http1::Builder::new()
@@ -156,7 +156,7 @@ async fn revocation_closes_web_sockets() {
 
 #[tokio::test(start_paused = true)]
 async fn revocation_ends_http_sse_streams() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let get = Request::get("/mcp/sse").header("Accept", "text/event-stream").header("Authorization", "Bearer key");
     let response = in_process_router.app.clone().oneshot(get.body(Body::empty()).unwrap()).await.unwrap();

@@ -10,9 +10,9 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
-use super::identity::asking;
-use crate::garden::Garden;
-use crate::message_checker::{MessageChecker, error_summary, notification_summary};
+use super::identity::revocable_key;
+use tidegate_testkit::message_checker::{MessageChecker, error_summary, notification_summary};
+use tidegate_testkit::watched_resources::WatchedResources;
 
 /// A client whose requests share a connection.
 pub(super) trait SharedConnectionClient: Sized {
@@ -31,8 +31,8 @@ pub(super) trait SharedConnectionClient: Sized {
     fn ledger(&mut self) -> &mut MessageChecker;
 }
 
-async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
-    let (host, resources) = Garden::with_host();
+async fn garden(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
+    let (host, resources) = WatchedResources::with_host();
     (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
 
@@ -62,19 +62,19 @@ async fn cancel(client: &mut impl SharedConnectionClient, id: Value) {
 pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
     let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::open(&server, &[]).await;
-    listen(&mut client, json!("a"), &["garden://rose"]).await;
+    listen(&mut client, json!("a"), &["watched://rose"]).await;
     listen(&mut client, json!(7), &[]).await;
     client.call(json!("slow"), json!([["cancelled"]])).await;
-    watched.dig("rose");
-    watched.dig("lily");
-    assert_eq!(next(&mut client).await, "\"a\" resources/updated garden://rose");
+    watched.change("rose");
+    watched.change("lily");
+    assert_eq!(next(&mut client).await, "\"a\" resources/updated watched://rose");
     client.assert_alive().await;
     cancel(&mut client, json!("a")).await;
     cancel(&mut client, json!("slow")).await;
     // The next answer arrives after the cancellation was processed.
     client.assert_alive().await;
-    watched.dig("rose");
-    server.host.service.registry().swap(watched.state(Access::default()));
+    watched.change("rose");
+    server.host.service.registry().swap(watched.snapshot(Access::default()));
     assert_eq!(next(&mut client).await, "7 tools/list_changed");
     listen(&mut client, json!("a"), &[]).await;
     server.shutdown.cancel();
@@ -104,13 +104,13 @@ pub(super) async fn bound_streams<S: SharedConnectionClient>() {
 
 /// A client with a revoked key receives nothing more.
 pub(super) async fn revoke<S: SharedConnectionClient>() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let (server, resources) = garden(options).await;
     let mut client = S::open(&server, &[("Authorization", "Bearer key")]).await;
-    listen(&mut client, json!(1), &["garden://rose"]).await;
+    listen(&mut client, json!(1), &["watched://rose"]).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
-    resources.dig("rose");
-    server.host.service.registry().swap(resources.state(Access::default()));
+    resources.change("rose");
+    server.host.service.registry().swap(resources.snapshot(Access::default()));
     client.assert_disconnected().await;
 }
 
@@ -118,14 +118,14 @@ pub(super) async fn revoke<S: SharedConnectionClient>() {
 pub(super) async fn tell_a_session<S: SharedConnectionClient>() {
     let (server, watched) = garden(HttpOptions::default()).await;
     let mut client = S::agreed(&server, Revision::V2024_11_05).await;
-    for uri in ["garden://rose", "garden://lily"] {
+    for uri in ["watched://rose", "watched://lily"] {
         client.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
     }
-    watched.dig("lily");
-    assert_eq!(client.receive().await["params"], json!({"uri": "garden://lily"}));
-    client.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
-    watched.dig("lily");
-    watched.dig("rose");
-    assert_eq!(client.receive().await["params"], json!({"uri": "garden://rose"}));
+    watched.change("lily");
+    assert_eq!(client.receive().await["params"], json!({"uri": "watched://lily"}));
+    client.ask(json!(1), "resources/unsubscribe", json!({"uri": "watched://lily"})).await;
+    watched.change("lily");
+    watched.change("rose");
+    assert_eq!(client.receive().await["params"], json!({"uri": "watched://rose"}));
     client.assert_alive().await;
 }

@@ -5,7 +5,7 @@ use tidegate_mcp::Revision;
 
 use super::request::Post;
 use super::{Server, wire};
-use crate::schema::check_response;
+use tidegate_testkit::schema::check_response;
 
 #[tokio::test]
 async fn modern_errors_have_http_statuses() {

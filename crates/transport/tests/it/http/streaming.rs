@@ -6,8 +6,8 @@ use tidegate_mcp::Revision;
 use super::Server;
 use super::request::Post;
 use super::wire::Connection;
-use crate::host::FLOOD_CHUNK;
-use crate::schema::check_response;
+use tidegate_testkit::host::FLOOD_CHUNK;
+use tidegate_testkit::schema::check_response;
 
 /// Reads chunks until they contain `text`.
 async fn read_until(connection: &mut Connection, text: &str) -> Vec<u8> {

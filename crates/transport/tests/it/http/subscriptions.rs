@@ -13,12 +13,12 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
-use super::identity::asking;
+use super::identity::revocable_key;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::wire::Connection;
-use crate::garden::Garden;
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::schema::{check_notification, check_response};
+use tidegate_testkit::watched_resources::WatchedResources;
 
 const MODERN: Revision = Revision::V2026_07_28;
 
@@ -26,8 +26,8 @@ fn post(notifications: Value) -> Post {
     Post::modern("subscriptions/listen", json!({"notifications": notifications}))
 }
 
-async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
-    let (host, resources) = Garden::with_host();
+async fn garden(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
+    let (host, resources) = WatchedResources::with_host();
     (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
 
@@ -61,19 +61,19 @@ async fn next(connection: &mut Connection) -> Option<String> {
 #[tokio::test]
 async fn delivers_subscriptions_until_shutdown() {
     let (server, watched) = garden(HttpOptions::default()).await;
-    let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
+    let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["watched://rose", "watched://lily"]});
     let mut connection = open(&server, &post(expectation)).await;
-    watched.dig("tulip");
-    watched.dig("rose");
-    assert_eq!(next(&mut connection).await.unwrap(), "resources/updated garden://rose");
-    server.host.service.registry().swap(watched.state(Access::default()));
+    watched.change("tulip");
+    watched.change("rose");
+    assert_eq!(next(&mut connection).await.unwrap(), "resources/updated watched://rose");
+    server.host.service.registry().swap(watched.snapshot(Access::default()));
     let mut message = Vec::new();
     for _ in 0..3 {
         message.push(next(&mut connection).await.unwrap());
     }
     message.sort_unstable();
-    let expected =
-        ["resources/updated garden://lily", "resources/updated garden://rose", "tools/list_changed"].map(str::to_owned);
+    let expected = ["resources/updated watched://lily", "resources/updated watched://rose", "tools/list_changed"]
+        .map(str::to_owned);
     assert_eq!(message, expected);
     server.shutdown.cancel();
     assert_eq!(next(&mut connection).await.unwrap(), "result for 1");
@@ -101,10 +101,10 @@ async fn stalled_subscriber_is_disconnected() {
     let (server, resources) = garden(options).await;
     let before = server.resource_usage().await;
     // Long names, so that few changes exceed the socket buffers.
-    let uris: Vec<String> = (0..50).map(|number| format!("garden://{number}-{}", "x".repeat(7_000))).collect();
+    let uris: Vec<String> = (0..50).map(|number| format!("watched://{number}-{}", "x".repeat(7_000))).collect();
     let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
     super::until(async || {
-        server.host.service.registry().swap(resources.state(Access::default()));
+        server.host.service.registry().swap(resources.snapshot(Access::default()));
         server.resource_usage().await == before
     })
     .await;
@@ -128,31 +128,31 @@ async fn requires_accept_event_stream() {
 
 #[tokio::test]
 async fn revoked_key_receives_no_changes() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let (server, resources) = garden(options).await;
-    let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose"]}));
+    let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["watched://rose"]}));
     let mut connection = open(&server, &post.with("Authorization", "Bearer key")).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
-    resources.dig("rose");
+    resources.change("rose");
     assert_eq!(next(&mut connection).await, None, "no result either: it did not end well");
 }
 
 #[tokio::test]
 async fn lost_grant_ends_only_its_resource() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let (server, watched) = garden(options).await;
     let mut connection = {
-        let expectation = json!({"resourceSubscriptions": ["garden://rose", "test://plain"]});
+        let expectation = json!({"resourceSubscriptions": ["watched://rose", "test://plain"]});
         open(&server, &post(expectation).with("Authorization", "Bearer key")).await
     };
     // This access is never granted here: its toolset belongs to another endpoint.
     let hidden = Access { toolset: Some("other".to_owned()), ..Access::default() };
-    server.host.service.registry().swap(watched.state(hidden));
+    server.host.service.registry().swap(watched.snapshot(hidden));
     assert_eq!(next(&mut connection).await.unwrap(), "resources/updated test://plain");
-    watched.dig("rose");
-    server.host.service.registry().swap(watched.state(Access::default()));
+    watched.change("rose");
+    server.host.service.registry().swap(watched.snapshot(Access::default()));
     let message = [next(&mut connection).await.unwrap(), next(&mut connection).await.unwrap()];
-    assert_eq!(message, ["resources/updated garden://rose", "resources/updated test://plain"], "once it is back");
+    assert_eq!(message, ["resources/updated watched://rose", "resources/updated test://plain"], "once it is back");
 }
 
 /// The text of the stream, until it has `count` events.
@@ -166,7 +166,7 @@ async fn events(stream: &mut BodyDataStream, count: usize) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn idle_stream_gets_keep_alives_and_revalidates() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let post = post(json!({"toolsListChanged": true})).with("Authorization", "Bearer key");
     let mut stream = in_process_router.ask(&post).await.into_body().into_data_stream();
@@ -184,7 +184,7 @@ async fn slow_reader_receives_each_change_once() {
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]}));
     let mut stream = in_process_router.ask(&post).await.into_body().into_data_stream();
     for _ in 0..100 {
-        in_process_router.host.service.registry().swap(crate::host::entries(&Default::default()).build());
+        in_process_router.host.service.registry().swap(tidegate_testkit::host::entries(&Default::default()).build());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let message = events(&mut stream, 4).await;

@@ -20,9 +20,9 @@ use super::Server;
 use super::challenges::published;
 use super::request::Post;
 use super::wire::{Answer, request};
-use crate::host::Host;
-use crate::scene::{MovedClock, NOW, token_options};
-use crate::signer::{OTHER_RSA, RSA, Signer, claims, claims_with, message};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, token_options};
+use tidegate_testkit::token_signer::{OTHER_RSA, RSA, Signer, claims, claims_with, message};
 
 use TokenAlgorithm::{Hs256, Rs256};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};

@@ -31,7 +31,7 @@ use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Error as WebSocketErr
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::{Server, TEST_TIMEOUT};
-use crate::message_checker::{MessageChecker, script};
+use tidegate_testkit::message_checker::{MessageChecker, script};
 
 /// A client.
 pub(crate) struct Socket<S = TcpStream> {

@@ -21,8 +21,8 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, entries};
 use crate::http::Server;
+use tidegate_testkit::host::{Host, entries};
 
 /// The maximum size of messages and bodies in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 20_000;

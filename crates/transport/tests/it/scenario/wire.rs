@@ -12,7 +12,7 @@ use serde_json::Value;
 use tidegate_mcp::Revision;
 
 use super::mcp::McpAnswer;
-use crate::message_checker::MessageChecker;
+use tidegate_testkit::message_checker::MessageChecker;
 
 /// The MCP path of a toolset or of the whole server, followed by `last`.
 fn path(through: Option<&str>, last: &str) -> String {

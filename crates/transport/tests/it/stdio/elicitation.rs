@@ -4,8 +4,8 @@ use serde_json::json;
 use tidegate_mcp::Revision;
 
 use super::Pipe;
-use crate::host::Host;
-use crate::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script, text};
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, script, text};
 
 #[tokio::test]
 async fn legacy_elicitation_during_a_call() {

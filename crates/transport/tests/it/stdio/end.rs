@@ -11,8 +11,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::{Pipe, settle};
-use crate::host::Host;
-use crate::message_checker::text;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_run_at_the_end_of_input_are_answered() {

@@ -4,8 +4,8 @@ use serde_json::json;
 use tidegate_transport::stdio::StdioOptions;
 
 use super::Pipe;
-use crate::host::{FLOOD_CHUNK, Host};
-use crate::message_checker::text;
+use tidegate_testkit::host::{FLOOD_CHUNK, Host};
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test]
 async fn a_large_answer_is_intact() {

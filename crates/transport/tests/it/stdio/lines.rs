@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tidegate_transport::stdio::StdioOptions;
 
 use super::Pipe;
-use crate::host::Host;
-use crate::message_checker::error_summary;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::error_summary;
 
 fn short_lines() -> Pipe {
     Pipe::with(&Host::new(), StdioOptions { message_bytes_max: 1_000, ..StdioOptions::default() })

@@ -8,8 +8,8 @@ use tidegate_mcp::Revision;
 use tokio::io::AsyncWriteExt;
 
 use super::{Pipe, settle};
-use crate::garden::Garden;
-use crate::message_checker::{error_summary, notification_summary};
+use tidegate_testkit::message_checker::{error_summary, notification_summary};
+use tidegate_testkit::watched_resources::WatchedResources;
 
 fn subscription_params(uris: &[&str]) -> Value {
     json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
@@ -33,28 +33,28 @@ async fn cancel(pipe: &mut Pipe, id: Value) {
     pipe.ledger.open.remove(&id.to_string());
 }
 
-fn swap(host: &crate::host::Host, resources: &Arc<Garden>) {
-    host.service.registry().swap(resources.state(Access::default()));
+fn swap(host: &tidegate_testkit::host::Host, resources: &Arc<WatchedResources>) {
+    host.service.registry().swap(resources.snapshot(Access::default()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn delivers_subscriptions_between_answers() {
-    let (host, watched) = Garden::with_host();
+    let (host, watched) = WatchedResources::with_host();
     let mut pipe = Pipe::open(&host);
-    listen(&mut pipe, json!("a"), &["garden://rose"]).await;
+    listen(&mut pipe, json!("a"), &["watched://rose"]).await;
     listen(&mut pipe, json!(7), &[]).await;
     pipe.call(json!("slow"), json!([["wait"], ["text", "done"]])).await;
-    watched.dig("rose");
-    watched.dig("lily");
-    assert_eq!(next(&mut pipe).await, "\"a\" resources/updated garden://rose");
+    watched.change("rose");
+    watched.change("lily");
+    assert_eq!(next(&mut pipe).await, "\"a\" resources/updated watched://rose");
     pipe.lives().await;
     cancel(&mut pipe, json!("a")).await;
     settle().await;
-    watched.dig("rose");
+    watched.change("rose");
     swap(&host, &watched);
     assert_eq!(next(&mut pipe).await, "7 tools/list_changed");
     // The id of the cancelled stream is free, and it sends nothing more.
-    listen(&mut pipe, json!("a"), &["garden://rose"]).await;
+    listen(&mut pipe, json!("a"), &["watched://rose"]).await;
     host.gate.cancel();
     let mut rest: Vec<String> =
         pipe.close().await.iter().map(notification_summary).filter(|line| !line.is_empty()).collect();
@@ -64,9 +64,9 @@ async fn delivers_subscriptions_between_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_streams_with_their_results() {
-    let (host, _) = Garden::with_host();
+    let (host, _) = WatchedResources::with_host();
     let mut pipe = Pipe::open(&host);
-    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    listen(&mut pipe, json!(1), &["watched://rose"]).await;
     pipe.shutdown.cancel();
     assert_eq!(next(&mut pipe).await, "1 result");
     assert!(pipe.hear().await.is_none());
@@ -75,7 +75,7 @@ async fn a_shutdown_ends_streams_with_their_results() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriptions_have_their_own_bound() {
-    let (host, _) = Garden::with_host();
+    let (host, _) = WatchedResources::with_host();
     let mut pipe = Pipe::open(&host);
     for id in 0..16 {
         listen(&mut pipe, json!(id), &["test://plain"]).await;
@@ -95,14 +95,14 @@ async fn subscriptions_have_their_own_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_reader_receives_only_the_last_change() {
-    let (host, resources) = Garden::with_host();
+    let (host, resources) = WatchedResources::with_host();
     let mut pipe = Pipe::open(&host);
-    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    listen(&mut pipe, json!(1), &["watched://rose"]).await;
     for _ in 0..3_000 {
         swap(&host, &resources);
         settle().await;
     }
-    resources.dig("rose");
+    resources.change("rose");
     let mut count = 0;
     pipe.writer.shutdown().await.unwrap();
     while next(&mut pipe).await != "1 result" {
@@ -114,9 +114,9 @@ async fn slow_reader_receives_only_the_last_change() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_nothing_does_not_keep_the_process() {
-    let (host, resources) = Garden::with_host();
+    let (host, resources) = WatchedResources::with_host();
     let mut pipe = Pipe::open(&host);
-    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    listen(&mut pipe, json!(1), &["watched://rose"]).await;
     for _ in 0..1_000 {
         swap(&host, &resources);
         settle().await;
@@ -128,28 +128,28 @@ async fn a_client_that_reads_nothing_does_not_keep_the_process() {
 #[tokio::test(start_paused = true)]
 async fn legacy_session_receives_only_the_changed_resource() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
-        let (host, watched) = Garden::with_host();
+        let (host, watched) = WatchedResources::with_host();
         let mut pipe = Pipe::agreed(&host, revision).await;
-        for uri in ["garden://rose", "garden://lily"] {
+        for uri in ["watched://rose", "watched://lily"] {
             pipe.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
         }
-        watched.dig("lily");
-        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://lily"}));
-        pipe.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
-        watched.dig("lily");
-        watched.dig("rose");
-        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://rose"}));
+        watched.change("lily");
+        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "watched://lily"}));
+        pipe.ask(json!(1), "resources/unsubscribe", json!({"uri": "watched://lily"})).await;
+        watched.change("lily");
+        watched.change("rose");
+        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "watched://rose"}));
         assert_eq!(pipe.close().await, Vec::<Value>::new());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn second_initialize_resets_the_session() {
-    let (host, watched) = Garden::with_host();
+    let (host, watched) = WatchedResources::with_host();
     let mut pipe = Pipe::agreed(&host, Revision::V2025_06_18).await;
-    pipe.ask(json!(1), "resources/subscribe", json!({"uri": "garden://rose"})).await;
+    pipe.ask(json!(1), "resources/subscribe", json!({"uri": "watched://rose"})).await;
     pipe.shake_hands(Revision::V2025_11_25).await;
-    watched.dig("rose");
+    watched.change("rose");
     swap(&host, &watched);
     for _ in 0..3 {
         assert!(pipe.hear().await.unwrap()["method"].as_str().unwrap().ends_with("list_changed"));

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
 use super::{Pipe, settle};
-use crate::host::Host;
-use crate::message_checker::text;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_call_runs() {

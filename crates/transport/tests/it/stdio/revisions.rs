@@ -5,8 +5,8 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::SnapshotBuilder;
 
 use super::{Pipe, settle};
-use crate::host::Host;
-use crate::message_checker::text;
+use tidegate_testkit::host::Host;
+use tidegate_testkit::message_checker::text;
 
 fn methods(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["method"].as_str().unwrap()).collect()
@@ -71,7 +71,7 @@ async fn notifies_sessions_of_changed_lists() {
     legacy.ask(json!(1), "resources/subscribe", json!({"uri": "test://plain"})).await;
     let mut modern = Pipe::open(&host);
     modern.lives().await;
-    host.service.registry().swap(crate::host::entries(&Default::default()).build());
+    host.service.registry().swap(tidegate_testkit::host::entries(&Default::default()).build());
     let mut message = Vec::new();
     for _ in 0..4 {
         message.push(legacy.hear().await.unwrap());

@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_mcp::Revision;
 
 use super::{Server, Stream};
-use crate::message_checker::{all_capabilities, elicitation_answer, text};
+use tidegate_testkit::message_checker::{all_capabilities, elicitation_answer, text};
 
 #[tokio::test]
 async fn elicitation_on_the_stream_is_answered_by_post() {

@@ -8,7 +8,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::{Connection, request};
 use super::{Server, Stream};
-use crate::message_checker::text;
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test]
 async fn disconnect_ends_session_and_calls() {

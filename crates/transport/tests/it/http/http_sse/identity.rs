@@ -9,7 +9,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
-use super::super::identity::{AnyName, asking};
+use super::super::identity::{AnyName, revocable_key};
 use super::super::request::Post;
 use super::super::until;
 use super::super::wire::request;
@@ -40,7 +40,7 @@ async fn session_is_hidden_from_other_principals() {
 
 #[tokio::test]
 async fn revoked_key_cannot_post_or_receive() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let mut stream = Stream::at(&server, "/mcp/sse", &[KEY]).await;
     stream.shake_hands(Revision::V2024_11_05).await;
@@ -55,7 +55,7 @@ async fn revoked_key_cannot_post_or_receive() {
 
 #[tokio::test]
 async fn without_the_right_key_there_is_no_stream() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let server = Server::with(options).await;
     let mut connection = server.connect().await;
     for headers in [&[][..], &[("Authorization", "Bearer other")]] {

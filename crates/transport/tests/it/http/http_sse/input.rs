@@ -8,7 +8,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::request;
 use super::{Server, Stream};
-use crate::message_checker::error_summary;
+use tidegate_testkit::message_checker::error_summary;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

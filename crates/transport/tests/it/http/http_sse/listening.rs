@@ -5,7 +5,7 @@ use tidegate_mcp::Revision;
 
 use super::super::shared_connection::{self, SharedConnectionClient};
 use super::{Server, Stream};
-use crate::message_checker::MessageChecker;
+use tidegate_testkit::message_checker::MessageChecker;
 
 impl SharedConnectionClient for Stream {
     async fn open(server: &Server, headers: &[(&str, &str)]) -> Self {

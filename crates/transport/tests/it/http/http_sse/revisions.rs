@@ -6,7 +6,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 
 use super::{Server, Stream};
-use crate::message_checker::{error_summary, text};
+use tidegate_testkit::message_checker::{error_summary, text};
 
 #[tokio::test]
 async fn each_revision_gets_its_own_answers() {
@@ -52,7 +52,7 @@ async fn notifies_sessions_of_changed_lists() {
     for number in 0..40 {
         stream.ask(json!(number), "resources/subscribe", json!({"uri": format!("fruit://{number}")})).await;
     }
-    server.host.service.registry().swap(crate::host::entries(&Default::default()).build());
+    server.host.service.registry().swap(tidegate_testkit::host::entries(&Default::default()).build());
     let mut methods = std::collections::BTreeMap::new();
     for _ in 0..43 {
         let method = stream.hear().await.unwrap()["method"].as_str().unwrap().to_owned();

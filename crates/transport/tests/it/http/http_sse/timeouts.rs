@@ -13,7 +13,7 @@ use tidegate_transport::http::HttpOptions;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use super::super::identity::asking;
+use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
 
 /// Opens a stream and returns the URL to post to.
@@ -70,7 +70,7 @@ async fn a_message_resets_the_idle_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_stream() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let (mut stream, _) = open(&in_process_router).await;
     assert_eq!(stream.next().await.unwrap().unwrap(), ":\n\n");

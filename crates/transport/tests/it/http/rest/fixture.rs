@@ -14,7 +14,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::Server;
 use super::super::wire::{self, Answer};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// The tools with their own paths.
 const BUILT_IN: [&str; 7] = ["query", "sql", "list_databases", "list_tables", "get_schema", "list_jobs", "cancel_job"];

@@ -6,11 +6,11 @@ use tidegate_runtime::SnapshotBuilder;
 use tidegate_transport::http::HttpOptions;
 
 use super::fixture::{echo, get, post, problem, request, with};
-use crate::http::identity::asking;
+use crate::http::identity::revocable_key;
 
 #[tokio::test]
 async fn unauthenticated_callers_get_only_the_page() {
-    let server = with(asking().1).await;
+    let server = with(revocable_key().1).await;
     let mut connection = server.connect().await;
     assert_eq!(connection.ask(&get("/rest/")).await.head.status, 200);
     let mut table = String::new();

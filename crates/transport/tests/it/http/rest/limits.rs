@@ -10,7 +10,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::Server;
 use super::fixture::{get, problem, script};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 #[tokio::test]
 async fn rate_limit_counts_each_request_once() {

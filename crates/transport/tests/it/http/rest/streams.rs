@@ -7,7 +7,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::wire::Connection;
 use super::fixture::{get, problem, script, start, with};
-use crate::host::FLOOD_CHUNK;
+use tidegate_testkit::host::FLOOD_CHUNK;
 
 const TRAILERS: (&str, &str) = ("TE", "trailers");
 

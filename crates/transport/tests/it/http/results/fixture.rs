@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Server;
 use super::super::wire::{self, Answer};
-use crate::host::Host;
+use tidegate_testkit::host::Host;
 
 /// A complete result: its rows are [`ROWS`] in any format.
 pub(super) const COMPLETE: &str = "0a1b2c3d-1111-4222-8333-444455556666";

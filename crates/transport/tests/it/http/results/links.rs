@@ -15,7 +15,7 @@ use tidegate_runtime::{
 use tidegate_transport::http::HttpOptions;
 
 use super::fixture::{ABSENT, ASKED, COMPLETE, RUNNING, data, request, with, with_subscriber};
-use crate::http::identity::asking;
+use crate::http::identity::revocable_key;
 use crate::http::rest::fixture::problem;
 
 /// Accepts the links `made-by-bea`, and `made-by-nobody` of an anonymous creator, for one result.
@@ -42,7 +42,7 @@ impl LinkVerifier for TestLinks {
 
 /// Options of a server that requires authentication and accepts links.
 pub(super) fn options() -> HttpOptions {
-    HttpOptions { links: Some(Arc::new(TestLinks)), ..asking().1 }
+    HttpOptions { links: Some(Arc::new(TestLinks)), ..revocable_key().1 }
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn reload_terminates_link_downloads() {
 /// A key is revoked while a new configuration is invalid.
 #[tokio::test]
 async fn key_reload_invalidates_links() {
-    let (one_key, _) = asking();
+    let (one_key, _) = revocable_key();
     let server = with(HttpOptions { authenticator: one_key.clone(), ..options() }).await;
     let mut connection = server.connect().await;
     connection.send(&request("GET", &format!("{}?link=made-by-bea", data(RUNNING)), &[])).await;

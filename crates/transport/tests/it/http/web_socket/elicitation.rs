@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_mcp::Revision;
 
 use super::{Server, Socket};
-use crate::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, text};
+use tidegate_testkit::message_checker::{all_capabilities, elicitation_answer, elicitation_steps, text};
 
 #[tokio::test]
 async fn legacy_elicitation_during_a_call() {

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::super::request::Post;
 use super::{Server, Socket};
-use crate::message_checker::text;
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test]
 async fn disconnect_cancels_calls() {
@@ -19,7 +19,7 @@ async fn disconnect_cancels_calls() {
         let mut socket = Socket::agreed(&server, Revision::V2025_03_26).await;
         socket.call(json!(1), json!([["flood", 300_000], ["cancelled"]])).await;
         let call = |id: usize| {
-            let params = crate::message_checker::script(&json!([["cancelled"]]));
+            let params = tidegate_testkit::message_checker::script(&json!([["cancelled"]]));
             json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
         };
         // No further calls of a batch are started either.

@@ -7,7 +7,7 @@ use tidegate_core::{Acl, TransportKind};
 use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
-use super::super::identity::asking;
+use super::super::identity::revocable_key;
 use super::super::wire::request;
 use super::{Server, Socket};
 
@@ -15,7 +15,7 @@ const KEY: (&str, &str) = ("Authorization", "Bearer key");
 
 #[tokio::test]
 async fn without_the_right_key_there_is_no_web_socket() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let server = Server::with(options).await;
     let mut connection = server.connect().await;
     for headers in [&[][..], &[("Authorization", "Bearer other")], &[("Authorization", "Basic key")]] {
@@ -29,7 +29,7 @@ async fn without_the_right_key_there_is_no_web_socket() {
 
 #[tokio::test]
 async fn a_key_that_is_revoked_ends_the_connection_at_its_next_message() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     socket.call(json!(1), json!([["cancelled"]])).await;
@@ -42,7 +42,7 @@ async fn a_key_that_is_revoked_ends_the_connection_at_its_next_message() {
 
 #[tokio::test]
 async fn revoked_key_receives_no_changes() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     socket.shake_hands(tidegate_mcp::Revision::V2025_11_25).await;
@@ -53,7 +53,7 @@ async fn revoked_key_receives_no_changes() {
 
 #[tokio::test]
 async fn while_the_configuration_changes_a_request_is_put_off() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let server = Server::with(options).await;
     let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     one_key.generation.store(1, Ordering::SeqCst);
@@ -77,7 +77,7 @@ async fn transport_acl_applies() {
 
 #[tokio::test]
 async fn sessions_per_principal_are_bounded() {
-    let (_, options) = asking();
+    let (_, options) = revocable_key();
     let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
     let first = Socket::at(&server, "/mcp/ws", &[KEY]).await;
     let mut second = Socket::at(&server, "/mcp/ws", &[KEY]).await;

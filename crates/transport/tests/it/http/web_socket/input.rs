@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{Server, Socket};
-use crate::message_checker::error_summary;
+use tidegate_testkit::message_checker::error_summary;
 
 fn small() -> HttpOptions {
     HttpOptions { body_bytes_max: 1_000, ..HttpOptions::default() }

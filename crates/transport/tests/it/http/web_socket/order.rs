@@ -4,8 +4,8 @@ use serde_json::json;
 use tidegate_mcp::Revision;
 
 use super::{Server, Socket};
-use crate::host::FLOOD_CHUNK;
-use crate::message_checker::text;
+use tidegate_testkit::host::FLOOD_CHUNK;
+use tidegate_testkit::message_checker::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_long_answer_is_produced() {

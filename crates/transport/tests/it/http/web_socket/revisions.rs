@@ -6,7 +6,7 @@ use tidegate_mcp::Revision;
 use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
 
 use super::{Server, Socket};
-use crate::message_checker::{error_summary, text};
+use tidegate_testkit::message_checker::{error_summary, text};
 
 #[tokio::test]
 async fn legacy_and_modern_requests_share_a_connection() {
@@ -57,7 +57,7 @@ async fn notifies_sessions_of_changed_lists() {
     legacy.ask(json!(1), "resources/subscribe", json!({"uri": "test://plain"})).await;
     let mut modern = Socket::open(&server).await;
     modern.lives().await;
-    server.host.service.registry().swap(crate::host::entries(&Default::default()).build());
+    server.host.service.registry().swap(tidegate_testkit::host::entries(&Default::default()).build());
     let mut methods = Vec::new();
     for _ in 0..4 {
         methods.push(legacy.hear().await.unwrap()["method"].as_str().unwrap().to_owned());

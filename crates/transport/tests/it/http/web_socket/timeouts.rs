@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::super::identity::asking;
+use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
 use super::Socket;
 
@@ -88,7 +88,7 @@ async fn an_open_request_keeps_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_connection() {
-    let (one_key, options) = asking();
+    let (one_key, options) = revocable_key();
     let in_process_router = InProcessRouter::new(options);
     let mut socket = open(&in_process_router).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);

@@ -11,7 +11,7 @@ use super::super::step::StepRequest;
 use super::{AnswerCollector, path};
 use crate::http::request::Post;
 use crate::http::wire::{Answer, Connection, request};
-use crate::schema::{check_notification, check_response};
+use tidegate_testkit::schema::{check_notification, check_response};
 
 pub(in super::super) struct HttpWire {
     connection: Connection,

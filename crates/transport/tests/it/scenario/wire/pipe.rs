@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tidegate_client::BearerToken;
+use tidegate_client::bridge::{self, BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
-use tidegate_transport::bridge::{self, BearerToken, BridgeOptions, ServerAddress};
 use tidegate_transport::stdio::StdioOptions;
 use tokio::time::timeout;
 

@@ -12,48 +12,45 @@ use tidegate_auth::{
 use tidegate_core::{AllowedNames, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 
 /// The initial time of tests, in seconds since 1970.
-pub(crate) const NOW: i64 = 2_000_000_000;
-pub(crate) const ISSUER: &str = "https://issuer.example";
-pub(crate) const AUDIENCE: &str = "https://tidegate.example/mcp";
+pub const NOW: i64 = 2_000_000_000;
+pub const ISSUER: &str = "https://issuer.example";
+pub const AUDIENCE: &str = "https://tidegate.example/mcp";
 
 /// A clock that stands still until it is moved.
 #[derive(Clone)]
-pub(crate) struct MovedClock(Arc<AtomicI64>);
+pub struct MovedClock(Arc<AtomicI64>);
 
 impl MovedClock {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(Arc::new(AtomicI64::new(NOW)))
     }
 
-    pub(crate) fn pass(&self, seconds: i64) {
+    pub fn pass(&self, seconds: i64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 
     /// The time, in seconds since 1970.
-    pub(crate) fn seconds(&self) -> i64 {
+    pub fn seconds(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn clock(&self) -> Clock {
+    pub fn clock(&self) -> Clock {
         let seconds = self.0.clone();
         Clock::new(move || time(seconds.load(Ordering::Relaxed)))
     }
 }
 
-pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
+pub fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
 /// Authenticates `bearer`, which must not wait.
-pub(crate) fn show(
-    authenticator: &dyn Authenticator,
-    bearer: Option<&str>,
-) -> Result<Arc<Principal>, AuthenticationError> {
+pub fn show(authenticator: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, AuthenticationError> {
     show_all(authenticator, Credentials { bearer, ..Credentials::default() })
 }
 
 /// Authenticates `credentials`, which must not wait.
-pub(crate) fn show_all(
+pub fn show_all(
     authenticator: &dyn Authenticator,
     credentials: Credentials<'_>,
 ) -> Result<Arc<Principal>, AuthenticationError> {
@@ -65,18 +62,18 @@ pub(crate) fn show_all(
 }
 
 /// A role that grants the entries `NAME_*`, for tokens with all of `claims`.
-pub(crate) fn role(name: &str, claims: Value) -> Role {
+pub fn role(name: &str, claims: Value) -> Role {
     let claims: Map<String, Value> = claims.as_object().unwrap().clone();
     let grants = Grants { entries: AllowedNames::matching([format!("{name}_*")]), ..Grants::default() };
     Role { name: name.to_owned(), grants, claims }
 }
 
-pub(crate) fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> TokenOptions {
+pub fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> TokenOptions {
     TokenOptions::new(key, ISSUER, vec![AUDIENCE.to_owned()], algorithms.to_vec())
 }
 
 /// An authenticator at [`NOW`] that accepts the tokens of `tokens`.
-pub(crate) fn token_gate(tokens: TokenOptions) -> CredentialAuthenticator {
+pub fn token_gate(tokens: TokenOptions) -> CredentialAuthenticator {
     let clock = MovedClock::new().clock();
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),

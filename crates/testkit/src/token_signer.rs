@@ -16,19 +16,19 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tidegate_auth::TokenAlgorithm;
 
-use crate::scene::{AUDIENCE, ISSUER, NOW};
+use crate::token_authenticator::{AUDIENCE, ISSUER, NOW};
 
-pub(crate) static RSA: LazyLock<Signer> = LazyLock::new(|| rsa(KeySize::Rsa2048));
-pub(crate) static OTHER_RSA: LazyLock<Signer> = LazyLock::new(|| rsa(KeySize::Rsa2048));
-pub(crate) static P256: LazyLock<Signer> =
+pub static RSA: LazyLock<Signer> = LazyLock::new(|| rsa(KeySize::Rsa2048));
+pub static OTHER_RSA: LazyLock<Signer> = LazyLock::new(|| rsa(KeySize::Rsa2048));
+pub static P256: LazyLock<Signer> =
     LazyLock::new(|| Signer::P256(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap()));
-pub(crate) static P384: LazyLock<Signer> =
+pub static P384: LazyLock<Signer> =
     LazyLock::new(|| Signer::P384(EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).unwrap()));
-pub(crate) static ED25519: LazyLock<Signer> = LazyLock::new(|| Signer::Ed25519(Ed25519KeyPair::generate().unwrap()));
-pub(crate) const SECRET: &str = "a secret of sixty-four bytes, which is long enough for each HS...";
+pub static ED25519: LazyLock<Signer> = LazyLock::new(|| Signer::Ed25519(Ed25519KeyPair::generate().unwrap()));
+pub const SECRET: &str = "a secret of sixty-four bytes, which is long enough for each HS...";
 
 /// A signer of tokens.
-pub(crate) enum Signer {
+pub enum Signer {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
@@ -41,12 +41,12 @@ fn rsa(size: KeySize) -> Signer {
 }
 
 /// The claims of a valid token.
-pub(crate) fn claims() -> Value {
+pub fn claims() -> Value {
     json!({ "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": NOW + 300 })
 }
 
 /// The claims of a valid token with `changes`; null removes a claim.
-pub(crate) fn claims_with(changes: Value) -> Value {
+pub fn claims_with(changes: Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {
         match value {
@@ -58,20 +58,20 @@ pub(crate) fn claims_with(changes: Value) -> Value {
 }
 
 /// The signed part of a token.
-pub(crate) fn message(header: &Value, claims: &Value) -> String {
+pub fn message(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
 }
 
 impl Signer {
     /// A token of this header and these claims, signed as `algorithm` has it, whatever the header says.
-    pub(crate) fn token_with_header(&self, algorithm: TokenAlgorithm, header: &Value, claims: &Value) -> String {
+    pub fn token_with_header(&self, algorithm: TokenAlgorithm, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let signature = URL_SAFE_NO_PAD.encode(self.sign(algorithm, message.as_bytes()));
         format!("{message}.{signature}")
     }
 
-    pub(crate) fn token(&self, algorithm: TokenAlgorithm, claims: &Value) -> String {
+    pub fn token(&self, algorithm: TokenAlgorithm, claims: &Value) -> String {
         self.token_with_header(algorithm, &json!({ "alg": algorithm.name(), "typ": "JWT" }), claims)
     }
 
@@ -106,7 +106,7 @@ impl Signer {
     }
 
     /// The public key.
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         let der: PublicKeyX509Der<'_> = match self {
             Self::Rsa(key) => key.public_key().as_der().unwrap(),
             Self::P256(key) | Self::P384(key) => key.public_key().as_der().unwrap(),
@@ -117,7 +117,7 @@ impl Signer {
     }
 
     /// The public key as a JWK without an id.
-    pub(crate) fn jwk(&self) -> Value {
+    pub fn jwk(&self) -> Value {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match self {
             Self::Rsa(key) => {
@@ -138,7 +138,7 @@ impl Signer {
     }
 
     /// The public key as a JWK with these members too.
-    pub(crate) fn jwk_with(&self, members: Value) -> Value {
+    pub fn jwk_with(&self, members: Value) -> Value {
         let mut jwk = self.jwk();
         jwk.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         jwk
@@ -146,7 +146,7 @@ impl Signer {
 }
 
 /// `der` in PEM.
-pub(crate) fn pem(label: &str, der: &[u8]) -> String {
+pub fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))

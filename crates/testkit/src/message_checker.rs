@@ -9,18 +9,18 @@ use crate::schema::{check_notification, check_request, check_response};
 
 /// The open requests of one client.
 #[derive(Debug, Default)]
-pub(crate) struct MessageChecker {
+pub struct MessageChecker {
     /// The revision of a legacy handshake.
-    pub(crate) agreed: Option<Revision>,
+    pub agreed: Option<Revision>,
     /// Method and revision of each open request, by id.
-    pub(crate) open: HashMap<String, (String, Revision)>,
+    pub open: HashMap<String, (String, Revision)>,
     /// The declared capabilities of the client; `None` declares nothing.
-    pub(crate) capabilities: Option<Value>,
+    pub capabilities: Option<Value>,
 }
 
 impl MessageChecker {
     /// A request; a modern one if there was no handshake.
-    pub(crate) fn request(&mut self, id: &Value, method: &str, mut params: Value) -> String {
+    pub fn request(&mut self, id: &Value, method: &str, mut params: Value) -> String {
         let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
         if self.agreed.is_none() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
@@ -32,7 +32,7 @@ impl MessageChecker {
     }
 
     /// The handshake of `revision`.
-    pub(crate) fn handshake(&mut self, revision: Revision) -> String {
+    pub fn handshake(&mut self, revision: Revision) -> String {
         self.agreed = Some(revision);
         let client = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": revision.name(), "capabilities": self.declared(), "clientInfo": client});
@@ -44,7 +44,7 @@ impl MessageChecker {
     }
 
     /// Checks a received message, or the messages of a batch.
-    pub(crate) fn check(&mut self, message: &Value) {
+    pub fn check(&mut self, message: &Value) {
         for message in message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice) {
             self.check_one(message);
         }
@@ -67,38 +67,38 @@ impl MessageChecker {
 }
 
 /// Capabilities for all requests of a server.
-pub(crate) fn all_capabilities() -> Option<Value> {
+pub fn all_capabilities() -> Option<Value> {
     Some(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
 }
 
 /// Steps that request a name from the user.
-pub(crate) fn elicitation_steps() -> Value {
+pub fn elicitation_steps() -> Value {
     json!([["ask", {"who": {"form": "Who?"}}]])
 }
 
 /// The answer with `name` to the server request `id`.
-pub(crate) fn elicitation_answer(id: &Value, name: &str) -> String {
+pub fn elicitation_answer(id: &Value, name: &str) -> String {
     let result = json!({"action": "accept", "content": {"name": name}});
     json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
 }
 
 /// The params of a call of the tool `script`.
-pub(crate) fn script(steps: &Value) -> Value {
+pub fn script(steps: &Value) -> Value {
     json!({"name": "script", "arguments": {"steps": steps}})
 }
 
 /// The text of the first block of a result.
-pub(crate) fn text(answer: &Value) -> &str {
+pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
 /// The code, id and message of a refusal.
-pub(crate) fn error_summary(error: &Value) -> String {
+pub fn error_summary(error: &Value) -> String {
     format!("{} for id {}: {}", error["error"]["code"], error["id"], error["error"]["message"].as_str().unwrap())
 }
 
 /// A message on a notification stream: its id and method, or that it is the result; an empty text for other messages.
-pub(crate) fn notification_summary(message: &Value) -> String {
+pub fn notification_summary(message: &Value) -> String {
     let id = "io.modelcontextprotocol/subscriptionId";
     if let Some(stream) = message["result"]["_meta"].get(id) {
         assert_eq!(*stream, message["id"]);

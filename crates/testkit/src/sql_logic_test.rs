@@ -8,7 +8,7 @@ use tidegate_core::Error;
 
 /// Our error as one that the runner can print, on one line.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub struct Failure(String);
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -25,12 +25,12 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The folder of the scripts, with the rows of their tables under `data`.
-pub(crate) fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt").canonicalize().unwrap()
 }
 
 /// Runs each script on what `open` gives.
-pub(crate) async fn all<D: AsyncDB>(open: impl Fn() -> D) {
+pub async fn all<D: AsyncDB>(open: impl Fn() -> D) {
     let mut scripts: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
     scripts.sort();
@@ -44,7 +44,7 @@ pub(crate) async fn all<D: AsyncDB>(open: impl Fn() -> D) {
 }
 
 /// The tables as statements, for engines that do not read the files themselves.
-pub(crate) fn tables() -> String {
+pub fn tables() -> String {
     fs::read_to_string(folder().join("tables.sql")).unwrap() + &rows(&folder().join("data"))
 }
 

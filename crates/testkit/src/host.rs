@@ -17,30 +17,30 @@ use tidegate_runtime::{
 use tokio_util::sync::CancellationToken;
 
 /// What the step `flood` says again and again, 64 KiB with characters that are escaped.
-pub(crate) static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789abcd\"\n".repeat(4_096));
+pub static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789abcd\"\n".repeat(4_096));
 
 /// A service, and the gate that the step `wait` waits for.
-pub(crate) struct Host {
-    pub(crate) service: Arc<McpService>,
-    pub(crate) gate: CancellationToken,
+pub struct Host {
+    pub service: Arc<McpService>,
+    pub gate: CancellationToken,
 }
 
 impl Host {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::heard_by(EventDispatcher::default())
     }
 
-    pub(crate) fn heard_by(events: EventDispatcher) -> Self {
+    pub fn heard_by(events: EventDispatcher) -> Self {
         Self::with(events, |entries| entries)
     }
 
     /// One with more entries.
-    pub(crate) fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
+    pub fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let cancellation_token = CancellationToken::new();
         Self { service: service(more(entries(&cancellation_token)), events), gate: cancellation_token }
     }
 
-    pub(crate) fn of(entries: SnapshotBuilder) -> Self {
+    pub fn of(entries: SnapshotBuilder) -> Self {
         Self { service: service(entries, EventDispatcher::default()), gate: CancellationToken::new() }
     }
 }
@@ -56,7 +56,7 @@ fn service(entries: SnapshotBuilder, events: EventDispatcher) -> Arc<McpService>
 }
 
 /// Every sort of entry, plain and with everything that an entry may carry.
-pub(crate) fn entries(cancellation_token: &CancellationToken) -> SnapshotBuilder {
+pub fn entries(cancellation_token: &CancellationToken) -> SnapshotBuilder {
     let script: Arc<dyn Handler> = Arc::new(Script(cancellation_token.clone()));
     let steps = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "additionalProperties": false});
     let rows = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});

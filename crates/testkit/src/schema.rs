@@ -79,7 +79,7 @@ fn schema_of(revision: Revision) -> &'static RevisionSchema {
 }
 
 /// Checks the response to a request of `method`.
-pub(crate) fn check_response(revision: Revision, method: &str, response: &Value) {
+pub fn check_response(revision: Revision, method: &str, response: &Value) {
     let schema = schema_of(revision);
     let Some(result) = response.get("result") else { return check_error(revision, response) };
     let result_of = |request: &str| format!("{}Result", request.trim_end_matches("Request"));
@@ -157,7 +157,7 @@ fn check_error(revision: Revision, response: &Value) {
 }
 
 /// Checks a request of the server, which only legacy revisions have.
-pub(crate) fn check_request(revision: Revision, request: &Value) {
+pub fn check_request(revision: Revision, request: &Value) {
     let schema = schema_of(revision);
     let method = request["method"].as_str().unwrap();
     let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
@@ -167,7 +167,7 @@ pub(crate) fn check_request(revision: Revision, request: &Value) {
 }
 
 /// Checks a notification of the server.
-pub(crate) fn check_notification(revision: Revision, notification: &Value) {
+pub fn check_notification(revision: Revision, notification: &Value) {
     let schema = schema_of(revision);
     let method = notification["method"].as_str().unwrap();
     if method == "notifications/tasks" {

@@ -1,0 +1,22 @@
+//! What the tests of several crates share. Never part of a release.
+//!
+//! - [`host`]: a server whose tools do what their arguments say; [`watched_resources`]: resources that change when a test
+//!   says so; [`schema`] and [`message_checker`]: checks of every message against the official schemas.
+//! - [`token_authenticator`], [`token_signer`]: tokens, a clock that a test advances, an authenticator that accepts them;
+//!   [`revocable_key`]: an authenticator with one key that can be revoked.
+//! - [`pipe`]: the two ends of standard input and output, in memory.
+//! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
+//!   targets.
+#![allow(missing_docs, reason = "no API: the tests beside it are its only users")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+pub mod fuzz_corpus;
+pub mod host;
+pub mod message_checker;
+pub mod pipe;
+pub mod revocable_key;
+pub mod schema;
+pub mod sql_logic_test;
+pub mod token_authenticator;
+pub mod token_signer;
+pub mod watched_resources;
