@@ -25,6 +25,12 @@ pub struct Host {
     pub gate: CancellationToken,
 }
 
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Host {
     pub fn new() -> Self {
         Self::heard_by(EventDispatcher::default())

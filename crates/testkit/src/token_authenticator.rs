@@ -20,6 +20,12 @@ pub const AUDIENCE: &str = "https://tidegate.example/mcp";
 #[derive(Clone)]
 pub struct MovedClock(Arc<AtomicI64>);
 
+impl Default for MovedClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl MovedClock {
     pub fn new() -> Self {
         Self(Arc::new(AtomicI64::new(NOW)))

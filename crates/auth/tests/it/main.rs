@@ -1,8 +1,6 @@
 //! Authentication, through the public API of the crate.
 //!
-//! - `scene`: a clock that tests advance, and an authenticator with it.
 //! - `provider`: a small identity provider that tests control.
-//! - `signer`: keys made for the test, and the tokens that they sign.
 //! - `bearer_properties`: arbitrary bearers neither cause a panic nor are accepted.
 //! - `certificates`: certificates, proxy headers, and their precedence.
 //! - `development`: keys and tokens for development.

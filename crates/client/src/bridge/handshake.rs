@@ -116,6 +116,6 @@ mod tests {
     fn initialize_error_keeps_the_server_message() {
         let refused = NegotiatedProtocol::parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#)
             .unwrap_err();
-        assert_eq!(refused.to_string(), r#"; the server says: {"code":-32602,"message":"no"}"#);
+        assert_eq!(refused.to_string(), r#"; the server reports: {"code":-32602,"message":"no"}"#);
     }
 }

@@ -1,22 +1,18 @@
-//! The language through its public face: bytes of a message in, bytes of its answer out.
+//! The protocol through its public interface: the bytes of a message in, the bytes of its answer out.
 //!
-//! - `schema`: every message that any test here receives is valid in its revision.
-//! - `host`: a registry whose tools do what their arguments say.
-//! - `client`: a client of one revision, which checks what it hears.
-//! - `decode`: what bytes are what message, and what the rest is told; `arbitrary_input`: the same for whatever bytes.
-//! - `stored_corpus`: what fuzzing found worth keeping.
-//! - `handshake`, `modern_meta`: how a revision is agreed on, in both eras.
-//! - `methods`: which revision has which.
-//! - `lists`, `pages`: what the lists say of an entry in each revision, and page by page.
-//! - `call_tool`: results written while they are produced; `structured`: data beside them.
-//! - `notifications`: progress and log messages, and when they are silent.
-//! - `cancellation`: silence after it, and ids in flight.
-//! - `input_rounds`: calls that ask their client and come again; `answers`: what they bring; `questions`: requests of ours
-//!   to legacy clients.
-//! - `tasks`: calls that become tasks, and what a restart leaves of them; `task_limits`: their rights, time and room.
-//! - `subscriptions`: streams of notifications; `garden`: resources that change when a test says so.
-//! - `limits`: requests are counted, and lists are those of who asks.
-//! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
+//! - `client`: a client of one revision, which checks each message against the schema of that revision.
+//! - `decode`: valid and invalid messages; `arbitrary_input`: the same for random bytes; `stored_corpus`: inputs that
+//!   fuzzing found.
+//! - `handshake`, `modern_meta`: how client and server agree on a revision; `methods`: the methods of each revision.
+//! - `lists`, `pagination`: the fields of list entries in each revision, and pages.
+//! - `call_tool`: results that are written while they are produced; `structured`: structured results.
+//! - `notifications`: progress and log messages; `cancellation`: cancelled requests, and requests in flight.
+//! - `input_rounds`: calls that ask their client for input and are repeated; `input_answers`: the answers of the client;
+//!   `server_requests`: requests of the server to legacy clients.
+//! - `tasks`: calls that become tasks, and what a restart keeps; `task_limits`: their access rights, duration and size.
+//! - `subscriptions`: streams of notifications.
+//! - `limits`: rate limits; lists contain what their caller may use.
+//! - `batches`, `resources`, `prompts`, `completion`: the other methods.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -68,7 +68,9 @@ async fn acknowledgement_lists_accepted_filters() {
         "someday": {"on": 1},
         "resourceSubscriptions": ["watched://rose", "nowhere://", "test://plain", "watched://rose"],
     });
-    insta::assert_snapshot!(acknowledged(expectation).await, @r#"subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["watched://rose","test://plain"]}"#);
+    insta::assert_snapshot!(acknowledged(expectation).await, @r#"
+    subscriptions/acknowledged {"toolsListChanged":true,"resourceSubscriptions":["test://plain","watched://rose"]}
+    "#);
     insta::assert_snapshot!(acknowledged(json!({"resourceSubscriptions": ["nowhere://"]})).await, @r#"subscriptions/acknowledged {"resourceSubscriptions":[]}"#);
 }
 
@@ -235,7 +237,7 @@ async fn revoked_listener_gets_no_resource_updates() {
     let hidden = Access { names: vec!["gardening".to_owned()], ..Access::default() };
     host.service.registry().swap(watched.snapshot(hidden));
     insta::assert_snapshot!(collect_messages(&mut stream, &caller).await, @r#"
-    subscriptions/acknowledged {"resourcesListChanged":true,"resourceSubscriptions":["watched://rose","test://plain"]}
+    subscriptions/acknowledged {"resourcesListChanged":true,"resourceSubscriptions":["test://plain","watched://rose"]}
     resources/list_changed
     resources/updated "test://plain"
     "#);

@@ -62,7 +62,7 @@ impl SocketLink {
     }
 
     async fn forward_message(&self, connection: &SocketConnection, text: Utf8Bytes) -> Result<(), String> {
-        let invalid = |reason: String| format!("the server sent an invalid JSON-RPC message: {reason}");
+        let invalid = |reason: String| format!("the server sent an invalid message: {reason}");
         let meter = MessageMeter::new(&self.output, self.options.server_message_bytes_max);
         meter.add(text.len()).await.map_err(|error| invalid(error.to_string()))?;
         let message = meter.finish(text).map_err(|error| invalid(error.to_string()))?;

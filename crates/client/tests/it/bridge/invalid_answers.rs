@@ -61,16 +61,16 @@ async fn each_malformed_answer_has_its_error() {
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
-    the answer of the server is invalid: it is not valid JSON at byte 0; the call may have run
-    the answer of the server is invalid: it is incomplete; the call may have run
-    the answer of the server is invalid: it is incomplete; the call may have run
+    the answer of the server is invalid: it is not valid JSON-RPC: expected value at line 1 column 1; the call may have run
+    the answer of the server is invalid: it is not valid JSON-RPC: EOF while parsing a value at line 1 column 0; the call may have run
+    the answer of the server is invalid: it is not valid JSON-RPC: EOF while parsing a value at line 1 column 33; the call may have run
     the answer of the server is invalid: it has the id "other", but the request has 1; the call may have run
     the answer of the server is invalid: it is not a JSON-RPC response; the call may have run
     the answer of the server is invalid: it has no id; the call may have run
     the answer of the server is invalid: it is a batch, but the request is a single one; the call may have run
     the answer of the server is invalid: it has the status 200 OK and the type "text/plain", but must be JSON or an event stream; the call may have run
     the answer of the server is invalid: it has the status 202 Accepted and the type "", but must be JSON or an event stream; the call may have run
-    the answer of the server is invalid: it is not valid JSON at byte 0; the call may have run
+    the answer of the server is invalid: it is not valid JSON-RPC: expected value at line 1 column 1; the call may have run
     the answer of the server is invalid: it has the id 2, but the request has 1; the call may have run
     the answer of the server is invalid: the event stream ended without an answer; the call may have run
     the answer of the server is invalid: the event stream ended without an answer; the call may have run
@@ -87,7 +87,7 @@ async fn an_answer_beyond_the_bound_ends_its_call_alone() {
     let answers = vec![json_response(&huge), events(&format!("data: {huge}\n\n")), events(&format!("id: {huge}\n\n"))];
     let server = saying(answers).await;
     let mut client = Client::bridged(BridgeOptions { server_message_bytes_max: 500_000, ..server.options() });
-    for _ in 0..2 {
+    for _ in 0..3 {
         let answer = client.ask(1, "tools/list", json!({})).await;
         assert_eq!(
             said(&answer),
@@ -95,7 +95,6 @@ async fn an_answer_beyond_the_bound_ends_its_call_alone() {
         );
         assert_eq!(answer["error"]["data"], json!({"kind": "too_large", "mayHaveRun": true}));
     }
-    assert!(said(&client.ask(1, "tools/list", json!({})).await).contains("ended without an answer"));
     assert!(client.ask(1, "tools/list", json!({})).await.get("result").is_some());
 }
 
@@ -169,8 +168,8 @@ async fn malformed_answer_reconnects_the_websocket() {
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
-    the connection was lost while the call was under way (the server sent an invalid JSON-RPC message: it is not valid JSON at byte 0); it may have run
-    the connection was lost while the call was under way (the server sent an invalid JSON-RPC message: it has neither method nor result); it may have run
+    the connection was lost while the call was under way (the server sent an invalid message: it is not valid JSON-RPC: expected value at line 1 column 1); it may have run
+    the connection was lost while the call was under way (the server sent an invalid message: it has neither method nor result); it may have run
     the connection was lost while the call was under way (the server sent a binary message, but MCP messages are text); it may have run
     the connection was lost while the call was under way (Space limit exceeded: Message too long: 100020 > 65536); it may have run
     the connection was lost while the call was under way (the server closed the connection); it may have run

@@ -29,14 +29,14 @@ async fn missing_token_error_names_the_option() {
     let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&modern), @"the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment; the server says: authentication is required: send Authorization: Bearer with an API key or a token");
+    insta::assert_snapshot!(said(&modern), @r#"the server requires authentication (401); pass --bearer TOKEN, or set TIDEGATE_BEARER in the environment; the server reports: authentication is required: send Authorization: Bearer with an API key or a token"#);
     assert_eq!(modern["error"]["data"], json!({"kind": "unauthenticated", "mayHaveRun": false}));
     client.line(&handshake(Revision::NEWEST_LEGACY)).await;
     assert_eq!(said(&client.answer().await), said(&modern));
     assert!(client.close().await.is_empty());
 
     let mut client = server.client_with("wrong");
-    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @"the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: the key or token is not valid");
+    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @r#"the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: the key or token is not valid"#);
 
     for is_legacy in [true, false] {
         server.client_with("key").of_era(is_legacy).await.lives().await;
@@ -52,7 +52,7 @@ async fn redacts_the_token_in_server_messages() {
     let bearer = Some(BearerToken::parse("secret-token").unwrap());
     let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
     let answer = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&answer), @"the server denied access (403); pass a token that has access with --bearer TOKEN; the server says: no  [31m luck with …");
+    insta::assert_snapshot!(said(&answer), @r#"the server denied access (403); pass a token that has access with --bearer TOKEN; the server reports: no  [31m luck with …"#);
     assert_eq!(answer["error"]["data"]["kind"], "forbidden");
     assert_eq!(server.methods().len(), 1);
     assert_eq!(server.asked.lock()[0].header("authorization"), Some("Bearer secret-token"));
@@ -72,7 +72,7 @@ async fn each_status_has_its_error() {
         assert_eq!(server.methods().len(), 1, "{status}");
     }
     insta::assert_snapshot!(message, @r#"
-    the server redirects (302), which the bridge does not follow; pass the target URL to --connect
+    the server redirects (302), and redirects are not followed; use the target of the redirect
     the server rejected the call (400)
     there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp
     the server rejected the call (429)
@@ -126,9 +126,9 @@ async fn rejected_websocket_is_retried_on_the_next_call() {
         assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));
     }
     insta::assert_snapshot!(message, @r#"
-    the server requires authentication (401); pass a token to the bridge with --bearer TOKEN, or set TIDEGATE_BEARER in its environment
+    the server requires authentication (401); pass --bearer TOKEN, or set TIDEGATE_BEARER in the environment
     the server denied access (403); pass a token that has access with --bearer TOKEN
     there is no MCP endpoint at that URL (404); the usual path of Tidegate is /mcp/ws
-    the server redirects (301), which the bridge does not follow; pass the target URL to --connect
+    the server redirects (301), and redirects are not followed; use the target of the redirect
     "#);
 }

@@ -26,11 +26,11 @@ async fn error_message(status: &'static str, detail: &'static str, query: &str, 
 async fn status_errors_suggest_the_remedy() {
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "a key is needed", "", short_delay_options()).await,
-        @"http://HOST/results/ID: the server requires authentication (401); pass --bearer or set TIDEGATE_BEARER; the server reports: a key is needed"
+        @r#"http://HOST/results/ID: the server requires authentication (401); pass --bearer TOKEN, or set TIDEGATE_BEARER in the environment; the server reports: a key is needed"#
     );
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "tide_abc is no key", "", options_with_bearer("tide_abc")).await,
-        @"http://HOST/results/ID: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: … is no key"
+        @r#"http://HOST/results/ID: the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: … is no key"#
     );
     insta::assert_snapshot!(
         error_message("401 Unauthorized", "", "?link=secret", options_with_bearer("tide_abc")).await,
@@ -38,7 +38,7 @@ async fn status_errors_suggest_the_remedy() {
     );
     insta::assert_snapshot!(
         error_message("403 Forbidden", "not from there", "", options_with_bearer("tide_abc")).await,
-        @"http://HOST/results/ID: the server refuses this caller (403); the server reports: not from there"
+        @r#"http://HOST/results/ID: the server denied access (403); pass a token that has access with --bearer TOKEN; the server reports: not from there"#
     );
     insta::assert_snapshot!(
         error_message("404 Not Found", "this result has expired", "", short_delay_options()).await,

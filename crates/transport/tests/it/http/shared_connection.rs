@@ -31,7 +31,7 @@ pub(super) trait SharedConnectionClient: Sized {
     fn ledger(&mut self) -> &mut MessageChecker;
 }
 
-async fn garden(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
+async fn server_with_resources(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
     let (host, resources) = WatchedResources::with_host();
     (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
@@ -60,7 +60,7 @@ async fn cancel(client: &mut impl SharedConnectionClient, id: Value) {
 
 /// Each stream sends the requested notifications until it is cancelled or the server shuts down.
 pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
-    let (server, watched) = garden(HttpOptions::default()).await;
+    let (server, watched) = server_with_resources(HttpOptions::default()).await;
     let mut client = S::open(&server, &[]).await;
     listen(&mut client, json!("a"), &["watched://rose"]).await;
     listen(&mut client, json!(7), &[]).await;
@@ -85,7 +85,7 @@ pub(super) async fn tell_each_stream<S: SharedConnectionClient>() {
 
 /// The number of streams is limited, and they do not count as requests.
 pub(super) async fn bound_streams<S: SharedConnectionClient>() {
-    let (server, _) = garden(HttpOptions::default()).await;
+    let (server, _) = server_with_resources(HttpOptions::default()).await;
     let before = server.resource_usage().await;
     let mut client = S::open(&server, &[]).await;
     for id in 0..16 {
@@ -105,7 +105,7 @@ pub(super) async fn bound_streams<S: SharedConnectionClient>() {
 /// A client with a revoked key receives nothing more.
 pub(super) async fn revoke<S: SharedConnectionClient>() {
     let (one_key, options) = revocable_key();
-    let (server, resources) = garden(options).await;
+    let (server, resources) = server_with_resources(options).await;
     let mut client = S::open(&server, &[("Authorization", "Bearer key")]).await;
     listen(&mut client, json!(1), &["watched://rose"]).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
@@ -116,7 +116,7 @@ pub(super) async fn revoke<S: SharedConnectionClient>() {
 
 /// A legacy session is notified only of the changed resource.
 pub(super) async fn tell_a_session<S: SharedConnectionClient>() {
-    let (server, watched) = garden(HttpOptions::default()).await;
+    let (server, watched) = server_with_resources(HttpOptions::default()).await;
     let mut client = S::agreed(&server, Revision::V2024_11_05).await;
     for uri in ["watched://rose", "watched://lily"] {
         client.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;

@@ -26,7 +26,7 @@ fn post(notifications: Value) -> Post {
     Post::modern("subscriptions/listen", json!({"notifications": notifications}))
 }
 
-async fn garden(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
+async fn server_with_resources(options: HttpOptions) -> (Server, Arc<WatchedResources>) {
     let (host, resources) = WatchedResources::with_host();
     (Server::of(host, Arc::new(Metrics::new()), options).await, resources)
 }
@@ -60,7 +60,7 @@ async fn next(connection: &mut Connection) -> Option<String> {
 
 #[tokio::test]
 async fn delivers_subscriptions_until_shutdown() {
-    let (server, watched) = garden(HttpOptions::default()).await;
+    let (server, watched) = server_with_resources(HttpOptions::default()).await;
     let expectation = json!({"toolsListChanged": true, "resourceSubscriptions": ["watched://rose", "watched://lily"]});
     let mut connection = open(&server, &post(expectation)).await;
     watched.change("tulip");
@@ -98,7 +98,7 @@ async fn closing_the_stream_releases_its_permit() {
 #[tokio::test]
 async fn stalled_subscriber_is_disconnected() {
     let options = HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() };
-    let (server, resources) = garden(options).await;
+    let (server, resources) = server_with_resources(options).await;
     let before = server.resource_usage().await;
     // Long names, so that few changes exceed the socket buffers.
     let uris: Vec<String> = (0..50).map(|number| format!("watched://{number}-{}", "x".repeat(7_000))).collect();
@@ -129,7 +129,7 @@ async fn requires_accept_event_stream() {
 #[tokio::test]
 async fn revoked_key_receives_no_changes() {
     let (one_key, options) = revocable_key();
-    let (server, resources) = garden(options).await;
+    let (server, resources) = server_with_resources(options).await;
     let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["watched://rose"]}));
     let mut connection = open(&server, &post.with("Authorization", "Bearer key")).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
@@ -140,7 +140,7 @@ async fn revoked_key_receives_no_changes() {
 #[tokio::test]
 async fn lost_grant_ends_only_its_resource() {
     let (_, options) = revocable_key();
-    let (server, watched) = garden(options).await;
+    let (server, watched) = server_with_resources(options).await;
     let mut connection = {
         let expectation = json!({"resourceSubscriptions": ["watched://rose", "test://plain"]});
         open(&server, &post(expectation).with("Authorization", "Bearer key")).await
