@@ -36,9 +36,10 @@ use crate::bearer_token::BearerToken;
 
 /// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
-/// The delays between attempts to reach the server again.
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const DELAY_MAX: Duration = Duration::from_secs(5);
+/// The shortest and the longest delay between attempts to reach the server again. A call that waits 5 s for a server
+/// must notice that it is reachable again.
+const DELAY_MIN: Duration = Duration::from_millis(100);
+const DELAY_MAX: Duration = Duration::from_secs(2);
 
 /// The server, the credentials and the limits of a bridge.
 #[derive(Clone)]
@@ -126,5 +127,5 @@ pub async fn serve(
 }
 
 fn reconnection_backoff() -> Backoff {
-    Backoff::new(FIRST_DELAY, DELAY_MAX)
+    Backoff::new(DELAY_MIN, DELAY_MAX)
 }
