@@ -152,7 +152,7 @@ async fn lost_grant_ends_only_its_resource() {
     watched.change("rose");
     server.host.service.registry().swap(watched.snapshot(Access::default()));
     let message = [next(&mut connection).await.unwrap(), next(&mut connection).await.unwrap()];
-    assert_eq!(message, ["resources/updated watched://rose", "resources/updated test://plain"], "once it is back");
+    assert_eq!(message, ["resources/updated test://plain", "resources/updated watched://rose"], "once it is back");
 }
 
 /// The text of the stream, until it has `count` events.
