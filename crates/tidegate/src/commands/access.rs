@@ -30,7 +30,7 @@ pub(crate) struct AccessExplainArguments {
     #[arg(long, value_name = "TRANSPORT", default_value = "http", value_parser = parse_transport)]
     transport: TransportKind,
 
-    /// Endpoint of this toolset
+    /// Use the endpoint of this toolset
     #[arg(long, value_name = "NAME")]
     toolset: Option<String>,
 

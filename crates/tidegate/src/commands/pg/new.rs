@@ -18,7 +18,7 @@ const NAME_CHARACTERS_MAX: usize = 128;
 pub(crate) struct PgNewCommand {
     /// Kind of the handler
     kind: NewHandlerKind,
-    /// Its name: letters, digits, _, - and .
+    /// Name of the handler: letters, digits, dots, _ and -
     #[arg(id = "handler_name", value_name = "NAME", value_parser = handler_name)]
     name: String,
     /// Folder to which NAME.sql and tests/NAME.sql are written

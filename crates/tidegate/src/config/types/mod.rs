@@ -120,7 +120,7 @@ impl Default for TransportsEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolEntry {
-    /// Name of the tool: 1 to 128 letters, digits, _, - and . Required.
+    /// Name of the tool: 1 to 128 letters, digits, dots, _ and -. Required.
     pub(crate) name: String,
     /// Title for people. Default: none.
     pub(crate) title: Option<String>,
