@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
-from changes import add_row, offer_tool
+from changes import add_row, add_tool
 from mcp import Client
 from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -43,7 +43,7 @@ async def names_of(client: Client) -> set[str]:
 
 def new_tool() -> str:
     name = f"came_{next(numbers)}"
-    offer_tool(name)
+    add_tool(name)
     return name
 
 
