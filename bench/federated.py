@@ -15,7 +15,7 @@ import duckdb
 
 from harness import report, wire
 from harness.postgres import Cluster, within_cluster
-from harness.process import RssPeak, Server, cpu_seconds, settle
+from harness.process import RssPeak, cpu_seconds, settle
 
 SCALE = 10
 PICKED = 10_000
@@ -113,13 +113,9 @@ def make_picked(file: Path, accounts: int) -> None:
     duckdb.execute(f"COPY ({rows}) TO '{file}' (FORMAT parquet)")
 
 
-def server_of(cluster: Cluster, file: Path) -> Server:
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
-
-
 def measure(cluster: Cluster, file: Path, question: Question) -> Measurement:
     """Runs the question on a fresh server that has answered one small question on both databases."""
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"database": "all", "sql": WARM})
         settle()
@@ -147,7 +143,7 @@ def copy_seconds(cluster: Cluster) -> float:
 
 def member_queries(cluster: Cluster, file: Path) -> list[list[str]]:
     """The queries that each question sends to the member databases, as `explain` reports them."""
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         plans = [
             wire.call(connection, "explain", {"database": question.database, "sql": question.sql})

@@ -100,7 +100,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tidegate.yaml"
         file.write_text(CONFIGURATION)
-        with Server.tidegate("--config", file, "--log", "error", variables={"BENCH_DSN": cluster.target}) as server:
+        with cluster.server(file, "--log", "error") as server:
             loaded = under_load(server, cluster, options)
             single = {tool: single_p50_ms(server, tool) for tool in NAMES}
             registration_times = registrations(server, cluster, options.registrations)

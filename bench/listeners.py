@@ -85,7 +85,7 @@ class Listeners:
         body = json.dumps(wire.message("subscriptions/listen", params)).encode()
         request = streams.post(self._address, "/mcp", body, wire.headers("subscriptions/listen"))
         for _ in range(self._count):
-            opened = streams.connected(self._address)
+            opened = streams.connect_socket(self._address)
             opened.sendall(request)
             self._sockets[opened.fileno()] = opened
         for opened in self._sockets.values():

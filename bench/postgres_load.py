@@ -115,14 +115,14 @@ def main() -> None:
 def plain(folder: Path, cluster: Cluster) -> Server:
     file = folder / "plain.yaml"
     file.write_text(PLAIN_CONFIGURATION)
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+    return cluster.server(file)
 
 
 def as_caller(folder: Path, cluster: Cluster) -> Server:
     """A server that requires a key, and the key that requests send."""
     file = folder / "caller.yaml"
     file.write_text(CALLER_CONFIGURATION)
-    server = Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+    server = cluster.server(file)
     command = [TIDEGATE, "key", "add", "ann", "--role", "teller", "--file", folder / "keys.json"]
     server.key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
     return server

@@ -133,7 +133,7 @@ def in_turn(sides: dict[str, Measure], rows: int, rounds: int) -> dict[str, Meas
 def measure_tidegate(cluster: Cluster, folder: Path, rows: int) -> Measurement:
     file = folder / "tidegate.yaml"
     file.write_text(TIDEGATE)
-    server = Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+    server = cluster.server(file)
     return measure_call(cluster, server, rows, wire.REVISION)
 
 

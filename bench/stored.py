@@ -19,7 +19,7 @@ import duckdb
 
 from harness import report, wire
 from harness.postgres import Cluster, within_cluster
-from harness.process import TIDEGATE, RssPeak, Server, cpu_seconds, settle
+from harness.process import TIDEGATE, RssPeak, cpu_seconds, settle
 from rows import ROWS, folder_of
 
 SCALE = 100
@@ -82,10 +82,6 @@ def main() -> None:
     show(medians, downloads, files)
 
 
-def server_of(cluster: Cluster, file: Path) -> Server:
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
-
-
 def begin(connection: http.client.HTTPConnection, database: str, sql: str) -> str:
     """Starts an export and returns the id of its result."""
     body = json.dumps({"sql": sql, "database": database, "delivery": "blocks", "no_cache": True})
@@ -120,7 +116,7 @@ def wait_for_result(connection: http.client.HTTPConnection, result: str) -> dict
 
 def export(cluster: Cluster, file: Path, name: str) -> Export:
     database, sql = QUESTIONS[name]
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"database": database, "sql": f"{sql} LIMIT 1"})
         settle()
@@ -142,7 +138,7 @@ def export(cluster: Cluster, file: Path, name: str) -> Export:
 def download_seconds(cluster: Cluster, file: Path) -> dict[str, float]:
     """The duration of downloading the same rows as one body, block by block, and four blocks at once."""
     database, sql = QUESTIONS["Parquet"]
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         result = begin(connection, database, sql)
         blocks = len(wait_for_result(connection, result)["blocks"])
@@ -205,7 +201,7 @@ def export_seconds(cluster: Cluster, folder: Path, file: Path, rounds: int) -> d
     def ours(sql: str, target: str, *flags: str) -> list[str]:
         return [*tidegate, sql, "-o", str(folder / target), *flags]
 
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connect = ("--connect", f"http://{server.address}")
         command = {
             "Parquet to Parquet: tidegate export": [

@@ -97,7 +97,7 @@ class HttpCaller:
     """Sends POST requests over one connection and reads the answers from it."""
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
-        self._socket = streams.connected(plan.address)
+        self._socket = streams.connect_socket(plan.address)
         self._request, self._tally = http_request(plan), tally
         self._rest, self._sent = b"", 0.0
 
@@ -127,7 +127,7 @@ class EventStreamCaller:
     def __init__(self, plan: Plan, tally: Tally) -> None:
         opened = streams.open_event_stream(plan.address)
         self._stream, self._tally = opened.socket, tally
-        self._posts = streams.connected(plan.address)
+        self._posts = streams.connect_socket(plan.address)
         for message in (streams.initialize(), streams.INITIALIZED):
             self._posts.sendall(event_post(plan.address, opened.endpoint, message))
             streams.read_until(self._posts, re.compile(rb"HTTP/1.1 202 (?:.|\n)*\r\n\r\n"))

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ADDRESSES, withinReason } from "./node_checks.mjs";
+import { ADDRESSES, withTimeout } from "./node_checks.mjs";
 import { NODE } from "./identity_provider.mjs";
 
 const { TIDEGATE_CONFIGURATION, TIDEGATE_SHOP } = process.env;
@@ -64,7 +64,7 @@ export function configure(content) {
 
 /** Calls `probe` until its result is true, and returns this result. */
 export function waitUntil(failure, probe) {
-  return withinReason(failure, async () => {
+  return withTimeout(failure, async () => {
     for (;;) {
       const result = await probe();
       if (result) return result;

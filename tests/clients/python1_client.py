@@ -6,10 +6,9 @@ Transports are `stdio`, `http`, `sse` and `ws`. Runs under `with_server.py`, in 
 package cannot be installed together.
 """
 
-import json
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -20,7 +19,8 @@ from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, ResourceTemplateReference, TextContent
+from mcp.types import CallToolResult, ResourceTemplateReference
+from python_checks import running_job, texts_of
 from questions import ENDLESS, QUESTIONS, compare
 from report import Report
 
@@ -48,10 +48,6 @@ async def streams(transport: str) -> AsyncIterator[Any]:
             connection = websocket_client(address(transport))
     async with connection as (reads, writes, *_):
         yield reads, writes
-
-
-def texts_of(result: CallToolResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 async def check_lists(session: ClientSession, report: Report) -> None:
@@ -84,19 +80,6 @@ async def check_questions(session: ClientSession, report: Report) -> None:
             assert error.error.code == -32602, error
         else:
             raise AssertionError(f"it was called: {result}")
-
-
-async def jobs(session: ClientSession) -> list[dict[str, Any]]:
-    return json.loads(texts_of(await session.call_tool("list_jobs", {}))[0])
-
-
-async def running_job(session: ClientSession, is_over: Callable[[], bool]) -> dict[str, Any]:
-    """Asks until the endless call is among the jobs."""
-    while not is_over():
-        for job in await jobs(session):
-            if job["target"] == ENDLESS["tool"] and job["status"] == "running":
-                return job
-    raise AssertionError("the call ended before it was among the jobs")
 
 
 async def check_long_call(session: ClientSession, report: Report) -> None:

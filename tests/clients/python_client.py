@@ -6,9 +6,7 @@ Transports are `stdio`, `http`, `sse`, and `bridge-http` and `bridge-ws`, the co
 under `with_server.py`; TIDEGATE_BINARY names the binary.
 """
 
-import json
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +15,8 @@ from endpoints import COMMANDS, address, recorded_command
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ResourceTemplateReference, TextContent
+from mcp_types import CallToolResult, ResourceTemplateReference
+from python_checks import jobs, running_job, texts_of
 from questions import ENDLESS, QUESTIONS, compare
 from report import Report
 
@@ -33,10 +32,6 @@ def connect(transport: str) -> Any:
         program, *arguments = recorded_command(transport)
         return StdioServerParameters(command=program, args=arguments)
     return sse_client(address("sse")) if transport == "sse" else address(transport)
-
-
-def texts_of(result: CallToolResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 async def check_lists(client: Client, report: Report) -> None:
@@ -80,19 +75,6 @@ async def check_questions(client: Client, report: Report) -> None:
             assert error.code == -32602, error
         else:
             raise AssertionError(f"it was called: {result}")
-
-
-async def jobs(client: Client) -> list[dict[str, Any]]:
-    return json.loads(texts_of(await client.call_tool("list_jobs", {}))[0])
-
-
-async def running_job(client: Client, is_over: Callable[[], bool]) -> dict[str, Any]:
-    """Asks until the endless call is among the jobs."""
-    while not is_over():
-        for job in await jobs(client):
-            if job["target"] == ENDLESS["tool"] and job["status"] == "running":
-                return job
-    raise AssertionError("the call ended before it was among the jobs")
 
 
 async def wait_until_ended(client: Client, job: dict[str, Any]) -> None:

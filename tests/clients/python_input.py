@@ -16,7 +16,8 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
-from python_client import REVISIONS, WAIT_SECONDS_MAX, connect, texts_of
+from python_checks import texts_of
+from python_client import REVISIONS, WAIT_SECONDS_MAX, connect
 from report import Report
 
 REFUND = {"purchase": 3, "amount": 2.5}

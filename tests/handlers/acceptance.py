@@ -31,7 +31,7 @@ tools:
 def check_name_conflict(world: lines.World, report: Report) -> None:
     with report.check("a handler with the name of a declared tool is ignored, and does not affect others"):
         caller = world.caller("staff")
-        assert caller.listed("tools")["declared"]["description"] == "Of the configuration."
+        assert caller.list_entries("tools")["declared"]["description"] == "Of the configuration."
         assert "the configuration" in lines.text_of(caller.call("declared"))
         assert "echo" in caller.names()
 

@@ -13,7 +13,7 @@ def register_text(world: World, name: str, text: str, **more: object) -> None:
 
 
 def wait_for_text(world: World, name: str, text: str) -> None:
-    """Waits wait_until a tool answers with this text."""
+    """Waits until a tool answers with this text."""
     caller = world.caller()
 
     def has_text() -> bool:
@@ -24,7 +24,7 @@ def wait_for_text(world: World, name: str, text: str) -> None:
 
 
 def wait_until_removed(world: World, name: str) -> None:
-    """Waits wait_until a tool is not list_entries, and then may not be called either."""
+    """Waits until a tool is not listed, and checks that it cannot be called."""
     caller = world.caller()
     wait_until(lambda: name not in caller.names(), f"{name} is removed")
     assert error_of(caller.call(name))["code"] == -32602
@@ -142,7 +142,7 @@ def transaction_of(world: World, name: str) -> tuple[str, str, str]:
     return text["isolation"], text["readOnly"], text["deferrable"]
 
 
-@line("T3", "a handler that register_text that it reads")
+@line("T3", "a handler that is declared read-only")
 def writes_though_it_reads(world: World) -> None:
     for caller in world.both():
         answer = caller.call("writes_though_it_reads")

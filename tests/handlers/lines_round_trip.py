@@ -1,4 +1,4 @@
-"""Lines of the acceptance list about handlers that are list_entries and called, and the examples of the design."""
+"""Lines of the acceptance list about handlers that are listed and called, and the examples of the design."""
 
 import json
 
@@ -17,7 +17,7 @@ BAD_SCHEMAS = [
 ]
 
 
-@line("R1", "echo is list_entries as it was registered, and answers")
+@line("R1", "echo is listed as it was registered, and answers")
 def echo(world: World) -> None:
     for caller in world.both():
         entry = caller.list_entries("tools")["echo"]
@@ -68,7 +68,7 @@ def bad_schemas(world: World) -> None:
         assert "inputSchema" in message, f"{schema}: {message}"
     # A later registration is listed, so the earlier ones have been processed.
     world.database.register({"type": "tool", "name": "after_bad", "requiresAuth": False}, body)
-    wait_until(lambda: "after_bad" in world.caller().names(), "after_bad is list_entries")
+    wait_until(lambda: "after_bad" in world.caller().names(), "after_bad is listed")
     assert "badly_typed" not in world.caller().names()
 
 

@@ -20,7 +20,8 @@ from bridged import LOGIN, ROOT, SCHEMA, Database, Node, run_node, tool, wait_un
 from mcp import Client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from mcp_types import PromptListChangedNotification, ResourceListChangedNotification, ToolListChangedNotification
-from python_client import REVISIONS, texts_of
+from python_checks import texts_of
+from python_client import REVISIONS
 from report import Report
 from sdk import connect
 
@@ -59,7 +60,7 @@ class Listener:
         return {resource.name for resource in (await client.list_resources(cache_mode="refresh")).resources}
 
     async def wait_for(self, kind: str, is_so: Callable[[set[str]], bool]) -> None:
-        """Waits for notifications wait_until the list satisfies `is_so`.
+        """Waits for notifications until the list satisfies `is_so`.
 
         A notification of an earlier change may come first. A matching list without a notification does not count.
         """

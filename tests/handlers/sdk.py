@@ -12,7 +12,8 @@ from endpoints import TEE
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from python_client import REVISIONS, WAIT_SECONDS_MAX, texts_of
+from python_checks import texts_of
+from python_client import REVISIONS, WAIT_SECONDS_MAX
 from report import Report
 
 # Standard input and output have no credential: the caller is the user of the process.

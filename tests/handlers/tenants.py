@@ -150,7 +150,7 @@ def check_all(database: Database, people: list[Person], report: Report) -> None:
         expected |= {f"nobody@{tenant}": given for tenant, given in GIVEN.items()}
         assert json.loads(counted) == expected, counted
         assert database.query("SELECT count(*) FROM note WHERE text = 'CANARY'") == "0"
-    with report.check("both tenants were run_node by the same connections"):
+    with report.check("both tenants were served by the same connections"):
         backends = int(database.query("SELECT count(*) FROM pg_stat_activity WHERE usename = 'mcp_node'"))
         # One more connection listens.
         assert backends <= CONNECTIONS + 1, backends
