@@ -158,3 +158,10 @@ pub(crate) fn member_of_each_line(path: &Path, member: &str) -> String {
         .collect::<Vec<_>>();
     lines.join("\n")
 }
+
+/// Waits until `is_so`; the test runner bounds the time.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}

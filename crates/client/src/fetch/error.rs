@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::address::AddressError;
+use crate::refusal::ServerMessage;
 use crate::refusal::ServerRefusal;
-use crate::server_message::ServerMessage;
 
 /// Why a result could not be fetched. No message contains a token.
 #[derive(Debug, Error)]

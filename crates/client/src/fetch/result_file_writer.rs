@@ -13,7 +13,7 @@ use tidegate_query::BodyWriter;
 
 use super::destination::UnfinishedFile;
 use super::error::FetchError;
-use crate::server_message::sanitize;
+use crate::refusal::sanitize;
 
 /// A block on disk whose hash matches.
 #[derive(Debug)]

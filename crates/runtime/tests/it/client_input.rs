@@ -15,7 +15,7 @@ use tidegate_runtime::{
 use tokio::time::Instant;
 
 use crate::host::{
-    Host, LOCAL, reply_text, run_until_idle, tool_call, tool_with_text, until_cancelled, with_arguments,
+    Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call, tool_with_text, until_cancelled, with_arguments,
 };
 
 const FORMS: ClientCapabilities =
@@ -178,9 +178,9 @@ async fn concurrent_inputs_reacquire_one_permit() {
     let mut reply = host.begin(live_call("both"));
     let (one, other) = (next_input_request(&mut reply).await, next_input_request(&mut reply).await);
     // The clock stands still until the last of them is answered.
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    pass_time(Duration::from_secs(300)).await;
     one.answer_sender.send(name_answer("a")).unwrap();
-    tokio::time::sleep(Duration::from_secs(299)).await;
+    pass_time(Duration::from_secs(299)).await;
     other.answer_sender.send(name_answer("b")).unwrap();
     assert!(reply_text(reply).await.starts_with("text Accepted"));
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
@@ -189,10 +189,10 @@ async fn concurrent_inputs_reacquire_one_permit() {
 /// Works for forty seconds, asks, and works for as long as its argument says.
 fn working_tool() -> Tool {
     let handler = handler_fn(|job, reply| async move {
-        tokio::time::sleep(Duration::from_secs(40)).await;
+        pass_time(Duration::from_secs(40)).await;
         reply.request_input("who", name_form("Who?")).await?;
         let seconds = job.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        pass_time(Duration::from_secs(seconds)).await;
         Ok(Metadata::new())
     });
     tool_with_any_arguments("work", handler)
@@ -204,7 +204,7 @@ async fn input_wait_does_not_count_as_call_time() {
     for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call exceeded its time limit")] {
         let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
         let pending_input_request = next_input_request(&mut reply).await;
-        tokio::time::sleep(Duration::from_secs(599)).await;
+        pass_time(Duration::from_secs(599)).await;
         pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
         let message = reply_text(reply).await;
         assert!(message.starts_with(outcome), "{message}");
