@@ -72,7 +72,8 @@ const ENDLESS: &[(&str, &str)] = &[
     ("a series", "SELECT sum(value) FROM generate_series(1, 1000000000000) AS g(value)"),
     ("a recursion", "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"),
     ("an unnesting", "SELECT count(*) FROM (SELECT unnest(range(1, 400)) FROM n a CROSS JOIN n b)"),
-    ("an unnesting of a long list", "SELECT count(*) FROM (SELECT unnest(range(0, 1000000)) FROM n)"),
+    // With longer lists, a row would be too large.
+    ("an unnesting of a long list", "SELECT count(*) FROM (SELECT unnest(range(0, 5000)) FROM n a CROSS JOIN n b)"),
 ];
 
 #[tokio::test]
