@@ -333,7 +333,7 @@ async fn text_functions_take_linear_time() {
 async fn authorizer_is_restored_after_internal_sql() {
     let attempts = EscapeFixture::new();
     let work = |reading: &ReadTransaction<'_>| {
-        crate::tables::read_catalog(reading)?;
+        crate::catalog::read_catalog(reading)?;
         Ok(reading
             .prepare("SELECT * FROM pragma_table_list")
             .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))

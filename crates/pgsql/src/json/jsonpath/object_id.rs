@@ -4,7 +4,7 @@ use datafusion::common::exec_datafusion_err;
 
 use super::super::value::JsonValue;
 use super::budget::PathBudget;
-use super::runner::{Item, PathResult};
+use super::outcome::{Item, PathResult};
 
 /// The bytes of a header, and of each entry of an array or object.
 const ENTRY_BYTES: u64 = 4;

@@ -1,4 +1,4 @@
-//! Table names: derived from file names, valid in SQL, and unique.
+//! Names of tables and columns: derived from file names and headers, valid in SQL, and unique.
 //!
 //! If several tables request the same name, all of them get a suffix. So adding a file never silently changes the table
 //! that a name refers to.
@@ -89,6 +89,29 @@ fn to_sql_name(name: &str) -> String {
 fn is_valid_sql_name(name: &str) -> bool {
     let dialect = SqlDialect::DataFusion;
     Statement::parse(&format!("SELECT * FROM {}", dialect.quote_identifier(name)), dialect).is_ok()
+}
+
+/// Column names from the values of the first line, none empty and none duplicate. Without a header, only the number of
+/// values matters.
+pub(crate) fn column_names(first: &[String], has_header: bool) -> Vec<String> {
+    let header: &[String] = if has_header { first } else { &vec![String::new(); first.len()] };
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut names = Vec::with_capacity(header.len());
+    for (index, value) in header.iter().enumerate() {
+        let expected = match value.trim() {
+            "" => format!("column_{}", index + 1),
+            name => name.to_owned(),
+        };
+        let mut name = expected.clone();
+        let mut number = 2;
+        while taken.contains(&name) || (name != expected && header.contains(&name)) {
+            name = format!("{expected}_{number}");
+            number += 1;
+        }
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
 }
 
 #[cfg(test)]

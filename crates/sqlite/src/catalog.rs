@@ -1,44 +1,20 @@
-//! The tables, views and virtual tables of the files, and their columns.
-
-mod column;
+//! The tables and columns that a caller sees.
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{Catalog, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, Mask, TableEntry, TableStatus};
 
 use crate::policy_views::{TableVisibility, unreadable_under_policy_error};
 use crate::session::ReadTransaction;
+use crate::tables::{
+    ForeignKey, SqliteTable, TableColumn, TableKind, list_all_tables, load_columns, quote_identifier, table_from_row,
+};
 use crate::work_error::{WorkError, sqlite_message};
-pub(crate) use column::{TableColumn, load_columns, read_columns, visible_columns};
 
 /// The maximum number of tables that an error suggests.
 const CHOICES_MAX: usize = 20;
-
-/// A table as SQLite lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SqliteTable {
-    /// The schema, which stands for the file.
-    pub(crate) schema: String,
-    pub(crate) name: String,
-    pub(crate) kind: TableKind,
-    /// Whether it has no rowid.
-    pub(crate) is_without_rowid: bool,
-    /// Whether its columns enforce their types.
-    pub(crate) is_strict: bool,
-}
-
-/// The kind of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableKind {
-    /// Rows of the file.
-    Table,
-    /// A query.
-    View,
-    /// Rows that a module produces, such as a full-text index.
-    Virtual,
-}
 
 /// The tables of all files, without internal tables and without the shadow tables of virtual tables.
 ///
@@ -48,23 +24,6 @@ pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTab
     let tables = reading.run_internal(list_all_tables)?;
     let is_of_a_file = |table: &SqliteTable| reading.files.files.iter().any(|file| file.schema == table.schema);
     Ok(tables.into_iter().filter(is_of_a_file).collect())
-}
-
-/// The tables of all schemas, including policy views.
-pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<SqliteTable>> {
-    let mut statement = connection.prepare(
-        "SELECT schema, name, type, wr, strict FROM pragma_table_list \
-         WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-    )?;
-    let tables = statement.query_map([], table_from_row)?;
-    tables.collect()
-}
-
-/// The schemas and names of shadow tables, in which virtual tables store their rows.
-pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
-    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    names.collect()
 }
 
 /// The table `name` of `schema`, if callers can read it.
@@ -83,17 +42,6 @@ pub(crate) fn lookup_table(
         tables.collect::<rusqlite::Result<Vec<_>>>()
     })?;
     Ok(tables.into_iter().next())
-}
-
-fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
-    let kind: String = row.get(2)?;
-    let kind = match kind.as_str() {
-        "view" => TableKind::View,
-        "virtual" => TableKind::Virtual,
-        _ => TableKind::Table,
-    };
-    let (is_without_rowid, is_strict) = (row.get(3)?, row.get(4)?);
-    Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
 }
 
 /// The catalog for callers.
@@ -167,12 +115,12 @@ fn table_status(reading: &ReadTransaction<'_>, table: &SqliteTable) -> TableStat
 /// The reason why it cannot be read. It reveals nothing that is hidden.
 pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<(), WorkError> {
     if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
-        return Err(WorkError::ClientError(error.clone()));
+        return Err(error.clone().into());
     }
     let (schema, name) = reading.effective_name(table);
     let prepared = reading.prepare(&format!("SELECT * FROM {}.{}", quote_identifier(&schema), quote_identifier(&name)));
     prepared.map(drop).map_err(|failure| match reading.has_policies() && failure.is_about_statement() {
-        true => WorkError::ClientError(unreadable_under_policy_error(reading.files, table, &failure.to_string())),
+        true => unreadable_under_policy_error(reading.files, table, &failure.to_string()).into(),
         false => failure,
     })
 }
@@ -197,13 +145,13 @@ pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &s
         [table] => Ok((*table).clone()),
         [] => {
             let names: Vec<String> = tables.iter().map(display).collect();
-            let error = Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in {database:?}"));
-            Err(WorkError::ClientError(error.with_choices(suggest_names(name, &names))))
+            let message = format!("there is no table {name:?} in {database:?}");
+            Err(Error::new(ErrorKind::NotFound, message).with_choices(suggest_names(name, &names)).into())
         }
         several => {
-            let error =
-                Error::new(ErrorKind::InvalidArguments, format!("several files of {database:?} have a table {name:?}"));
-            Err(WorkError::ClientError(error.with_choices(several.iter().map(|table| display(table)))))
+            let message = format!("several files of {database:?} have a table {name:?}");
+            let choices = several.iter().map(|table| display(table));
+            Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(choices).into())
         }
     }
 }
@@ -214,7 +162,52 @@ pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
     if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
 }
 
-/// `name` as a quoted SQL identifier.
-pub(crate) fn quote_identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+/// The columns of `table`, without the hidden columns of a virtual table.
+///
+/// # Errors
+/// Returns SQLite's error.
+pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
+    Ok(reading.run_internal(|connection| load_columns(connection, table))?)
+}
+
+/// The columns of `table` that are visible to the caller.
+///
+/// # Errors
+/// SQLite's error, or the reason why the table cannot be read.
+pub(crate) fn visible_columns(
+    reading: &ReadTransaction<'_>,
+    table: &SqliteTable,
+) -> Result<Vec<ColumnEntry>, WorkError> {
+    if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
+        return Err(error.clone().into());
+    }
+    if table.kind == TableKind::View && reading.has_policies() {
+        reading.create_views_for(None)?;
+        // SQLite's column list of a view that reads hidden tables could reveal them.
+        check_readable(reading, table)?;
+        let (schema, name) = reading.effective_name(table);
+        let sqlite_table = SqliteTable { schema, name, ..table.clone() };
+        return Ok(read_columns(reading, &sqlite_table)?.into_iter().map(|column| column.describe(table)).collect());
+    }
+    let mut column_entries = Vec::new();
+    for mut column in read_columns(reading, table)? {
+        let mask = reading.mask(table, &column.name);
+        column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
+        let mut column = column.describe(table);
+        match mask {
+            None => {}
+            Some(Mask::Deny) => continue,
+            Some(Mask::Null) => column.nullable = true,
+            Some(_) => "TEXT".clone_into(&mut column.type_name),
+        }
+        column_entries.push(column);
+    }
+    Ok(column_entries)
+}
+
+/// Whether the reference from `table` to `target` is visible; the caller may not see its target.
+fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
+    reading
+        .policy_views()
+        .is_none_or(|policy_views| !policy_views.denies(&table.schema, &target.table, target.column.as_deref()))
 }

@@ -3,7 +3,8 @@
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 
-use crate::number::{invalid_input_error, out_of_range_error};
+use super::literal::invalid_input_error;
+use super::{out_of_range_error, postgres_type_name};
 
 /// Parses `text` as an integer of type `data_type`.
 ///
@@ -57,10 +58,7 @@ pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
             }
         };
     if is_lost {
-        return datafusion::common::exec_err!(
-            "\"{text}\" is out of range for type {}",
-            crate::number::postgres_type_name(data_type)
-        );
+        return datafusion::common::exec_err!("\"{text}\" is out of range for type {}", postgres_type_name(data_type));
     }
     Ok(value)
 }

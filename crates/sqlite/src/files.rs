@@ -1,16 +1,13 @@
 //! The files of a database and the names of their tables.
 
-mod file_stamp;
-
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::SqlDialect;
-
-pub(crate) use file_stamp::FileStamp;
 
 const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// The maximum number of files that SQLite can attach to one connection.
@@ -81,7 +78,7 @@ impl DatabaseFiles {
     pub(crate) fn version(&self) -> io::Result<u64> {
         let mut version = DefaultHasher::new();
         for file in &self.files {
-            (FileStamp::read(&file.path)?, file_stamp::read_log_stamp(&file.path)).hash(&mut version);
+            (FileStamp::read(&file.path)?, read_log_stamp(&file.path)).hash(&mut version);
         }
         Ok(version.finish())
     }
@@ -115,4 +112,51 @@ fn check_is_file(path: &Path) -> Result<(), Error> {
         Err(error) => error.to_string(),
     };
     Err(Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display())))
+}
+
+/// Distinguishes a file from an earlier file at the same path.
+///
+/// Reading it never opens the file: closing any handle of it would drop the locks that SQLite holds in this process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FileStamp {
+    identity: Option<(u64, u64)>,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileStamp {
+    /// The current stamp of the file at `path`; follows links.
+    ///
+    /// # Errors
+    /// Fails if the file does not exist or cannot be accessed.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+/// The stamp of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
+/// remove empty logs.
+fn read_log_stamp(path: &Path) -> Option<FileStamp> {
+    FileStamp::read(&log_path(path)).ok().filter(|stamp| stamp.bytes > 0)
+}
+
+/// The path of the write-ahead log of the file at `path`.
+pub(crate) fn log_path(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// The device and the inode number.
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// On other systems the standard library has no such identity; size and time have to be enough.
+#[cfg(not(unix))]
+fn identity(_metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    None
 }

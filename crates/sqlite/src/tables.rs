@@ -1,15 +1,74 @@
-//! The columns of one table.
+//! The tables, views and virtual tables of the files, and their columns, as SQLite lists them.
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
-use tidegate_query::{ColumnEntry, Mask};
+use rusqlite::{Connection, Row};
+use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
 
-use super::{SqliteTable, TableKind, check_readable};
-use crate::answer::SqliteType;
-use crate::policy_views::TableVisibility;
-use crate::session::ReadTransaction;
-use crate::work_error::WorkError;
+/// A table as SQLite lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SqliteTable {
+    /// The schema, which stands for the file.
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    pub(crate) kind: TableKind,
+    /// Whether it has no rowid.
+    pub(crate) is_without_rowid: bool,
+    /// Whether its columns enforce their types.
+    pub(crate) is_strict: bool,
+}
+
+/// The kind of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    /// Rows of the file.
+    Table,
+    /// A query.
+    View,
+    /// Rows that a module produces, such as a full-text index.
+    Virtual,
+}
+
+/// The tables of all schemas, including policy views.
+pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<SqliteTable>> {
+    let mut statement = connection.prepare(
+        "SELECT schema, name, type, wr, strict FROM pragma_table_list \
+         WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )?;
+    let tables = statement.query_map([], table_from_row)?;
+    tables.collect()
+}
+
+/// The schemas and names of shadow tables, in which virtual tables store their rows.
+pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
+    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    names.collect()
+}
+
+pub(crate) fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
+    let kind: String = row.get(2)?;
+    let kind = match kind.as_str() {
+        "view" => TableKind::View,
+        "virtual" => TableKind::Virtual,
+        _ => TableKind::Table,
+    };
+    let (is_without_rowid, is_strict) = (row.get(3)?, row.get(4)?);
+    Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
+}
+
+/// The SQL that created `table`.
+pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<String> {
+    let schema = quote_identifier(&table.schema);
+    let sql = format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = ?1 AND name = ?2");
+    let kind = if table.kind == TableKind::View { "view" } else { "table" };
+    connection.query_row(&sql, [kind, &table.name], |row| row.get(0))
+}
+
+/// `name` as a quoted SQL identifier.
+pub(crate) fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +81,15 @@ pub(crate) struct TableColumn {
     /// Whether it is an alias of the rowid, and so always an integer.
     is_rowid: bool,
     generated: GeneratedKind,
-    references: Option<ForeignKey>,
+    pub(crate) references: Option<ForeignKey>,
 }
 
 /// The target of a foreign key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ForeignKey {
-    table: String,
+pub(crate) struct ForeignKey {
+    pub(crate) table: String,
     /// `None` for the primary key.
-    column: Option<String>,
+    pub(crate) column: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,49 +97,6 @@ enum GeneratedKind {
     No,
     Virtual,
     Stored,
-}
-
-/// The columns of `table`, without the hidden columns of a virtual table.
-///
-/// # Errors
-/// Returns SQLite's error.
-pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
-    Ok(reading.run_internal(|connection| load_columns(connection, table))?)
-}
-
-/// The columns of `table` that are visible to the caller.
-///
-/// # Errors
-/// SQLite's error, or the reason why the table cannot be read.
-pub(crate) fn visible_columns(
-    reading: &ReadTransaction<'_>,
-    table: &SqliteTable,
-) -> Result<Vec<ColumnEntry>, WorkError> {
-    if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
-        return Err(WorkError::ClientError(error.clone()));
-    }
-    if table.kind == TableKind::View && reading.has_policies() {
-        reading.create_views_for(None)?;
-        // SQLite's column list of a view that reads hidden tables could reveal them.
-        check_readable(reading, table)?;
-        let (schema, name) = reading.effective_name(table);
-        let sqlite_table = SqliteTable { schema, name, ..table.clone() };
-        return Ok(read_columns(reading, &sqlite_table)?.into_iter().map(|column| column.describe(table)).collect());
-    }
-    let mut column_entries = Vec::new();
-    for mut column in read_columns(reading, table)? {
-        let mask = reading.mask(table, &column.name);
-        column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
-        let mut column = column.describe(table);
-        match mask {
-            None => {}
-            Some(Mask::Deny) => continue,
-            Some(Mask::Null) => column.nullable = true,
-            Some(_) => "TEXT".clone_into(&mut column.type_name),
-        }
-        column_entries.push(column);
-    }
-    Ok(column_entries)
 }
 
 /// The columns of `table`, without the hidden columns of a virtual table.
@@ -112,13 +128,6 @@ pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusq
     Ok(columns)
 }
 
-/// Whether the reference from `table` to `target` is visible; the caller may not see its target.
-fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
-    reading
-        .policy_views()
-        .is_none_or(|policy_views| !policy_views.denies(&table.schema, &target.table, target.column.as_deref()))
-}
-
 /// The targets of foreign keys, by column names in lower case.
 fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
     let mut statement =
@@ -140,11 +149,6 @@ impl TableColumn {
     /// Whether it is computed from other columns.
     pub(crate) fn is_generated(&self) -> bool {
         self.generated != GeneratedKind::No
-    }
-
-    /// The declared type.
-    pub(crate) fn declared_type(&self) -> &str {
-        &self.declared_type
     }
 
     /// The type of all of its values, if it is certain.
@@ -186,5 +190,40 @@ impl TableColumn {
             comment: (!notes.is_empty()).then(|| notes.join(", ")),
             name: self.name,
         }
+    }
+}
+
+/// The type of the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SqliteType {
+    Integer,
+    Real,
+    Text,
+    Blob,
+    /// Each value has its own type.
+    Any,
+}
+
+/// `columns` as row policies see them.
+pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
+    let columns = columns.iter();
+    columns
+        .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(&column.declared_type) })
+        .collect()
+}
+
+/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
+/// to numbers.
+fn declared_value_kind(declared: &str) -> ValueKind {
+    let declared = declared.to_uppercase();
+    let has = |part: &str| declared.contains(part);
+    // The order is SQLite's own.
+    match () {
+        () if has("INT") => ValueKind::Integer,
+        () if has("CHAR") || has("CLOB") || has("TEXT") => ValueKind::Text,
+        () if has("BLOB") || declared.is_empty() => ValueKind::Any,
+        () if has("REAL") || has("FLOA") || has("DOUB") => ValueKind::Number,
+        () if has("BOOL") => ValueKind::Boolean,
+        () => ValueKind::Any,
     }
 }
