@@ -136,13 +136,24 @@ impl Metadata {
         names.filter(|name| self.closure(name).iter().any(|other| libraries.contains(other))).collect()
     }
 
-    /// Everything that a build of `root` without its tests contains.
+    /// The names of everything that a build of `root` without its tests contains.
     pub(super) fn closure(&self, root: &str) -> BTreeSet<&str> {
-        let names: BTreeMap<&str, &str> =
-            list(&self.0["packages"]).iter().map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+        self.closure_packages(root).into_iter().map(|package| text(&package["name"])).collect()
+    }
+
+    /// The same as `name vVERSION`, as `cargo tree` writes it.
+    pub(super) fn closure_versions(&self, root: &str) -> BTreeSet<String> {
+        let packages = self.closure_packages(root).into_iter();
+        packages.map(|package| format!("{} v{}", text(&package["name"]), text(&package["version"]))).collect()
+    }
+
+    fn closure_packages(&self, root: &str) -> Vec<&Value> {
+        let packages: BTreeMap<&str, &Value> =
+            list(&self.0["packages"]).iter().map(|package| (text(&package["id"]), package)).collect();
         let nodes: BTreeMap<&str, &Value> =
             list(&self.0["resolve"]["nodes"]).iter().map(|node| (text(&node["id"]), node)).collect();
-        let mut open: Vec<&str> = names.iter().filter(|(_, name)| **name == root).map(|(id, _)| *id).collect();
+        let mut open: Vec<&str> =
+            packages.iter().filter(|(_, package)| text(&package["name"]) == root).map(|(id, _)| *id).collect();
         let mut seen: BTreeSet<&str> = open.iter().copied().collect();
         while let Some(id) = open.pop() {
             let dependencies = list(&nodes[id]["deps"]).iter();
@@ -150,7 +161,7 @@ impl Metadata {
                 dependencies.filter(|dep| list(&dep["dep_kinds"]).iter().any(|kind| kind["kind"] == NORMAL_DEPENDENCY));
             open.extend(normal.map(|dep| text(&dep["pkg"])).filter(|id| seen.insert(id)));
         }
-        seen.into_iter().map(|id| names[id]).collect()
+        seen.into_iter().map(|id| packages[id]).collect()
     }
 }
 
