@@ -47,11 +47,11 @@ const FEATURES_ONLY: &str = "workspace-hack";
 
 /// Third-party libraries and the crates that may name them. `x-*` means every crate of that family.
 const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
-    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
+    (&["axum", "axum-*", "headers", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
     (&["tokio-tungstenite"], &["tidegate-transport", "tidegate-client"]),
     (&["clap", "clap_*"], &["tidegate"]),
     (&["indicatif"], &["tidegate-client"]),
-    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-client", "tidegate"]),
+    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-client", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["governor"], &["tidegate-runtime"]),
     (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),

@@ -1,26 +1,16 @@
-//! Listeners of tasks. Pending changes are a set of ids, so that a slow client uses no memory.
+//! The notifications of tasks for one stream.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tidegate_core::Caller;
 use tidegate_runtime::Registry;
-use tokio::sync::Notify;
 
+use super::entry::TaskListener;
 use super::record::TaskId;
 use super::store::TaskStore;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::wire;
-
-/// The pending changes of one listener.
-#[derive(Debug, Default)]
-pub(super) struct TaskListener {
-    /// The number of changes of each task since its last notification.
-    changed: Mutex<BTreeMap<TaskId, u64>>,
-    woken: Notify,
-}
 
 /// The notifications of tasks for one stream.
 pub(crate) struct TaskFeed {
@@ -30,26 +20,6 @@ pub(crate) struct TaskFeed {
     stream: RequestId,
     /// The next notification.
     ready_notification: Option<Bytes>,
-}
-
-impl TaskListener {
-    pub(super) fn mark_changed(&self, id: TaskId) {
-        *self.changed.lock().entry(id).or_default() += 1;
-        self.woken.notify_one();
-    }
-
-    /// The next task to report, with its number of changes.
-    fn next_changed(&self) -> Option<(TaskId, u64)> {
-        self.changed.lock().first_key_value().map(|(id, times)| (*id, *times))
-    }
-
-    /// Removes the changes of `id` if none was added since the notification.
-    fn clear_delivered(&self, id: TaskId, times: u64) {
-        let mut changed = self.changed.lock();
-        if changed.get(&id) == Some(&times) {
-            changed.remove(&id);
-        }
-    }
 }
 
 impl TaskStore {
@@ -102,22 +72,5 @@ impl TaskFeed {
     async fn status_notification(&self, id: TaskId, caller: &Caller) -> Result<Bytes, RpcError> {
         let id = self.tasks.find(&id.to_string(), &self.registry, caller)?;
         Ok(wire::encode_task_status(&self.tasks.encode_detailed(id).await?, &self.stream))
-    }
-}
-
-/// The listeners of one task.
-#[derive(Debug, Default)]
-pub(super) struct TaskListeners(Vec<Weak<TaskListener>>);
-
-impl TaskListeners {
-    pub(super) fn push(&mut self, listener: Weak<TaskListener>) {
-        self.0.retain(|listener| listener.strong_count() > 0);
-        self.0.push(listener);
-    }
-
-    pub(super) fn mark_changed(&self, id: TaskId) {
-        for listener in self.0.iter().filter_map(Weak::upgrade) {
-            listener.mark_changed(id);
-        }
     }
 }

@@ -1,11 +1,4 @@
-//! The revisions of MCP, oldest first. Each module defines the changes of one revision, as a [`Dialect`] derived from
-//! the previous one.
-
-mod v2024_11_05;
-mod v2025_03_26;
-mod v2025_06_18;
-mod v2025_11_25;
-mod v2026_07_28;
+//! The revisions of MCP, oldest first, and what each changes: its [`Dialect`], derived from the previous one.
 
 use tidegate_core::ClientCapabilities;
 
@@ -94,11 +87,46 @@ impl Revision {
 
     pub(crate) fn dialect(self) -> &'static Dialect {
         match self {
-            Self::V2024_11_05 => &v2024_11_05::DIALECT,
-            Self::V2025_03_26 => &v2025_03_26::DIALECT,
-            Self::V2025_06_18 => &v2025_06_18::DIALECT,
-            Self::V2025_11_25 => &v2025_11_25::DIALECT,
-            Self::V2026_07_28 => &v2026_07_28::DIALECT,
+            Self::V2024_11_05 => &V2024_11_05,
+            Self::V2025_03_26 => &V2025_03_26,
+            Self::V2025_06_18 => &V2025_06_18,
+            Self::V2025_11_25 => &V2025_11_25,
+            Self::V2026_07_28 => &V2026_07_28,
         }
     }
 }
+
+/// [2024-11-05](https://modelcontextprotocol.io/specification/2024-11-05): the first revision.
+const V2024_11_05: Dialect = Dialect {
+    batches: false,
+    annotations: false,
+    titles: false,
+    icons: false,
+    elicitation: false,
+    elicitation_by_url: false,
+    stateless: false,
+    resource_not_found_is_32002: true,
+    structured_content_is_any_value: false,
+};
+
+/// [2025-03-26](https://modelcontextprotocol.io/specification/2025-03-26/changelog): Streamable
+/// HTTP, batches, tool annotations, audio, the completions capability.
+const V2025_03_26: Dialect = Dialect { batches: true, annotations: true, ..V2024_11_05 };
+
+/// [2025-06-18](https://modelcontextprotocol.io/specification/2025-06-18/changelog): no batches;
+/// structured content, resource links, titles, elicitation.
+const V2025_06_18: Dialect = Dialect { batches: false, titles: true, elicitation: true, ..V2025_03_26 };
+
+/// [2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/changelog): icons, elicitation by
+/// URL.
+/// Invalid arguments are reported as an error of the tool, which the model sees; here this applies to every revision.
+const V2025_11_25: Dialect = Dialect { icons: true, elicitation_by_url: true, ..V2025_06_18 };
+
+/// [2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/changelog): no handshake
+/// and no sessions; result types, cache hints, `-32602` for a missing resource.
+const V2026_07_28: Dialect = Dialect {
+    stateless: true,
+    resource_not_found_is_32002: false,
+    structured_content_is_any_value: true,
+    ..V2025_11_25
+};

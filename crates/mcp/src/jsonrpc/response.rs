@@ -1,7 +1,9 @@
-//! JSON-RPC errors and their codes.
+//! JSON-RPC responses: the ids of their requests, results, and errors with their codes.
 //!
 //! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +11,68 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind};
 
-use super::id::RequestId;
 use crate::revision::{Dialect, Revision};
 use crate::wire::encode_client_capabilities;
+
+/// The maximum length of ids in bytes; they are stored as long as their request is open.
+const ID_BYTES_MAX: usize = 4_096;
+
+/// A request's id as the received JSON text, so that `7`, `7.0` and a 23-digit integer are returned unchanged.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The id in `raw`, if it is a string or a number of allowed length.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let is_id = match text.bytes().next()? {
+            // Half a surrogate pair is not valid text: the client could not decode the id in the response.
+            b'"' => serde_json::from_str::<String>(text).is_ok(),
+            first => first == b'-' || first.is_ascii_digit(),
+        };
+        (is_id && text.len() <= ID_BYTES_MAX).then(|| Self(text.into()))
+    }
+
+    /// The id as JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A complete response message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseMessage {
+    /// The message as JSON text on one line.
+    pub bytes: Bytes,
+    /// The JSON-RPC error code if it is an error.
+    pub error_code: Option<i64>,
+    /// Why the call was rejected, if transports have a status or header for it. Set for errors, and for results that
+    /// report a failure.
+    pub rejection: Option<Box<CallRejection>>,
+}
+
+impl ResponseMessage {
+    /// A successful response.
+    pub(crate) fn result(bytes: Bytes) -> Self {
+        Self { bytes, error_code: None, rejection: None }
+    }
+
+    /// A result that reports the failure of its call.
+    pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
+        Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
+    }
+
+    /// An error response to the request `id`.
+    pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
+        Self { bytes: error.to_bytes(id), error_code: Some(error.code), rejection: error.rejection.clone() }
+    }
+}
 
 /// An error response.
 #[derive(Debug, Clone, PartialEq)]
