@@ -1,4 +1,4 @@
-"""The largest answer that each client takes over each transport, measured; and the table of it in docs/transports/clients.md.
+"""The largest answer that each client takes over each transport, measured; and the table of it in docs/reference/client-limits.md.
 
     largest_answer.py            prints the table
     largest_answer.py --write    puts it into the page
@@ -24,7 +24,7 @@ import data_folder
 from with_server import listening
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "transports" / "clients.md"
+PAGE = HERE.parent.parent / "docs" / "reference" / "client-limits.md"
 MARKS = ("<!-- measured -->\n", "<!-- end of what was measured -->\n")
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 

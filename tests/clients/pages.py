@@ -1,4 +1,4 @@
-"""What the pages of docs/transports show is run as it stands there, each block of `sh` whole, against a server with data/demo.
+"""The commands of docs/reference/transports and of the bridge are run as they stand there, each block of `sh` whole, against a server with data/demo.
 
     pages.py
 
@@ -17,7 +17,7 @@ from report import Report
 from with_server import listening
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ROOT / "docs" / "transports"
+PAGES = [*sorted((ROOT / "docs" / "reference" / "transports").glob("*.md")), ROOT / "docs" / "how-to" / "bridge.md"]
 DEFAULT_ADDRESS = "127.0.0.1:7070"
 # Stand for any server and any key; here it is the server that runs, which asks for none.
 ANOTHER_SERVER = "https://data.example.com/mcp"
@@ -26,18 +26,18 @@ BLOCK_SECONDS_MAX = 60
 
 # What each block of a page must print, in their order.
 SAID = {
-    "bridge.md": [['"id":1', '"tools"', '"get_schema"']],
-    "rest.md": [['{"name":"demo"', "dep_delay", "carrier,n"]],
-    "sse.md": [["event: message", '"protocolVersion":"2024-11-05"', '"id":2', '"get_schema"']],
-    "websocket.md": [['"id":1', '"get_schema"', "\n1005"]],
+    "how-to/bridge.md": [['"id":1', '"tools"', '"get_schema"']],
+    "transports/rest.md": [['{"name":"demo"', "dep_delay", "carrier,n"]],
+    "transports/sse.md": [["event: message", '"protocolVersion":"2024-11-05"', '"id":2', '"get_schema"']],
+    "transports/websocket.md": [['"id":1', '"get_schema"', "\n1005"]],
 }
 # What is written to a block's standard input: the bridge speaks MCP with whoever starts it.
 TYPED = {
-    "bridge.md": '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{'
+    "how-to/bridge.md": '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{'
     '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
 }
 # Pages that only describe, and those whose commands need something of the reader's own: a stored result.
-WITHOUT_COMMANDS = {"clients.md", "results.md"}
+WITHOUT_COMMANDS = {"transports/bridge.md", "transports/results.md"}
 
 
 def blocks(page: Path) -> list[str]:
@@ -71,7 +71,7 @@ def run(block: str, url: str, typed: str, folder: str) -> str:
 def main() -> int:
     report = Report()
     report.subject = "page"
-    pages = {page.name: page for page in sorted(PAGES.glob("*.md"))}
+    pages = {f"{page.parent.name}/{page.name}": page for page in PAGES}
     with report.check("every page is known here"):
         assert pages.keys() - WITHOUT_COMMANDS == SAID.keys(), pages.keys() ^ SAID.keys()
     data = str(ROOT / "data" / "demo")

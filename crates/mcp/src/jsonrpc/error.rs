@@ -117,17 +117,13 @@ impl RpcError {
         }
     }
 
-    /// The table from kinds of errors to JSON-RPC codes. `resource` is the URI of the resource to read; the error
-    /// contains it.
-    pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
-        let code = match error.kind() {
-            ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
-                Self::LEGACY_RESOURCE_NOT_FOUND
-            }
+    /// The code of errors of `kind` in the newest revision. A handler may replace that of [`ErrorKind::Failed`].
+    pub fn code_of(kind: ErrorKind) -> i64 {
+        match kind {
             ErrorKind::InvalidArguments | ErrorKind::NotFound => Self::INVALID_PARAMS,
-            ErrorKind::Internal => Self::INTERNAL_ERROR,
-            ErrorKind::Failed => error.code().unwrap_or(Self::INTERNAL_ERROR),
+            ErrorKind::Internal | ErrorKind::Failed => Self::INTERNAL_ERROR,
             ErrorKind::Unauthenticated => Self::UNAUTHENTICATED,
+            ErrorKind::MissingClientCapability => Self::MISSING_CLIENT_CAPABILITY,
             ErrorKind::Forbidden
             | ErrorKind::RateLimited
             | ErrorKind::TimedOut
@@ -135,8 +131,19 @@ impl RpcError {
             | ErrorKind::TooLarge
             | ErrorKind::Unavailable
             | ErrorKind::InputRequired => Self::REFUSED,
-            ErrorKind::MissingClientCapability if dialect.stateless => Self::MISSING_CLIENT_CAPABILITY,
-            ErrorKind::MissingClientCapability => Self::REFUSED,
+        }
+    }
+
+    /// The error of a call that failed with `error`. `resource` is the URI of the resource to read; the error
+    /// contains it.
+    pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
+        let code = match error.kind() {
+            ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
+                Self::LEGACY_RESOURCE_NOT_FOUND
+            }
+            ErrorKind::Failed => error.code().unwrap_or(Self::INTERNAL_ERROR),
+            ErrorKind::MissingClientCapability if !dialect.stateless => Self::REFUSED,
+            kind => Self::code_of(kind),
         };
         let mut data = json!({"kind": error.kind().name()});
         if code == Self::MISSING_CLIENT_CAPABILITY {

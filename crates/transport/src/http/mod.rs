@@ -39,6 +39,7 @@ use tidegate_mcp::{InFlightRequests, McpService, McpSession, Peer};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use answer::problem_types;
 pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
 pub use server::{RunningServer, serve};
 use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};

@@ -22,7 +22,7 @@ const INVALID_INPUT: &str = "invalid input syntax";
 const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
 /// Where the differences from PostgreSQL's SQL are listed.
 const SQL_REFERENCE_HINT: &str =
-    "The SQL is PostgreSQL's; the page \"Which SQL is this\" (docs/sql.md) lists the differences.";
+    "The SQL is PostgreSQL's; the page \"SQL over files\" (docs/reference/sql.md) lists the differences.";
 
 /// The beginning of the error when a plan lacks a property that one of its operators requires.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
@@ -79,7 +79,7 @@ const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A 
 
 /// Hints for DataFusion's errors, by the beginning of the message.
 const ADVICE: &[(&str, &str)] = &[
-    ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
+    ("Invalid function ", "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md)."),
     ("Field ", "Write the value itself in place of a field of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),

@@ -11,16 +11,16 @@ use crate::command_error::CommandError;
 /// What the role is for.
 #[derive(Debug, Args)]
 pub(crate) struct PgRoleCommand {
-    /// The role that Tidegate logs in as
+    /// Role that Tidegate logs in as
     #[arg(default_value = "tidegate_reader")]
     login: String,
-    /// A schema whose tables may be read; may be given several times
+    /// Schema whose tables may be read; can be repeated
     #[arg(long, value_name = "NAME", default_value = "public")]
     schema: Vec<String>,
-    /// A role that calls run as, so that policies can tell callers apart; may be given several times
+    /// Role that calls run as, so that policies can distinguish callers; can be repeated
     #[arg(long, value_name = "ROLE")]
     run_as: Vec<String>,
-    /// A schema of handlers, which the role is to call
+    /// Schema of handlers that the role may call
     #[arg(long, value_name = "SCHEMA", value_parser = SchemaName::parse)]
     handlers: Option<SchemaName>,
 }

@@ -10,7 +10,7 @@ use tidegate_postgres_handlers::{
 use super::schema_arguments::HandlerSchemaArguments;
 use crate::command_error::CommandError;
 
-/// Say what is installed, whose it is and who may call it
+/// Show the installed version, its owner, and the roles that may call handlers
 #[derive(Debug, Args)]
 pub(crate) struct PgStatusCommand {
     #[command(flatten)]

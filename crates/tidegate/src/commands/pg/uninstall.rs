@@ -12,12 +12,12 @@ use super::status;
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// Take the schema away with all handlers in it; a schema that was there before it stays, empty
+/// Remove all handlers and their schema; a schema that existed before stays, empty
 #[derive(Debug, Args)]
 pub(crate) struct PgUninstallCommand {
     #[command(flatten)]
     schema_arguments: HandlerSchemaArguments,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]

@@ -27,6 +27,7 @@ pub(super) use self::content_writer::ContentWriter;
 pub(super) use self::entity_tag::{EntityTag, EntityTagList};
 pub(super) use self::headers::{add_job_header, answer_headers, describe};
 pub(super) use self::parameter::{FORMAT, ParameterKind, QueryParameter, parse_query, require_no_parameters};
+pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
 use super::{HttpState, TRACE};
 

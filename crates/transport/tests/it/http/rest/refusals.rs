@@ -9,7 +9,7 @@ use super::super::wire::Connection;
 use super::fixture::{get, post, problem, request, script, start, with};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
-const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
+const DOCS: &str = include_str!("../../../../../../docs/reference/errors.md");
 
 /// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
