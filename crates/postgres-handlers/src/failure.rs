@@ -1,8 +1,8 @@
 //! Why a call gave no valid answer, and its error in words for the caller.
 
 use tidegate_core::{Error, ErrorKind};
+use tidegate_postgres::error::internal_statement_error;
 use tidegate_postgres::handler_error::{common_error, is_function_missing, log_detail};
-use tidegate_postgres::internal_statement_error;
 
 use crate::record::HandlerRecord;
 

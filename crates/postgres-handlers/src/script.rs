@@ -12,20 +12,20 @@ const WORDS_MAX: usize = 16;
 
 /// A script, split into statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     /// The statements in order.
-    pub statements: Vec<ScriptStatement<'a>>,
+    pub(crate) statements: Vec<ScriptStatement<'a>>,
     /// The text after the last statement: blanks and comments.
-    pub rest: &'a str,
+    pub(crate) rest: &'a str,
 }
 
 /// One statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptStatement<'a> {
+pub(crate) struct ScriptStatement<'a> {
     /// The statement with its semicolon, and with the blanks and comments before it.
-    pub piece: &'a str,
+    pub(crate) piece: &'a str,
     /// The line of its first word, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The length of the blanks and comments before it, in bytes.
     leading: usize,
     /// The first words outside of quotes and parentheses.
@@ -35,16 +35,16 @@ pub struct ScriptStatement<'a> {
 /// Why a script cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
-pub struct ScriptError {
+pub(crate) struct ScriptError {
     /// The line of the problem, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The problem.
-    pub problem: ScriptProblem,
+    pub(crate) problem: ScriptProblem,
 }
 
 /// A problem in a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScriptProblem {
+pub(crate) enum ScriptProblem {
     /// A construct is not terminated.
     #[error("{0} that begins here is not terminated")]
     Unterminated(&'static str),
@@ -58,7 +58,7 @@ impl<'a> Script<'a> {
     ///
     /// # Errors
     /// Fails if a construct is not terminated, or if the script contains a `psql` meta-command.
-    pub fn split(text: &'a str) -> Result<Self, ScriptError> {
+    pub(crate) fn split(text: &'a str) -> Result<Self, ScriptError> {
         let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
         let mut open = StatementBuilder::default();
@@ -85,7 +85,7 @@ impl<'a> Script<'a> {
 
 impl<'a> ScriptStatement<'a> {
     /// The statement alone.
-    pub fn sql(&self) -> &'a str {
+    pub(crate) fn sql(&self) -> &'a str {
         &self.piece[self.leading..]
     }
 

@@ -63,7 +63,8 @@ impl ConnectionManager {
         if let Some(failure) = self.last_failure.recent(Instant::now()) {
             return Err(failure);
         }
-        let connected = self.target.connect(&self.application_name).await.map_err(|error| {
+        // Connecting is rare and has a large future, which every call would otherwise contain.
+        let connected = Box::pin(self.target.connect(&self.application_name)).await.map_err(|error| {
             tracing::warn!(database = %self.database, "{error}");
             let failure = error.into_error(&self.database);
             self.last_failure.remember(failure.clone(), Instant::now());

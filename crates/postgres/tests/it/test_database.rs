@@ -12,9 +12,7 @@ use tidegate_runtime::{
     Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
-pub(crate) use tidegate_testkit::test_database::{
-    TEST_TIMEOUT, TestDatabase, connect, variable, wait_until, within_timeout,
-};
+pub(crate) use tidegate_testkit::test_database::{TestDatabase, connect, variable, wait_until, within_timeout};
 
 /// Tidegate's engine on a database of a test.
 pub(crate) trait OpenDatabase {

@@ -126,7 +126,7 @@ async fn lock_wait_times_out() {
     ground.scene.run("BEGIN; LOCK TABLE api.handler").await;
     let installer = ground.default_installer();
     let waits = tokio::spawn(async move { installer.upgrade(InstallMode::Commit).await });
-    crate::test_database::wait_until("an upgrade that waits", || async {
+    tidegate_testkit::test_database::wait_until("an upgrade that waits", || async {
         ground.scene.value("SELECT count(*) FROM pg_locks WHERE NOT granted").await == "1"
     })
     .await;
