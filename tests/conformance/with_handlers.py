@@ -16,7 +16,7 @@ from pathlib import Path
 from with_server import PROXY, listening
 
 HERE = Path(__file__).parent
-LAYER = HERE.parent.parent / "crates/postgres/sql/handlers"
+LAYER = HERE.parent.parent / "crates/postgres-handlers/sql/handlers"
 OWNER = "conformance_owner"
 # What lies in a throw-away cluster is no secret.
 PREPARATION = f"""\

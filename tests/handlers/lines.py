@@ -1,4 +1,4 @@
-"""The acceptance list, line by line: what handlers must keep to, in SQL (crates/postgres/sql/tests) and here through MCP.
+"""The acceptance list, line by line: what handlers must keep to, in SQL (crates/postgres-handlers/sql/tests) and here through MCP.
 
 A check says with `@line` which line it is of; a line without a check is a failure. What a line means where the words of the
 dispatcher make no sense over MCP stands behind it in brackets.

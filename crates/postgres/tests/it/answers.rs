@@ -8,7 +8,9 @@ use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, TenantIsolation};
 use tidegate_query::Database;
 use tidegate_sql::{Isolation, Parameter, Transaction};
 
-use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until};
+use crate::test_database::{
+    OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until,
+};
 
 const SHOP: &str = "
     CREATE TYPE mood AS ENUM ('glad', 'sad');
@@ -274,8 +276,12 @@ async fn proposed_role_has_no_findings() {
     let scene = TestDatabase::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
     let login = format!("{}_proposed", scene.name);
     let run_as = vec![format!("{}_seer", scene.name)];
-    let request =
-        RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone(), handlers: None };
+    let request = RoleRequest {
+        login: login.clone(),
+        schemas: vec!["public".into()],
+        run_as: run_as.clone(),
+        further_sql: String::new(),
+    };
     scene.run(&request.sql()).await;
     scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
     let options =

@@ -10,7 +10,8 @@ use tidegate_query::Database;
 use tidegate_sql::Transaction;
 
 use crate::test_database::{
-    OpenedDatabase, TestDatabase, TestJob, collect_batches, owner_statement, wait_until, within_timeout,
+    OpenDatabase as _, OpenedDatabase, TestDatabase, TestJob, collect_batches, owner_statement, wait_until,
+    within_timeout,
 };
 
 /// A statement that gives some rows, more than the server keeps back, and then never another.

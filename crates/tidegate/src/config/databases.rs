@@ -8,6 +8,7 @@ use futures::future::join_all;
 use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
 use tidegate_postgres::PostgresDatabase;
+use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -38,7 +39,7 @@ struct OpenedDatabase {
 #[derive(Clone)]
 enum DatabaseEngine {
     Files(Arc<FileDatabase>),
-    Postgres(Arc<PostgresDatabase>),
+    Postgres(Arc<PostgresDatabase>, Option<Arc<DatabaseHandlers>>),
     Sqlite(Arc<SqliteDatabase>),
     Federated,
 }
@@ -146,12 +147,10 @@ impl OpenDatabases {
     }
 
     /// Those with handlers, by name.
-    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<PostgresDatabase>)> {
-        self.by_name.values().filter(|opened| opened.entry.handlers.is_some()).filter_map(|opened| {
-            match &opened.engine {
-                DatabaseEngine::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
-                DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
-            }
+    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<DatabaseHandlers>)> {
+        self.by_name.values().filter_map(|opened| match &opened.engine {
+            DatabaseEngine::Postgres(_, Some(handlers)) => Some((opened.entry.name.as_str(), handlers)),
+            _ => None,
         })
     }
 
@@ -172,7 +171,7 @@ impl OpenDatabases {
             }
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.engine {
-            DatabaseEngine::Postgres(postgres) => Some((opened, postgres)),
+            DatabaseEngine::Postgres(postgres, _) => Some((opened, postgres)),
             DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
         });
         let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
@@ -203,7 +202,7 @@ impl OpenedDatabase {
         let found = match &self.engine {
             DatabaseEngine::Files(files) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
-            DatabaseEngine::Postgres(_) | DatabaseEngine::Federated => return,
+            DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
         };
         match found {
             Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
@@ -247,8 +246,10 @@ fn open_database(
             (opened.clone(), DatabaseEngine::Sqlite(opened))
         }
         (None, None, Some(target)) => {
-            let opened = Arc::new(postgres::open_database(entry, target, &loaded.config, &path)?);
-            (opened.clone(), DatabaseEngine::Postgres(opened))
+            let (opened, handlers) = postgres::open_database(entry, target, &loaded.config, &path)?;
+            let opened = Arc::new(opened);
+            let handlers = handlers.map(|options| DatabaseHandlers::new(&name, opened.clone(), options));
+            (opened.clone(), DatabaseEngine::Postgres(opened, handlers))
         }
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };

@@ -21,6 +21,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-pgsql", &[]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
     ("tidegate-client", &["tidegate-core", "tidegate-runtime", "tidegate-mcp", "tidegate-query"]),
@@ -72,7 +73,8 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-bench",
         ],
     ),
-    (&["tokio-postgres", "tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
+    (&["tokio-postgres"], &["tidegate-postgres", "tidegate-postgres-handlers"]),
+    (&["tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
     (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
     (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
@@ -85,6 +87,7 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("tidegate-client", "axum"),
     ("tidegate", "rusqlite"),
     ("tidegate-engines", "tokio-postgres"),
+    ("tidegate-testkit", "tokio-postgres"),
 ];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
