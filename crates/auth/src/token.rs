@@ -147,13 +147,13 @@ impl TokenAuthenticator {
     ) -> Option<Arc<Principal>> {
         let attempts = keys.attempts();
         let mut now = now;
-        let mut has_asked = false;
+        let mut has_requested = false;
         loop {
             let epoch = keys.epoch();
             match self.verifier.verify(token, keys.current_keys(now).as_deref(), seconds_of(now)) {
                 TokenVerdict::Good(verified) => return Some(self.cache_principal(digest, verified, now, epoch, roles)),
-                TokenVerdict::UnknownKey if !has_asked && keys.wait_for_fetch_after(attempts, now).await => {
-                    has_asked = true;
+                TokenVerdict::UnknownKey if !has_requested && keys.wait_for_fetch_after(attempts, now).await => {
+                    has_requested = true;
                     now = self.clock.now();
                 }
                 TokenVerdict::UnknownKey | TokenVerdict::Bad => return None,

@@ -84,13 +84,13 @@ impl<'a> TextCursor<'a> {
 /// The maximum number of suggestions.
 const NEAREST_MAX: usize = 5;
 /// The maximum length of the name; longer names are not typing errors, and comparing costs the product of the lengths.
-const WANTED_BYTES_MAX: usize = 256;
+const NAME_BYTES_MAX: usize = 256;
 /// The minimum similarity (0 to 1) of a suggestion.
 const SIMILARITY_MIN: f64 = 0.6;
 
 /// The candidates that are most similar to `expected`, nearest first.
 pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    if expected.len() > WANTED_BYTES_MAX {
+    if expected.len() > NAME_BYTES_MAX {
         return Vec::new();
     }
     let expected = expected.to_lowercase();

@@ -129,7 +129,7 @@ pub(crate) fn text(path: &Path) -> String {
 }
 
 /// The lines of a log, without what differs between runs.
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn visible_lines(path: &Path) -> String {
     let lines = text(path)
         .lines()
         .map(|line| {

@@ -198,8 +198,8 @@ async fn refused_calls_never_wait_for_the_log() {
     disk.hold(false);
     scene.close().await;
     let (written, dropped, waiting) = scene.figures();
-    let told_of_dropped = member_of_each_line(&disk.in_file().file(), "dropped").matches(" dropped ").count() as u64;
-    assert_eq!((written + dropped, waiting), (61 + told_of_dropped, 0));
+    let reports_of_dropped = member_of_each_line(&disk.in_file().file(), "dropped").matches(" dropped ").count() as u64;
+    assert_eq!((written + dropped, waiting), (61 + reports_of_dropped, 0));
 }
 
 #[tokio::test]

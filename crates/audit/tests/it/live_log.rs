@@ -7,7 +7,7 @@ use tidegate_audit::{LogHead, VerifyOptions, verify};
 use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, ann, shown, text, until};
+use crate::fixture::{LogFolder, TestNode, ann, text, until, visible_lines};
 
 /// Waits until the head of the log at `place` records the line `seq`, which takes about a second.
 async fn until_head_knows(place: &LogFolder, seq: u64) {
@@ -58,7 +58,7 @@ async fn repeated_refusals_make_two_lines() {
     }
     scene.close().await;
     // Counted messages are logged in any order.
-    let visible = shown(&place.file());
+    let visible = visible_lines(&place.file());
     let mut lines: Vec<&str> = visible.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
     lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));
     insta::assert_snapshot!(lines.join("\n"));

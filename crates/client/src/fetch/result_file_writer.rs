@@ -96,7 +96,7 @@ impl ResultFileWriter {
             self.file.write(&body.finish(is_part)?)?;
         }
         if let Some(expected) = length.filter(|expected| *expected != self.file.bytes()) {
-            return Err(FetchError::LengthMismatch { wanted: expected, bytes: self.file.bytes() });
+            return Err(FetchError::LengthMismatch { expected, bytes: self.file.bytes() });
         }
         self.file.finish()
     }

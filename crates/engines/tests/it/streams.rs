@@ -107,7 +107,7 @@ async fn a_cancelled_job_ends_its_query_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_query_whose_rows_are_dropped_ends() {
+async fn dropping_the_rows_ends_the_query() {
     let (_folder, node) = large_table();
     for (_, sql) in ENDLESS {
         let plan = node.plan(sql).await.unwrap();

@@ -66,10 +66,10 @@ impl NotificationFeed {
     /// Starts a new connection of the session from the last position that its client received. If that position is of
     /// an earlier registry version, everything is sent; otherwise the later changes of resources. Without a position,
     /// list changes that happened while nobody was connected are not sent.
-    pub async fn resume(&mut self, caller: &Caller, last_heard: Option<FeedPosition>) {
+    pub async fn resume(&mut self, caller: &Caller, last_received: Option<FeedPosition>) {
         self.watch.update_caller(caller).await;
         let version = self.watch.version();
-        match last_heard {
+        match last_received {
             Some(feed_position) if feed_position.registry_version != version => self.watch.mark_all_changed(),
             Some(feed_position) => {
                 self.watch.skip_registry_change();

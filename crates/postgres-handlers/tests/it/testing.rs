@@ -237,16 +237,16 @@ async fn statement_times_out() {
 
 #[tokio::test]
 async fn large_results_are_not_buffered() {
-    let told =
+    let notices =
         run_and_report("SELECT repeat('x', 10000) FROM generate_series(1, 100000);\nSELECT pg_temp.ok(true, 'after');");
-    insta::assert_snapshot!(told.await, @"2: ok after");
+    insta::assert_snapshot!(notices.await, @"2: ok after");
 }
 
 #[tokio::test]
 async fn terminated_connection_ends_the_run() {
-    let told =
+    let notices =
         run_and_report("SELECT pg_temp.ok(true, 'before');\nSELECT pg_terminate_backend(pg_backend_pid());\nSELECT 1;");
-    insta::assert_snapshot!(told.await, @r#"
+    insta::assert_snapshot!(notices.await, @r#"
     1: ok before
     2: NOT OK FATAL 57P01: terminating connection due to administrator command
         the rest of the file was not run

@@ -54,10 +54,10 @@ async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
     let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
     let sql = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), 10 / $1::int";
-    let asked =
+    let requested =
         |divisor| owner_statement(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
     for divisor in [5, 2, 0, 1, 0, 10] {
-        let message = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
+        let message = node.lines(&requested(divisor)).await.unwrap_or_else(|error| error.to_string());
         let expected = match divisor {
             0 => "division by zero".to_owned(),
             _ => format!("repeatable read|on|{}", 10 / divisor),

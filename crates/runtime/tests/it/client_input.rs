@@ -139,10 +139,10 @@ async fn waiting_for_input_releases_permit() {
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
     // It goes on only when it has a place again.
     let mut other = host.begin(live_call("greet"));
-    let other_asked = next_input_request(&mut other).await;
+    let other_requested = next_input_request(&mut other).await;
     run_until_idle().await;
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
-    other_asked.answer_sender.send(name_answer("Bob")).unwrap();
+    other_requested.answer_sender.send(name_answer("Bob")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
     assert!(reply_text(other).await.contains("Bob"));
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
@@ -310,9 +310,9 @@ async fn invalid_answer_is_requested_again_with_reason() {
         assert!(request.client_message().unwrap().starts_with("Who?\n(The last answer was invalid: "));
         // It is the same question, so that the next answer counts.
         assert_eq!(request.fingerprint(), name_form("Who?").fingerprint());
-        let told =
+        let notified =
             host.call_to_text(retried_call("greet", [("who", solicited_answer(request, name_answer("Ann")))])).await;
-        assert!(told.contains("Ann"), "{told}");
+        assert!(notified.contains("Ann"), "{notified}");
     }
 }
 
@@ -351,10 +351,10 @@ async fn rejects_input_that_client_does_not_support() {
         (FORMS, json!({"url": 1}), "elicitation (url)"),
         (FORMS, json!({"form": 1, "sampling": 1, "roots": 1}), "elicitation (form), sampling, roots"),
     ] {
-        for is_asked_live in [false, true] {
+        for is_requested_live in [false, true] {
             let call = Call {
                 client_capabilities: abilities,
-                supports_live_input: is_asked_live,
+                supports_live_input: is_requested_live,
                 ..with_arguments(tool_call("ask"), wants.clone())
             };
             let mut reply = host.begin(call);

@@ -20,7 +20,7 @@ use crate::host::{Host, LOCAL, caller_with_access, pass_time, process_user, run_
 #[derive(Default)]
 struct CountingWatcher {
     versions: Mutex<BTreeMap<String, u64>>,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     /// Those that are asked now, and the most that ever were.
     at_once: AtomicUsize,
     at_once_max: AtomicUsize,
@@ -35,14 +35,14 @@ impl CountingWatcher {
 
     /// How often anybody was asked since this was called last.
     fn take_stamp_count(&self) -> usize {
-        self.asked.swap(0, Ordering::SeqCst)
+        self.requested.swap(0, Ordering::SeqCst)
     }
 }
 
 #[async_trait]
 impl ResourceWatcher for CountingWatcher {
     async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {
             "gone" => return Ok(None),

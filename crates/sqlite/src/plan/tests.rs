@@ -392,11 +392,11 @@ async fn security_barrier_names_are_rejected() {
         let message =
             plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql)).await.err().unwrap();
         assert_eq!(message.to_string(), "the SQL uses a name that is reserved for row policies");
-        let told = plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql.to_uppercase()))
+        let messages = plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql.to_uppercase()))
             .await
             .err()
             .unwrap();
-        assert_eq!(told.to_string(), "the SQL uses a name that is reserved for row policies");
+        assert_eq!(messages.to_string(), "the SQL uses a name that is reserved for row policies");
         // The wall holds by itself.
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
         assert!(attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), prepare).await.is_err());

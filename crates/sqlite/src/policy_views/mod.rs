@@ -142,11 +142,11 @@ impl PolicyViews {
         let mut meant =
             self.visibilities.iter().filter(|((schema, name), _)| matches_any(&[lookup.table.join(".")], schema, name));
         let (Some((key, TableVisibility::Filtered(guarded))), None) = (meant.next(), meant.next()) else { return None };
-        let is_shown_as_it_is = |compared: &String| {
+        let is_unmasked = |compared: &String| {
             let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
             matches!((columns.next(), columns.next()), (Some((_, None)), None))
         };
-        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_shown_as_it_is))?;
+        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_unmasked))?;
         Some((key.clone(), open.name.clone()))
     }
 

@@ -272,7 +272,7 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
         ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];
-    let misplaced = of_postgres.into_iter().filter(|(_, is_said)| *is_said && entry.postgres.is_none());
+    let misplaced = of_postgres.into_iter().filter(|(_, is_reported)| *is_reported && entry.postgres.is_none());
     let mut problems: Vec<ConfigProblem> = misplaced
         .map(|(member, _)| {
             ConfigProblem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not")
@@ -282,8 +282,8 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
-    for (member, is_said) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
-        if is_said && (entry.files.is_some() || entry.federated.is_some()) {
+    for (member, is_reported) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
+        if is_reported && (entry.files.is_some() || entry.federated.is_some()) {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }

@@ -45,15 +45,15 @@ pub(crate) fn assign_names(requests: &[NameRequest]) -> Vec<String> {
     };
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by(|&a, &b| requests[a].location.cmp(&requests[b].location));
-    let wanted_once: HashSet<&str> =
+    let requested_once: HashSet<&str> =
         count_names(&suffixed).into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
-    let mut taken: HashSet<String> = wanted_once.iter().map(|name| (*name).to_owned()).collect();
+    let mut taken: HashSet<String> = requested_once.iter().map(|name| (*name).to_owned()).collect();
     let mut names = vec![String::new(); requests.len()];
     for index in order {
         let expected = &suffixed[index];
         let mut name = expected.clone();
         let mut number = 2;
-        while !wanted_once.contains(expected.as_str()) && !taken.insert(name.clone()) {
+        while !requested_once.contains(expected.as_str()) && !taken.insert(name.clone()) {
             name = format!("{expected}_{number}");
             number += 1;
         }

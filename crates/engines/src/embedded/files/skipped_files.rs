@@ -7,7 +7,7 @@ use std::io::Read as _;
 /// Maximum number of notes of a catalog.
 const NOTES_MAX: usize = 20;
 /// Maximum number of file names in a note.
-const NAMES_SHOWN_MAX: usize = 3;
+const NAMES_LISTED_MAX: usize = 3;
 /// Maximum number of files that are opened to detect their kind.
 const OPENED_MAX: usize = 64;
 
@@ -96,7 +96,7 @@ impl SkippedFiles {
         let files = self.by_kind.entry(kind).or_default();
         files.count += 1;
         files.names.insert(location.to_owned());
-        if files.names.len() > NAMES_SHOWN_MAX {
+        if files.names.len() > NAMES_LISTED_MAX {
             files.names.pop_last();
         }
     }

@@ -11,7 +11,7 @@ use crate::embedded::scan::{ReadFailure, find_cause};
 use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 
 /// Maximum number of column names in an error.
-const COLUMNS_SHOWN_MAX: usize = 60;
+const COLUMNS_LISTED_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
 const NULLIF_HINT: &str = "Use x / NULLIF(y, 0) to get NULL instead.";
@@ -116,12 +116,12 @@ fn schema_error(error: &SchemaError, database: &str) -> Error {
 
 fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
     let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
-    let wanted_relation = relation_of(field);
-    let of_relation: Vec<&Column> = match &wanted_relation {
+    let requested_relation = relation_of(field);
+    let of_relation: Vec<&Column> = match &requested_relation {
         Some(relation) => valid_fields.iter().filter(|column| relation_of(column).as_ref() == Some(relation)).collect(),
         None => valid_fields.iter().collect(),
     };
-    if let (Some(relation), true, false) = (&wanted_relation, of_relation.is_empty(), valid_fields.is_empty()) {
+    if let (Some(relation), true, false) = (&requested_relation, of_relation.is_empty(), valid_fields.is_empty()) {
         let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
         relations.dedup();
         let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
@@ -132,11 +132,11 @@ fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
         of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
     let mut choices = nearest_names(field.name(), names.iter().copied());
     for name in names {
-        if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {
+        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == name) {
             choices.push(name.to_owned());
         }
     }
-    let place = wanted_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    let place = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
     Error::new(ErrorKind::InvalidArguments, format!("there is no column {:?}{place}", field.name()))
         .with_choices(choices)
 }

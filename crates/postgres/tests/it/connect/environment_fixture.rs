@@ -93,13 +93,13 @@ impl EnvironmentFixture {
     /// The parts of the target's `Debug` output, without those that its description has already.
     fn redact_settings(&self, target: &ConnectTarget) -> Vec<String> {
         let home = self.home.path().display().to_string();
-        let is_said_already = |part: &str| {
+        let is_reported_already = |part: &str| {
             ["hosts:", "location:", "name:", "port:", "user:", "dbname:", "database:"]
                 .iter()
                 .any(|name| part.contains(name))
         };
         let text = format!("{target:?}").replace(&home, "~");
-        text.split(", ").filter(|part| !is_said_already(part)).map(|part| format!("  {part}")).collect()
+        text.split(", ").filter(|part| !is_reported_already(part)).map(|part| format!("  {part}")).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use super::environment_fixture::{
     EnvironmentFixture, connect, connect_error_text, connect_error_text_in, make_role, network_string, superuser_string,
 };
 
-/// What `told` says, without what differs from run to run.
+/// What `messages` says, without what differs from run to run.
 fn redact_role(message: &str, role: &str) -> String {
     let port = super::environment_fixture::network_port().to_string();
     message.replace(role, "ROLE").replace(&port, "PORT")
@@ -120,10 +120,10 @@ async fn log_message_becomes_the_error_detail() {
 async fn channel_binding_requires_tls() {
     let role = make_role("unbound").await;
     let demands = "sslmode=disable channel_binding=require";
-    let told =
+    let messages =
         connect_error_text(&network_string(&format!("user={role} password=right-password dbname=postgres {demands}")))
             .await;
-    assert!(told.contains("channel binding is required and the server does not offer it"), "{told}");
+    assert!(messages.contains("channel binding is required and the server does not offer it"), "{messages}");
 }
 
 #[tokio::test]

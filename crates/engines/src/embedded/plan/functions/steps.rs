@@ -32,9 +32,9 @@ pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
 /// `array_has_all(array, elements)`: each element of one array is compared with each of the other.
 pub(super) fn array_has_all_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let (elements, argument_sizes) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
-    let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
+    let (longest, longest_expected) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
     // Texts of different lengths differ without further comparison.
-    let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
+    let each = ELEMENT_STEPS + longest.min(longest_expected) / BYTES_COMPARED;
     Some(product_steps(args, &elements, &argument_sizes, each))
 }
 
