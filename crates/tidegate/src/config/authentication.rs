@@ -51,7 +51,7 @@ pub(super) fn build_authenticator(
 }
 
 /// The authenticator of a configuration that is in force, with keys as they are now. Where they cannot be read, none of them
-/// lets anybody in, and the log says so.
+/// admits anybody, and the log says so.
 ///
 /// # Errors
 /// None that the configuration did not have when it was entered.
