@@ -54,9 +54,9 @@ impl Handler for ListTables {
         }
         let shape_is_unsaid = shape.is_default();
         let is_terse = shape_is_unsaid && found.len() == 1;
-        let presentation = shape.output_options("Narrow the list with pattern or database.")?;
+        let output_options = shape.output_options("Narrow the list with pattern or database.")?;
         let rows = rows(&found, pattern.as_deref().map(TableNamePattern::new).as_ref(), is_terse)?;
-        let metadata = self.0.executor.answer_rows(rows, presentation, &job, &reply).await?;
+        let metadata = self.0.executor.answer_rows(rows, output_options, &job, &reply).await?;
         // Programs that set a format expect only rows.
         if pattern.is_none() && shape_is_unsaid && job.format().is_none() {
             send_notes(&found, &job, &reply).await?;
