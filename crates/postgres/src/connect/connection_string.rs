@@ -37,6 +37,7 @@ struct ConnectionString<'a>(&'a str);
 impl<'a> ConnectionString<'a> {
     /// Parses a URI; `rest` is its part after the scheme.
     fn parse_uri(&self, rest: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+        self.check_percent_encoding(rest)?;
         let user = rest.find(['@', '/']).filter(|end| rest[*end..].starts_with('@')).map_or(0, |end| end + 1);
         let (location, parameters) = rest[user..].split_once('?').unwrap_or((&rest[user..], ""));
         if location.contains('@') {
@@ -54,8 +55,25 @@ impl<'a> ConnectionString<'a> {
         Ok(pairs)
     }
 
+    /// The driver takes an incomplete encoding for text; libpq refuses it.
+    fn check_percent_encoding(&self, rest: &'a str) -> Result<(), TargetError> {
+        let is_encoded = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+        for (start, _) in rest.match_indices('%') {
+            let digits = rest.as_bytes().get(start + 1..start + 3).unwrap_or_default();
+            if !is_encoded(digits) {
+                return Err(self.malformed("a % without two hexadecimal digits", &rest[start..]));
+            }
+        }
+        Ok(())
+    }
+
     /// Parses the part of a URI before its parameters. `location` is its part with hosts, ports and database.
     fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+        let names = location.split('/').next().unwrap_or_default();
+        if names.contains("[]") {
+            // The driver takes it for a missing name, which means this machine.
+            return Err(self.malformed("an empty address between [ and ]", location));
+        }
         let not_utf8 = || self.malformed("an encoding that is not UTF-8", location);
         let config: Config = uri.parse().map_err(|error: tokio_postgres::Error| {
             self.malformed(&error.source().unwrap_or(&error).to_string(), location)
@@ -75,7 +93,6 @@ impl<'a> ConnectionString<'a> {
             values.push(("host", hosts.join(",")));
         }
         // The driver sets a port where the URI has none, which would hide that of a service or of the environment.
-        let names = location.split('/').next().unwrap_or_default();
         if names.contains("]:") || names.split(',').any(|name| !name.starts_with('[') && name.contains(':')) {
             let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
             values.push(("port", ports.join(",")));

@@ -94,9 +94,9 @@ impl EnvironmentFixture {
     fn redact_settings(&self, target: &ConnectTarget) -> Vec<String> {
         let home = self.home.path().display().to_string();
         let is_reported_already = |part: &str| {
-            ["hosts:", "location:", "name:", "port:", "user:", "dbname:", "database:"]
-                .iter()
-                .any(|name| part.contains(name))
+            let field = part.rsplit(['{', '[', '(']).find(|text| text.contains(':')).unwrap_or_default();
+            let name = field.split(':').next().unwrap_or_default().trim();
+            ["hosts", "host", "location", "name", "port", "user", "dbname", "database"].contains(&name)
         };
         let text = format!("{target:?}").replace(&home, "~");
         text.split(", ").filter(|part| !is_reported_already(part)).map(|part| format!("  {part}")).collect()
