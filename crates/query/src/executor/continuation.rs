@@ -21,14 +21,14 @@ use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Arguments that do not identify the query.
-const PRESENTATION_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
+const OUTPUT_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
 /// Computes the identifier of the query of `job`, which binds cursors to it. It covers the target and the arguments in
-/// any order, except those that only change the presentation.
+/// any order, except those that only change the output.
 pub fn compute_query_id(job: &Job) -> u64 {
     let mut hash = Sha256::new();
     hash.update(job.target().name());
-    let arguments = job.arguments().iter().filter(|(name, _)| !PRESENTATION_ARGUMENTS.contains(&name.as_str()));
+    let arguments = job.arguments().iter().filter(|(name, _)| !OUTPUT_ARGUMENTS.contains(&name.as_str()));
     hash_members(arguments.collect(), &mut hash);
     let hash = hash.finalize();
     hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))

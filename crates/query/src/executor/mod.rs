@@ -282,11 +282,11 @@ impl Executor {
     pub async fn answer_rows(
         &self,
         rows: QueryRows,
-        presentation: OutputOptions,
+        output_options: OutputOptions,
         job: &Job,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let OutputOptions { format, extract, overflow_hint: more } = presentation;
+        let OutputOptions { format, extract, overflow_hint: more } = output_options;
         let kind = AnswerKind::new(extract.as_deref(), &rows.schema)?;
         let form = AnswerForm::resolve(format, job.format());
         let progress = ProgressReporter::new(job, reply);
