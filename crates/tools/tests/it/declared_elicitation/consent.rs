@@ -82,10 +82,10 @@ async fn malformed_answers_are_not_consent() {
 
 #[tokio::test]
 async fn client_without_forms_gets_incapable_error() {
-    for supports_live_input in [false, true] {
+    for is_live in [false, true] {
         let (registry, ran) = registry_offering(refund()).await;
         let call = crate::fake::call(tidegate_core::CallTarget::Tool("refund".to_owned()), order_arguments());
-        let error = crate::fake::collect_answer(registry.call(Call { supports_live_input, ..call }).unwrap())
+        let error = crate::fake::collect_answer(registry.call(Call { supports_live_input: is_live, ..call }).unwrap())
             .await
             .unwrap_err();
         assert!(error.kind() == ErrorKind::MissingClientCapability && error.missing_capabilities().forms);
