@@ -16,7 +16,7 @@ from pathlib import Path
 from with_server import PROXY, run_server
 
 HERE = Path(__file__).parent
-LAYER = HERE.parent.parent / "crates/postgres/sql/handlers"
+LAYER = HERE.parent.parent / "crates/postgres-handlers/sql/handlers"
 OWNER = "conformance_owner"
 # The passwords of a temporary cluster are no secrets.
 PREPARATION = f"""\

@@ -23,7 +23,7 @@ from with_server import PROXY, run_server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-LAYER = ROOT / "crates/postgres/sql/handlers"
+LAYER = ROOT / "crates/postgres-handlers/sql/handlers"
 SCHEMA = "api"
 HANDLERS = f"{{schema: {SCHEMA}, writes: true}}"
 LOGIN = "mcp_node"

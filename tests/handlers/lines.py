@@ -1,4 +1,4 @@
-"""The acceptance list of handlers, line by line, tested in SQL (crates/postgres/sql/tests) and here through MCP.
+"""The acceptance list of handlers, line by line, tested in SQL (crates/postgres-handlers/sql/tests) and here through MCP.
 
 `@line` assigns a check to a line; a line without a check is a failure. Brackets explain the meaning over MCP where it
 differs from that of the SQL dispatcher.

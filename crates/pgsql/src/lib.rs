@@ -24,6 +24,7 @@ mod correlated;
 mod filter_order;
 mod json;
 mod number;
+mod operands;
 mod operator;
 mod optimizer;
 mod outer_join;

@@ -12,7 +12,6 @@ mod error;
 mod files;
 mod install;
 mod json_file;
-mod json_text;
 mod snippet;
 mod toml_file;
 

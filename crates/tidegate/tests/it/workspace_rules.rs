@@ -2,11 +2,14 @@
 //!
 //! - `dependencies`: which crate may know which, and which third-party library stays where.
 //! - `features`: every selection of crates builds the large libraries with the same features.
+//! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
 
 mod dependencies;
 mod features;
+mod names;
 mod sizes;
+mod sources;
 
 use std::path::PathBuf;
 

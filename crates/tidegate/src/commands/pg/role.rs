@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use tidegate_postgres::RoleRequest;
-use tidegate_postgres::handlers::SchemaName;
+use tidegate_postgres_handlers::SchemaName;
 
 use crate::command_error::CommandError;
 
@@ -28,7 +28,10 @@ pub(crate) struct PgRoleCommand {
 impl PgRoleCommand {
     pub(super) fn run(self) -> Result<(), CommandError> {
         let Self { login, schema, run_as, handlers } = self;
-        let request = RoleRequest { login, schemas: schema, run_as, handlers };
+        let mut request = RoleRequest { login, schemas: schema, run_as, further_sql: String::new() };
+        if let Some(schema) = handlers {
+            request.further_sql = schema.grants_sql(&request.readers());
+        }
         Ok(write!(std::io::stdout(), "{}", request.sql())?)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::handlers::{InstallMode, Installer, SchemaName, SqlLayer};
+use tidegate_postgres_handlers::{InstallMode, Installer, SchemaName, SqlLayer};
 
 use crate::command_error::CommandError;
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use tidegate_postgres::handlers::{
+use tidegate_postgres_handlers::{
     ExchangeLogStatus, InstallStatus as Installed, InstalledVersion, LineCount, SqlLayer,
 };
 

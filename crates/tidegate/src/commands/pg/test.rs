@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate_postgres::handlers::{TestOptions, TestReport, run_test_file};
+use tidegate_postgres_handlers::{TestOptions, TestReport, run_test_file};
 
 use super::schema_arguments::{self, SchemaFlag};
 use crate::command_error::CommandError;

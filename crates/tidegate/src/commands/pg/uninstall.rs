@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use serde_json::json;
 use tidegate_core::{InputAnswer, InputRequest};
-use tidegate_postgres::handlers::{InstallMode, InstallStatus, Installer, LineCount};
+use tidegate_postgres_handlers::{InstallMode, InstallStatus, Installer, LineCount};
 
 use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
 use super::status;

@@ -164,9 +164,9 @@ fn run(command: &str, folder: &Path) {
         line.push_str(" --listen 127.0.0.1:0 --log error");
     }
     // What the tests of the binary are deaf to must not be heard here either.
-    let deaf = tidegate();
+    let unreachable = tidegate();
     let mut shell = std::process::Command::new("sh");
-    for (name, value) in deaf.get_envs() {
+    for (name, value) in unreachable.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
             None => shell.env_remove(name),
