@@ -158,7 +158,7 @@ impl FolderWatcher {
     }
 }
 
-/// SIGHUP, by which somebody asks for a second look. Signals that come while one is answered count as one.
+/// SIGHUP, which requests a reload. Signals that arrive during a reload count as one.
 #[cfg(unix)]
 struct Sighup(tokio::signal::unix::Signal);
 
@@ -178,7 +178,7 @@ impl Sighup {
 
 /// There is no such signal on this system.
 #[cfg(not(unix))]
-struct HangUp;
+struct Sighup;
 
 #[cfg(not(unix))]
 impl Sighup {
@@ -186,7 +186,7 @@ impl Sighup {
         Ok(Self)
     }
 
-    async fn received(&mut self) {
+    async fn recv(&mut self) {
         std::future::pending::<()>().await;
     }
 }

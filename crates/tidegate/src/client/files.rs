@@ -56,7 +56,7 @@ pub(super) fn replace(
     Ok(backup)
 }
 
-/// Keeps `hash_file` beside `file` under the first name that is free, readable for whom `file` is.
+/// Keeps `content` beside `file` under the first free name, with the permissions of `file`.
 fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     let access = FilePermissions::read_from(file, false)
         .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;
@@ -157,7 +157,7 @@ impl FilePermissions {
     fn create_new(&self, path: &Path) -> io::Result<File> {
         use std::os::unix::fs::OpenOptionsExt as _;
 
-        // Write access for the owner is for this very writing; `give` sets what stays.
+        // Write access for the owner is for this write; `apply_to` sets the final permissions.
         let mode = if self.owner.is_some() { (self.mode & Self::OWNER_ONLY) | 0o200 } else { self.mode };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
@@ -172,13 +172,13 @@ impl FilePermissions {
     }
 }
 
-/// Who may read and write a file: on this system, whoever may in its folder.
+/// The permissions of a file: on this system, those of its folder.
 #[cfg(not(unix))]
-struct Access;
+struct FilePermissions;
 
 #[cfg(not(unix))]
 impl FilePermissions {
-    fn of(_file: &Path, _secret: bool) -> io::Result<Self> {
+    fn read_from(_file: &Path, _secret: bool) -> io::Result<Self> {
         Ok(Self)
     }
 
@@ -186,7 +186,7 @@ impl FilePermissions {
         OpenOptions::new().write(true).create_new(true).open(path)
     }
 
-    fn give(&self, _file: &File) -> io::Result<()> {
+    fn apply_to(&self, _file: &File) -> io::Result<()> {
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, callers_are_asked};
 use crate::handler_updates;
 use crate::listen_address::listen;
-use crate::open_node::{NodePlan, OpenNode, ServedSources};
+use crate::open_node::{NodeSpec, OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
 use crate::reload;
@@ -119,7 +119,7 @@ pub(crate) async fn serve(
     options: &GlobalOptions,
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
-    let plan = NodePlan::read(ServedSources::Named(sources), options)?;
+    let plan = NodeSpec::read(ServedSources::Named(sources), options)?;
     // Before anything is opened: a node that is refused its address leaves no files behind.
     let listener = listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config)).await?;
     let opened = plan.open(Audience::Clients).await?;

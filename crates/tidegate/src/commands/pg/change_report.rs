@@ -1,6 +1,6 @@
 //! What an installation changed, for whoever asked for it.
 
-use tidegate_postgres_handlers::{InstallChanges, InstallMode, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallChanges, InstallMode};
 
 /// Steps that are listed one by one.
 const STEPS_LISTED_MAX: usize = 8;
@@ -13,12 +13,12 @@ pub(super) fn render_change(change: &InstallChanges, ending: InstallMode) -> Str
     if change.is_empty() {
         return format!(
             "{place} has the handlers of this program, version {}: there is nothing to change\n",
-            SqlLayer::VERSION
+            HandlerSchemaScripts::VERSION
         );
     }
     let mut text = match (change.was_installed, is_dry) {
-        (false, false) => format!("handlers are installed in {place}, version {}\n", SqlLayer::VERSION),
-        (false, true) => format!("handlers would be installed in {place}, version {}\n", SqlLayer::VERSION),
+        (false, false) => format!("handlers are installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
+        (false, true) => format!("handlers would be installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
         (true, false) => format!("{place} had handlers already and is upgraded {}\n", versions(change)),
         (true, true) => format!("{place} has handlers already and would be upgraded {}\n", versions(change)),
     };
@@ -54,8 +54,8 @@ pub(super) fn render_change(change: &InstallChanges, ending: InstallMode) -> Str
 
 fn versions(change: &InstallChanges) -> String {
     match change.version_before {
-        Some(version) if version == SqlLayer::VERSION => format!("within version {version}"),
-        Some(version) => format!("from version {version} to {}", SqlLayer::VERSION),
-        None => format!("from a version before {0} to {0}", SqlLayer::VERSION),
+        Some(version) if version == HandlerSchemaScripts::VERSION => format!("within version {version}"),
+        Some(version) => format!("from version {version} to {}", HandlerSchemaScripts::VERSION),
+        None => format!("from a version before {0} to {0}", HandlerSchemaScripts::VERSION),
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres_handlers::{InstallMode, Installer, SchemaName, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode, Installer, SchemaName};
 
 use crate::command_error::CommandError;
 
@@ -58,8 +58,8 @@ impl SchemaFlag {
         &self.name
     }
 
-    pub(super) fn layer(&self) -> SqlLayer {
-        SqlLayer::new(self.name.clone())
+    pub(super) fn layer(&self) -> HandlerSchemaScripts {
+        HandlerSchemaScripts::new(self.name.clone())
     }
 
     /// The script that makes the schema.
