@@ -21,7 +21,7 @@ PAGES = [*sorted((ROOT / "docs" / "reference" / "transports").glob("*.md")), ROO
 DEFAULT_ADDRESS = "127.0.0.1:7070"
 # Placeholders for any server and any key, replaced by the running server, which requires no key.
 ANOTHER_SERVER = "https://data.example.com/mcp"
-ANY_KEY = "tide_…"
+ANY_KEY = "tg_…"
 BLOCK_SECONDS_MAX = 60
 
 # The texts that each block of a page must print, in the order of the blocks.
@@ -46,7 +46,7 @@ def blocks(page: Path) -> list[str]:
 
 def run(block: str, url: str, standard_input: str, folder: str) -> str:
     """Runs a block, whose last command must succeed, and returns its output."""
-    with_address = block.replace(ANOTHER_SERVER, url).replace(ANY_KEY, "tide_any").replace(DEFAULT_ADDRESS, url.split("/")[2])
+    with_address = block.replace(ANOTHER_SERVER, url).replace(ANY_KEY, "tg_any").replace(DEFAULT_ADDRESS, url.split("/")[2])
     (Path(folder) / "tidegate").unlink(missing_ok=True)
     (Path(folder) / "tidegate").symlink_to(os.environ["TIDEGATE_BINARY"])
     path = [folder, str(Path(os.environ["TIDEGATE_NODE"]).parent), os.environ["PATH"]]
