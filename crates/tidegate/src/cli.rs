@@ -1,5 +1,7 @@
 //! The command line: the subcommands and the options of all of them.
 
+use std::ffi::OsString;
+
 use clap::{Parser, Subcommand};
 
 use crate::command_error::CommandError;
@@ -7,21 +9,47 @@ use crate::commands::{
     access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token,
     tools,
 };
+use crate::logging;
 use crate::options::GlobalOptions;
+use crate::renamed_flags;
 
 /// MCP data server: serves files, PostgreSQL and SQLite as tables, and streams its answers
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version)]
-pub(crate) struct Cli {
+pub struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
     #[command(flatten)]
-    pub(crate) options: GlobalOptions,
+    options: GlobalOptions,
+}
+
+impl Cli {
+    /// Parses the arguments of the process and starts the log. Exits at `--help`, and if the arguments are wrong.
+    ///
+    /// # Errors
+    /// If the log cannot be started.
+    pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
+        let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
+        let cli = Self::parse_from(arguments);
+        logging::start(&cli.options.log, cli.command.log_level_default())?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(cli)
+    }
+
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// Why it failed, for [`CommandError::report`].
+    pub async fn run(self) -> Result<(), CommandError> {
+        self.command.run(&self.options).await
+    }
 }
 
 /// The subcommands. Each one has a file in `commands`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+enum Command {
     Demo(demo::DemoCommand),
     Serve(serve::ServeCommand),
     Stdio(stdio::StdioCommand),
@@ -49,27 +77,14 @@ pub(crate) enum Command {
 
 impl Command {
     /// Servers log events by default; other commands print their output alone.
-    pub(crate) fn log_level_default(&self) -> &'static str {
+    fn log_level_default(&self) -> &'static str {
         match self {
             Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
-            Self::Query(_)
-            | Self::Export(_)
-            | Self::Fetch(_)
-            | Self::Call(_)
-            | Self::Tools(_)
-            | Self::Client(_)
-            | Self::Doctor(_)
-            | Self::Config(_)
-            | Self::Key(_)
-            | Self::Token(_)
-            | Self::Access(_)
-            | Self::Audit(_)
-            | Self::Pg(_)
-            | Self::Completions(_) => "warn",
+            _ => "warn",
         }
     }
 
-    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+    async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Demo(demo) => demo.run(options).await,
             Self::Serve(serve) => serve.run(options).await,

@@ -18,7 +18,7 @@ const LABEL: Style = AnsiColor::Red.on_default().bold();
 
 /// Why the command ends early.
 #[derive(Debug)]
-pub(crate) enum CommandError {
+pub enum CommandError {
     /// The command line asks for something that cannot be.
     Usage(String),
     /// The configuration cannot be used.
@@ -33,7 +33,7 @@ pub(crate) enum CommandError {
 
 impl CommandError {
     /// Says on standard error what happened and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         let (message, code) = match self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
             Self::Query(error) if error.is_rendered() => return ExitCode::from(EXIT_FAILED),

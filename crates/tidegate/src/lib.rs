@@ -17,7 +17,39 @@
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
+mod audit_log;
+mod bearer;
+mod bridge;
+mod cli;
+mod client;
+mod command_error;
+mod commands;
+mod config;
+mod demo_data;
+mod download_flags;
+mod handler_updates;
+mod listen_address;
+mod logging;
 mod node;
+mod open_node;
+mod options;
+mod output;
+mod quantity;
+mod reload;
+mod renamed_flags;
+mod result_store;
+mod shutdown;
+mod source;
+mod startup_checks;
+mod startup_help;
+mod terminal;
+
+/// The command line, for the binary and for its reference page. Not part of the stable interface.
+#[doc(hidden)]
+pub mod command_line {
+    pub use crate::cli::Cli;
+    pub use crate::command_error::CommandError;
+}
 
 pub use node::{Node, NodeBuilder, NodeState};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::Node;
+use crate::Node;
 use tidegate_audit::AuditLog;
 use tidegate_auth::ReloadableAuthenticator;
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};

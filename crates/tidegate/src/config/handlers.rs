@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::NodeState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate::NodeState;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres::handlers::{HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher};

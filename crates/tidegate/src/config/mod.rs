@@ -55,7 +55,7 @@ pub(crate) struct LoadedConfig {
 /// A configuration that cannot be used, as text for people: one line for each problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.trim_end())]
-pub(crate) struct ConfigError(pub(crate) String);
+pub struct ConfigError(pub(crate) String);
 
 impl LoadedConfig {
     /// Reads the file at `path` and checks its shape; what it says may still make no sense.

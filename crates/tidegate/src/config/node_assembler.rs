@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::{Node, NodeState};
 use futures::StreamExt as _;
 use parking_lot::Mutex;
-use tidegate::{Node, NodeState};
 use tidegate_auth::{ReloadableAuthenticator, Role};
 use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
 use tidegate_engines::Engine;

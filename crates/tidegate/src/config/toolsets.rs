@@ -1,6 +1,6 @@
 //! From `toolsets:` to the doors that show a part of what is offered.
 
-use tidegate::NodeState;
+use crate::NodeState;
 use tidegate_core::{AllowedNames, NamePattern, Toolset};
 use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::DISCOVER_TOOLSET;
