@@ -13,11 +13,11 @@ from pathlib import Path
 
 from harness import report, wire, wrk
 from harness.postgres import Cluster, within_cluster
-from harness.process import CACHE, Server, settled
+from harness.process import CACHE, Server, settle
 from harness.wrk import Load
 
 TOOLS = 1_000
-# Lists are sorted, so that the tool which changes is on the first page. Both are of another table.
+# Lists are sorted, so the tool that changes is on the first page. The two tools read different tables.
 CHANGED, CALLED = "tool_0000", "tool_0001"
 FILES = [str(CACHE / "tpch-0.1" / name) for name in ("nation.parquet", "region.parquet")]
 FILE_STATEMENTS = [
@@ -38,8 +38,8 @@ RELOAD_EVERY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Disturbed:
-    """Medians of runs under load, and how many reloads there were in all of them."""
+class ReloadImpact:
+    """Medians of runs under load, and the number of reloads in all of them."""
 
     calm: wrk.Run
     reloading: wrk.Run
@@ -52,7 +52,7 @@ class Disturbed:
 
 
 class Configuration:
-    """The generated file; a change of it touches the description of one tool."""
+    """The generated file; each change alters the description of one tool."""
 
     def __init__(self, folder: Path, tools: int, cluster: Cluster | None) -> None:
         self.tools = tools
@@ -65,7 +65,7 @@ class Configuration:
         self.change()
 
     def change(self) -> str:
-        """Writes the next version in one step; gives the words that only its first page of tools/list holds."""
+        """Replaces the file atomically. Returns a text that only the first page of tools/list of this version contains."""
         self.version += 1
         # JSON is YAML too.
         text = json.dumps({"databases": [self._database], "tools": [self._tool(number) for number in range(self.tools)]})
@@ -82,7 +82,7 @@ class Configuration:
         opening = f"{self._stamp()} one" if name == CHANGED else "One"
         return {
             "name": name,
-            "description": f"{opening} row out of what is asked most, by its key; tool {number} of {self.tools}.",
+            "description": f"{opening} row of a frequent query, by its key; tool {number} of {self.tools}.",
             "database": "bench",
             "sql": self._statements[number % len(self._statements)],
             "input": {"key": {"type": "integer", "description": "The key"}},
@@ -104,10 +104,10 @@ def main() -> None:
         starts = [start_to_first_answer(configuration) for _ in range(options.rounds)]
         with server_of(configuration) as server:
             first_call(server)
-            settled()
+            settle()
             reloads = [reload(server, configuration) for _ in range(options.rounds)]
             page, page_bytes = page_of_list(server, options.rounds, options.seconds)
-            disturbed = under_load(server, configuration, options.rounds, options.seconds)
+            impact = under_load(server, configuration, options.rounds, options.seconds)
     report.keep(
         "declared-postgres" if cluster else "declared",
         {
@@ -116,11 +116,11 @@ def main() -> None:
             "reload_seconds": reloads,
             "page_bytes": page_bytes,
             "page": asdict(page),
-            "under_load": asdict(disturbed) | {"p99_ratio": disturbed.p99_ratio},
+            "under_load": asdict(impact) | {"p99_ratio": impact.p99_ratio},
         },
     )
     title = f"{options.tools:,} declared tools over {'PostgreSQL' if cluster else 'files'}"
-    show(title, starts, reloads, page, page_bytes, disturbed)
+    show(title, starts, reloads, page, page_bytes, impact)
 
 
 def server_of(configuration: Configuration) -> Server:
@@ -141,13 +141,13 @@ def first_call(server: Server) -> None:
 
 
 def reload(server: Server, configuration: Configuration) -> float:
-    """From writing the file to the answer that shows what it says."""
+    """The seconds from writing the file to the first answer that shows the change."""
     connection = wire.connect(server.address)
     stamp = configuration.change().encode()
     started = time.perf_counter()
     while stamp not in wire.send(connection, "tools/list", {}).read():
         if time.perf_counter() - started > RELOAD_SECONDS_MAX:
-            raise RuntimeError("the change is not entered")
+            raise RuntimeError("the change did not take effect")
         time.sleep(POLL_SECONDS)
     seconds = time.perf_counter() - started
     connection.close()
@@ -162,7 +162,7 @@ def page_of_list(server: Server, rounds: int, seconds: int) -> tuple[wrk.Run, in
 
 
 class Reloads:
-    """Reloads every second while the block runs; each is waited for."""
+    """Reloads every second while the block runs, and waits for each reload."""
 
     def __init__(self, server: Server, configuration: Configuration) -> None:
         self.seconds: list[float] = []
@@ -188,8 +188,8 @@ class Reloads:
             raise self._error
 
 
-def under_load(server: Server, configuration: Configuration, rounds: int, seconds: int) -> Disturbed:
-    """Calls of one tool, in turn without and with reloads. A call that fails, also in its tool alone, ends it all."""
+def under_load(server: Server, configuration: Configuration, rounds: int, seconds: int) -> ReloadImpact:
+    """Calls one tool, alternately without and with reloads. Any failed call, including a tool error, ends the run."""
     load = Load("tidegate", "tools/call", "tools/call", {"name": CALLED, "arguments": {"key": KEY}})
     wrk.check(server, load)
     wrk.run(server, load, WARM_SECONDS, answers_read=True)
@@ -200,11 +200,11 @@ def under_load(server: Server, configuration: Configuration, rounds: int, second
         with reloads:
             reloading.append(wrk.run(server, load, seconds, answers_read=True))
         waits += reloads.seconds
-    return Disturbed(wrk.median(tuple(calm)), wrk.median(tuple(reloading)), len(waits), statistics.median(waits))
+    return ReloadImpact(wrk.median(tuple(calm)), wrk.median(tuple(reloading)), len(waits), statistics.median(waits))
 
 
 def show(
-    title: str, starts: list[float], reloads: list[float], page: wrk.Run, page_bytes: int, disturbed: Disturbed
+    title: str, starts: list[float], reloads: list[float], page: wrk.Run, page_bytes: int, impact: ReloadImpact
 ) -> None:
     rows = [
         ["start to first answered call, median", report.milliseconds(statistics.median(starts))],
@@ -214,13 +214,13 @@ def show(
         ["first page of tools/list, bytes", f"{page_bytes:,}"],
         ["first page of tools/list, requests/s", f"{page.requests_per_second:,.0f}"],
         ["first page of tools/list, p99", f"{page.p99_ms:.2f} ms"],
-        ["calls/s, without reloads", f"{disturbed.calm.requests_per_second:,.0f}"],
-        ["calls/s, a reload every second", f"{disturbed.reloading.requests_per_second:,.0f}"],
-        ["p99, without reloads", f"{disturbed.calm.p99_ms:.2f} ms"],
-        ["p99, a reload every second", f"{disturbed.reloading.p99_ms:.2f} ms"],
-        ["p99, ratio", f"{disturbed.p99_ratio:.2f}"],
-        ["reloads meanwhile", str(disturbed.reloads)],
-        ["file written to list changed, under load, median", report.milliseconds(disturbed.reload_seconds)],
+        ["calls/s, without reloads", f"{impact.calm.requests_per_second:,.0f}"],
+        ["calls/s, a reload every second", f"{impact.reloading.requests_per_second:,.0f}"],
+        ["p99, without reloads", f"{impact.calm.p99_ms:.2f} ms"],
+        ["p99, a reload every second", f"{impact.reloading.p99_ms:.2f} ms"],
+        ["p99, ratio", f"{impact.p99_ratio:.2f}"],
+        ["reloads during the runs", str(impact.reloads)],
+        ["file written to list changed, under load, median", report.milliseconds(impact.reload_seconds)],
         ["calls that failed", "0"],
     ]
     report.show(title, [f"{wrk.CONNECTIONS} connections", "measured"], rows)

@@ -1,4 +1,4 @@
-"""A million rows of PostgreSQL and a Parquet file of ten thousand, asked as one database."""
+"""A million rows of PostgreSQL and a Parquet file of ten thousand, queried as one database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import duckdb
 
 from harness import report, wire
 from harness.postgres import Cluster, within_cluster
-from harness.process import RssPeak, Server, cpu_seconds, settled
+from harness.process import RssPeak, cpu_seconds, settle
 
 SCALE = 10
 PICKED = 10_000
@@ -36,7 +36,7 @@ COPY = "COPY (SELECT aid FROM pgbench_accounts) TO STDOUT (FORMAT binary)"
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of which database; how many rows are awaited, and a value that stands in one of them."""
+    """A statement for one database, the expected number of rows, and a value that one of them contains."""
 
     name: str
     database: str
@@ -45,7 +45,7 @@ class Question:
     value: int
 
 
-# Of the keys of one branch, and of those that have one label.
+# Sums of the keys of one branch, and of the keys with one label.
 BRANCH_SUM, LABEL_SUM = 5_000_050_000, 50_500_000
 FILTERED = f"SELECT a.aid, a.abalance, p.label {JOIN} WHERE a.aid BETWEEN 500001 AND 501000 ORDER BY a.aid"
 QUESTIONS = [
@@ -62,8 +62,8 @@ QUESTIONS = [
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One answer; or the medians of several, with the highest memory of them."""
+class Measurement:
+    """One answer; or the medians of several, with their highest memory."""
 
     seconds: float
     growth_bytes: int
@@ -73,7 +73,7 @@ class Measured:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="answers of each, in turn")
+    parser.add_argument("--rounds", type=int, default=5, help="answers to each question, in turn")
     options = parser.parse_args()
     cluster = within_cluster()
     accounts = cluster.fill(SCALE)
@@ -83,9 +83,9 @@ def main() -> None:
         make_picked(Path(folder, "picked.parquet"), accounts)
         rounds, floors = [], []
         for _ in range(options.rounds):
-            rounds.append([ask(cluster, file, question) for question in QUESTIONS])
-            floors.append(copied(cluster))
-        asked = asked_of(cluster, file)
+            rounds.append([measure(cluster, file, question) for question in QUESTIONS])
+            floors.append(copy_seconds(cluster))
+        queries = member_queries(cluster, file)
     medians = [median(list(runs)) for runs in zip(*rounds, strict=True)]
     floor = statistics.median(floors)
     report.keep(
@@ -93,14 +93,14 @@ def main() -> None:
         {
             "accounts": accounts,
             "questions": [
-                {**asdict(question), **asdict(measured), "asked": lines}
-                for question, measured, lines in zip(QUESTIONS, medians, asked, strict=True)
+                {**asdict(question), **asdict(measurement), "queries": lines}
+                for question, measurement, lines in zip(QUESTIONS, medians, queries, strict=True)
             ],
             "copy_of_keys_seconds": floor,
         },
     )
     show(accounts, medians, floor)
-    for question, lines in zip(QUESTIONS, asked, strict=True):
+    for question, lines in zip(QUESTIONS, queries, strict=True):
         print("\n".join([f"{question.name} of {question.database}:", *lines]))
 
 
@@ -113,16 +113,12 @@ def make_picked(file: Path, accounts: int) -> None:
     duckdb.execute(f"COPY ({rows}) TO '{file}' (FORMAT parquet)")
 
 
-def server_of(cluster: Cluster, file: Path) -> Server:
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
-
-
-def ask(cluster: Cluster, file: Path, question: Question) -> Measured:
-    """Asks a server of its own, which has answered a small question of both databases before."""
-    with server_of(cluster, file) as server:
+def measure(cluster: Cluster, file: Path, question: Question) -> Measurement:
+    """Runs the question on a fresh server that has answered one small question on both databases."""
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"database": "all", "sql": WARM})
-        settled()
+        settle()
         spent, postgres_spent = cpu_seconds(server.pid), cluster.cpu_seconds()
         with RssPeak(server.pid) as memory:
             started = time.perf_counter()
@@ -131,35 +127,36 @@ def ask(cluster: Cluster, file: Path, question: Question) -> Measured:
             seconds = time.perf_counter() - started
         spent, postgres_spent = cpu_seconds(server.pid) - spent, cluster.cpu_seconds() - postgres_spent
         connection.close()
-    awaited = (f'"dev.tidegate/rows":{question.rows},', f'\\":{question.value}', '"isError":false')
-    if not all(part in answer for part in awaited):
-        raise RuntimeError(f"{question.name}: {awaited} were awaited: {answer[:2000]}")
-    return Measured(seconds, memory.growth, spent, postgres_spent)
+    expected = (f'"dev.tidegate/rows":{question.rows},', f'\\":{question.value}', '"isError":false')
+    if not all(part in answer for part in expected):
+        raise RuntimeError(f"{question.name}: expected {expected}, received {answer[:2000]}")
+    return Measurement(seconds, memory.growth, spent, postgres_spent)
 
 
-def copied(cluster: Cluster) -> float:
-    """How long psql takes to take the keys of all accounts out of PostgreSQL, its start included."""
+def copy_seconds(cluster: Cluster) -> float:
+    """The time in which psql starts and copies the keys of all accounts from PostgreSQL."""
     started = time.perf_counter()
     command = [cluster.bin / "psql", "--no-psqlrc", "--command", COPY, cluster.target]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
-def asked_of(cluster: Cluster, file: Path) -> list[list[str]]:
-    """What the member databases are asked for each question, as `explain` says it."""
-    with server_of(cluster, file) as server:
+def member_queries(cluster: Cluster, file: Path) -> list[list[str]]:
+    """The queries that each question sends to the member databases, as `explain` reports them."""
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         plans = [
             wire.call(connection, "explain", {"database": question.database, "sql": question.sql})
             for question in QUESTIONS
         ]
         connection.close()
-    found = [re.search(r"^Queries sent to the databases:\n((?:  .*\n)+)", plan, re.MULTILINE) for plan in plans]
-    return [asked[1].splitlines() if asked else [] for asked in found]
+
+    matches = [re.search(r"^Queries sent to the databases:\n((?:  .*\n)+)", plan, re.MULTILINE) for plan in plans]
+    return [match[1].splitlines() if match else [] for match in matches]
 
 
-def median(runs: list[Measured]) -> Measured:
-    return Measured(
+def median(runs: list[Measurement]) -> Measurement:
+    return Measurement(
         statistics.median(run.seconds for run in runs),
         max(run.growth_bytes for run in runs),
         statistics.median(run.cpu_seconds for run in runs),
@@ -167,17 +164,17 @@ def median(runs: list[Measured]) -> Measured:
     )
 
 
-def show(accounts: int, medians: list[Measured], floor: float) -> None:
+def show(accounts: int, medians: list[Measurement], floor: float) -> None:
     rows = [
         [
             question.name,
             question.database,
-            report.milliseconds(measured.seconds),
-            report.megabytes(measured.growth_bytes),
-            report.milliseconds(measured.cpu_seconds),
-            report.milliseconds(measured.postgres_cpu_seconds),
+            report.milliseconds(measurement.seconds),
+            report.megabytes(measurement.growth_bytes),
+            report.milliseconds(measurement.cpu_seconds),
+            report.milliseconds(measurement.postgres_cpu_seconds),
         ]
-        for question, measured in zip(QUESTIONS, medians, strict=True)
+        for question, measurement in zip(QUESTIONS, medians, strict=True)
     ]
     rows.append(["binary COPY of all keys by psql, the floor", "", report.milliseconds(floor), "", "", ""])
     header = ["question", "database", "answer", "growth", "its CPU", "PostgreSQL's CPU"]

@@ -1,4 +1,4 @@
-"""A handler inside PostgreSQL beside a declared tool with the same SELECT, and how soon a new handler is there."""
+"""A handler inside PostgreSQL, compared with a declared tool with the same SELECT; and the delay of a new handler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from types import TracebackType
 
 from harness import report, wire, wrk
 from harness.postgres import LOGIN, Cluster, within_cluster
-from harness.process import ROOT, Server, settled
+from harness.process import ROOT, Server, settle
 from harness.wrk import Load, Run
 from listeners import LISTS, MARKS, Listeners
 
@@ -25,18 +25,18 @@ SCALE = 10
 CONNECTIONS = 10
 WARM_SECONDS = 2
 SINGLE_CALLS = 2_000
-LAYER = ROOT / "crates/postgres/sql/handlers"
+LAYER = ROOT / "crates/postgres-handlers/sql/handlers"
 DECLARED, PLAIN, HANDLER, ROWS = "balance_declared", "balance_plain", "balance_handler", "balance_rows"
 NAMES = {DECLARED: "declared tool", PLAIN: "declared tool, database without handlers", HANDLER: "handler", ROWS: "handler of rows"}
 DISPATCHER = "the SQL dispatcher, pgbench -M prepared -c"
 DISPATCHER_CLIENTS = (1, 50)
-# Each of its connections begins by reading a hundred functions.
+# Each pgbench connection first loads about a hundred functions.
 DISPATCHER_SECONDS_MIN = 5
-# What a handler may cost, as a multiple of the declared tool; and how soon one is there, and answers.
+# The limits: cost as a multiple of a declared tool, latency of one caller, and delay of a new handler.
 RATIO_MAX = 1.3
 SINGLE_P50_MS_MAX = 2.0
-REGISTERED_SECONDS_MAX = 1.0
-SEEN_SECONDS_MAX = 60.0
+REGISTRATION_SECONDS_MAX = 1.0
+LISTED_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.002
 
 CONFIGURATION = f"""\
@@ -81,11 +81,11 @@ SELECT (api.mcp_handle_request(jsonb_build_object('jsonrpc', '2.0', 'id', 1, 'me
 
 
 @dataclass(frozen=True)
-class Registered:
-    """Since the COMMIT of a registration, until `tools/list` shows it, and until a listener is told."""
+class RegistrationTimes:
+    """Seconds from the COMMIT of a registration until `tools/list` contains it, and until a listener is notified."""
 
     listed_seconds: list[float]
-    told_seconds: list[float]
+    notified_seconds: list[float]
 
 
 def main() -> None:
@@ -100,30 +100,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tidegate.yaml"
         file.write_text(CONFIGURATION)
-        with Server.tidegate("--config", file, "--log", "error", variables={"BENCH_DSN": cluster.target}) as server:
+        with cluster.server(file, "--log", "error") as server:
             loaded = under_load(server, cluster, options)
             single = {tool: single_p50_ms(server, tool) for tool in NAMES}
-            registered = registrations(server, cluster, options.registrations)
+            registration_times = registrations(server, cluster, options.registrations)
     dispatched = {clients: dispatcher(cluster, clients, options.seconds) for clients in DISPATCHER_CLIENTS}
     report.keep(
         "handlers",
         {
             "under_load": {tool: asdict(run) for tool, run in loaded.items()},
             "single_p50_ms": single,
-            "registered": asdict(registered),
+            "registration_times": asdict(registration_times),
             "dispatcher_calls_per_second": dispatched,
         },
     )
-    show(loaded, single, registered, dispatched)
+    show(loaded, single, registration_times, dispatched)
 
 
 def install(cluster: Cluster) -> None:
-    """The layer, and the handlers."""
+    """Installs the SQL layer and the handlers."""
     layer = "".join(file.read_text() for file in sorted(LAYER.glob("[0-9]*.sql")))
     cluster.run(layer.replace("@schema@", "api"))
-    cluster.ask(f"SELECT api.grant_mcp_access('{LOGIN}')")
-    cluster.ask(registration({**METADATA, "name": HANDLER}, BODY))
-    cluster.ask(registration({**METADATA, "name": ROWS, "rows": True}, SELECT))
+    cluster.query(f"SELECT api.grant_mcp_access('{LOGIN}')")
+    cluster.query(registration({**METADATA, "name": HANDLER}, BODY))
+    cluster.query(registration({**METADATA, "name": ROWS, "rows": True}, SELECT))
 
 
 def registration(metadata: wire.Json, body: str) -> str:
@@ -131,7 +131,7 @@ def registration(metadata: wire.Json, body: str) -> str:
 
 
 def under_load(server: Server, cluster: Cluster, options: argparse.Namespace) -> dict[str, Run]:
-    """Medians of each tool, in turn."""
+    """The medians of each tool. The tools run in turn."""
     loads = {
         tool: Load("tidegate", name, "tools/call", {"name": tool, "arguments": {"aid": wrk.RANDOM}})
         for tool, name in NAMES.items()
@@ -160,7 +160,7 @@ def single_p50_ms(server: Server, tool: str) -> float:
 
 
 class Session:
-    """psql with a connection of its own, so that a COMMIT is one line to a process that runs."""
+    """A running psql with its own connection, so that a COMMIT is one line."""
 
     def __init__(self, cluster: Cluster) -> None:
         command = [cluster.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", cluster.superuser]
@@ -170,17 +170,17 @@ class Session:
         return self
 
     def begin(self, statement: str) -> None:
-        """Carries the statement out in a transaction that stays open; it must answer with one line."""
+        """Runs the statement, which must return one line, in a transaction that stays open."""
         assert self._process.stdout
-        self._say(f"BEGIN; {statement};")
+        self._write(f"BEGIN; {statement};")
         if not self._process.stdout.readline():
             raise RuntimeError("psql ended")
 
     def commit(self) -> None:
         """Sends the COMMIT and does not wait."""
-        self._say("COMMIT;")
+        self._write("COMMIT;")
 
-    def _say(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._process.stdin
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
@@ -193,22 +193,23 @@ class Session:
         self._process.wait()
 
 
-def registrations(server: Server, cluster: Cluster, count: int) -> Registered:
+def registrations(server: Server, cluster: Cluster, count: int) -> RegistrationTimes:
     listed: list[float] = []
-    told: list[float] = []
+
+    notified: list[float] = []
     with Session(cluster) as session, Listeners(server.address, 1, {"toolsListChanged": True}) as listeners:
         for number in range(count):
-            for kind, kept, measure in (
+            for kind, times, measure in (
                 ("listed", listed, partial(seconds_until_listed, server)),
-                ("told", told, partial(seconds_until_told, listeners)),
+                ("notified", notified, partial(seconds_until_notified, listeners)),
             ):
                 name = f"{kind}_{number}"
                 session.begin(registration({**METADATA, "name": name}, BODY))
-                # What the registration before this one is still told about must not be taken for this one.
-                settled()
-                listeners.forget()
-                kept.append(measure(name, session.commit))
-    return Registered(listed, told)
+                # Notifications of the previous registration must not count for this one.
+                settle()
+                listeners.discard()
+                times.append(measure(name, session.commit))
+    return RegistrationTimes(listed, notified)
 
 
 def seconds_until_listed(server: Server, name: str, commit: Callable[[], None]) -> float:
@@ -217,7 +218,7 @@ def seconds_until_listed(server: Server, name: str, commit: Callable[[], None]) 
     started = time.perf_counter()
     commit()
     while mark not in wire.send(connection, "tools/list", {}).read():
-        if time.perf_counter() - started > SEEN_SECONDS_MAX:
+        if time.perf_counter() - started > LISTED_SECONDS_MAX:
             raise RuntimeError(f"{name} is not listed")
         time.sleep(POLL_SECONDS)
     seconds = time.perf_counter() - started
@@ -225,26 +226,27 @@ def seconds_until_listed(server: Server, name: str, commit: Callable[[], None]) 
     return seconds
 
 
-def seconds_until_told(listeners: Listeners, _name: str, commit: Callable[[], None]) -> float:
-    return listeners.hear(MARKS[LISTS], commit).last_seconds
+def seconds_until_notified(listeners: Listeners, _name: str, commit: Callable[[], None]) -> float:
+    return listeners.wait_for(MARKS[LISTS], commit).last_seconds
 
 
 def dispatcher(cluster: Cluster, clients: int, seconds: int) -> float:
-    """Calls a second through `mcp_handle_request`: what a gateway without a bridge pays the database, for the record."""
+    """Calls a second through `mcp_handle_request`, which is what a gateway without a bridge uses."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "dispatch.sql"
         script.write_text(DISPATCHED)
         command = [cluster.bin / "pgbench", "--no-vacuum", "--protocol=prepared", f"--client={clients}"]
         command += [f"--time={max(seconds, DISPATCHER_SECONDS_MIN)}", f"--file={script}", cluster.target]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = re.search(r"tps = ([\d.]+)", output)
-    if not found:
+
+    match = re.search(r"tps = ([\d.]+)", output)
+    if not match:
         raise RuntimeError(f"pgbench: {output}")
-    return float(found[1])
+    return float(match[1])
 
 
 def show(
-    loaded: dict[str, Run], single: dict[str, float], registered: Registered, dispatched: dict[int, float]
+    loaded: dict[str, Run], single: dict[str, float], registration_times: RegistrationTimes, dispatched: dict[int, float]
 ) -> None:
     best = loaded[DECLARED].requests_per_second
     rows = [
@@ -267,20 +269,20 @@ def show(
     header = ["point query", "requests/s", "declared tool's, times", "p50", "p99", "CPU a request"]
     header += ["PostgreSQL's CPU a request", "p50 of one caller"]
     report.show(f"Handlers inside PostgreSQL, {wrk.CONNECTIONS} connections", header, rows)
-    times = {"tools/list shows it": registered.listed_seconds, "a listener is told": registered.told_seconds}
+    times = {"tools/list contains it": registration_times.listed_seconds, "a listener is notified": registration_times.notified_seconds}
     rows = [
         [name, report.milliseconds(statistics.median(seconds)), report.milliseconds(max(seconds))]
         for name, seconds in times.items()
     ]
     report.show("From the COMMIT of a registration", ["until", "median", "slowest"], rows)
     ratio = best / loaded[HANDLER].requests_per_second
-    slowest = max(registered.listed_seconds + registered.told_seconds)
-    print(f"{held(ratio <= RATIO_MAX)}: a handler costs at most {RATIO_MAX} times a declared tool")
-    print(f"{held(single[HANDLER] < SINGLE_P50_MS_MAX)}: p50 of one caller under {SINGLE_P50_MS_MAX:.0f} ms")
-    print(f"{held(slowest < REGISTERED_SECONDS_MAX)}: there within {REGISTERED_SECONDS_MAX:.0f} s of its COMMIT")
+    slowest = max(registration_times.listed_seconds + registration_times.notified_seconds)
+    print(f"{verdict(ratio <= RATIO_MAX)}: a handler costs at most {RATIO_MAX} times a declared tool")
+    print(f"{verdict(single[HANDLER] < SINGLE_P50_MS_MAX)}: p50 of one caller under {SINGLE_P50_MS_MAX:.0f} ms")
+    print(f"{verdict(slowest < REGISTRATION_SECONDS_MAX)}: available within {REGISTRATION_SECONDS_MAX:.0f} s of its COMMIT")
 
 
-def held(is_so: bool) -> str:
+def verdict(is_so: bool) -> str:
     return "held" if is_so else "missed"
 
 

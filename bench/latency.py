@@ -1,4 +1,4 @@
-"""Start to first answered call, idle memory, how soon a cancelled query stops, size of the binary."""
+"""Start to first answered call, idle memory, time until a cancelled query stops, size of the binary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import time
 
 from harness import report, wire
-from harness.process import CACHE, TIDEGATE, Server, cpu_seconds, rss_anon_bytes, settled
+from harness.process import CACHE, TIDEGATE, Server, cpu_seconds, rss_anon_bytes, settle
 from rows import folder_of
 
 FOLDER = CACHE / "tpch-0.1"
@@ -22,9 +22,9 @@ AGGREGATE = "SELECT label, count(DISTINCT value) FROM rows GROUP BY label ORDER 
 RUNNING_SECONDS = 0.5
 POLL_SECONDS = 0.002
 QUIET_SECONDS = 0.25
-# What an idle server spends on its timers within the quiet time.
+# The processor time of an idle server within the quiet time, for its timers.
 QUIET_CPU_SECONDS = 0.002
-# What a query that runs spends at least, on a busy machine too.
+# The least processor time of a running query, also on a busy machine.
 BUSY_CPU_SECONDS = 0.02
 STOP_SECONDS_MAX = 20.0
 
@@ -53,7 +53,7 @@ def main() -> None:
         ["idle memory (RssAnon) after the start", report.megabytes(idle)],
         ["idle memory (RssAnon) after the first call", report.megabytes(idle_after_call)],
         *(
-            [f"cancelled {name}: it stops within, slowest of {rounds}", report.milliseconds(max(seconds))]
+            [f"cancelled {name}: time until it stops, slowest of {rounds}", report.milliseconds(max(seconds))]
             for name, seconds in stops.items()
         ),
         ["size of the binary", report.megabytes(size)],
@@ -78,17 +78,17 @@ def start_to_first_answer() -> float:
 
 def idle_memory() -> tuple[int, int]:
     with Server.tidegate(FOLDER) as server:
-        settled()
+        settle()
         before = rss_anon_bytes(server.pid)
         connection = wire.connect(server.address)
         wire.send(connection, "tools/call", FIRST_CALL).read()
         connection.close()
-        settled()
+        settle()
         return before, rss_anon_bytes(server.pid)
 
 
 def cancelled_until_quiet(sql: str) -> float:
-    """Closes the connection of a running query and waits until the server spends no more time."""
+    """Closes the connection of a running query and waits until the server is idle."""
     with Server.tidegate("--timeout", "10m", "--inline-bytes", "unlimited", folder_of("parquet")) as server:
         connection = wire.connect(server.address)
         body = json.dumps(wire.message("tools/call", {"name": "sql", "arguments": wire.sql_arguments(sql)}))
@@ -103,7 +103,7 @@ def cancelled_until_quiet(sql: str) -> float:
 
 
 def seconds_until_quiet(pid: int) -> float:
-    """The time after which the process spent no more than an idle one."""
+    """The time until the process uses no more than an idle one."""
     started = time.perf_counter()
     busy_until, spent = started, cpu_seconds(pid)
     while (now := time.perf_counter()) - busy_until < QUIET_SECONDS:

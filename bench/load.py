@@ -1,4 +1,4 @@
-"""Requests a second and latency with 50 connections, beside rmcp with the same tool."""
+"""Requests a second and latency with 50 connections, compared with rmcp with the same tool."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from harness.wrk import Load, Run
 WARM_SECONDS = 2
 
 HELLO, RMCP, NODE = "tidegate, one tool", "rmcp 3.9, one tool", "tidegate serve, ten tools"
-ASKING = "tidegate, one tool, behind a key"
+WITH_KEY = "tidegate, one tool, behind a key"
 
-LISTS = [Load(server, "tools/list", "tools/list", {}) for server in (HELLO, ASKING, RMCP)]
+LISTS = [Load(server, "tools/list", "tools/list", {}) for server in (HELLO, WITH_KEY, RMCP)]
 CALLS = [
     Load(server, "tools/call hello", "tools/call", {"name": "hello", "arguments": {"name": "tide"}})
     for server in (HELLO, RMCP)
 ]
 ONE_ROW = {"table": "nation", "select": ["n_name"], "where": {"column": "n_nationkey", "op": "=", "value": 7}}
-ASKED = [
+NODE_LOADS = [
     Load(NODE, "tools/list", "tools/list", {}),
     Load(NODE, "tools/call query, one row", "tools/call", {"name": "query", "arguments": ONE_ROW}),
     Load(
@@ -41,11 +41,11 @@ def main() -> None:
     parser.add_argument("--hello", type=Path, default=TARGET / "release/tidegate-hello")
     parser.add_argument("--peer", type=Path, default=TARGET / "peer/release/rmcp-hello")
     options = parser.parse_args()
-    servers = {HELLO: Server(options.hello), ASKING: Server(options.hello, "--ask"), RMCP: Server(options.peer)}
+    servers = {HELLO: Server(options.hello), WITH_KEY: Server(options.hello, "--ask"), RMCP: Server(options.peer)}
     loads = LISTS + CALLS
     if TIDEGATE.exists():
         servers[NODE] = Server.tidegate(CACHE / "tpch-0.1")
-        loads += ASKED
+        loads += NODE_LOADS
     with ExitStack() as running:
         for server in servers.values():
             running.enter_context(server)
@@ -63,7 +63,7 @@ def keep_and_show(loads: list[Load], medians: list[Run]) -> None:
     report.keep(
         "load",
         [
-            {"server": load.server, "request": load.request, **kept(run)}
+            {"server": load.server, "request": load.request, **server_members(run)}
             for load, run in zip(loads, medians, strict=True)
         ],
     )
@@ -86,8 +86,8 @@ def keep_and_show(loads: list[Load], medians: list[Run]) -> None:
     report.show("Load", header, sorted(rows))
 
 
-def kept(run: Run) -> dict[str, float]:
-    """The members of a run whose server asks nobody."""
+def server_members(run: Run) -> dict[str, float]:
+    """The members of a run whose server calls no other process."""
     return {name: value for name, value in asdict(run).items() if name != "others_cpu_us_per_request"}
 
 

@@ -14,14 +14,14 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 
 from harness import report, wire
-from harness.process import TIDEGATE, RssPeak, Server, settled
+from harness.process import TIDEGATE, RssPeak, Server, settle
 from rows import ROWS, folder_of
 
 AT_ONCE = 10
 PINGS = 100
 HEALTH_SECONDS = 0.01
 PING_SECONDS = 0.03
-PATIENT = ("--timeout", "1h", "--inline-bytes", "unlimited", "--inline-rows", "unlimited")
+UNLIMITED = ("--timeout", "1h", "--inline-bytes", "unlimited", "--inline-rows", "unlimited")
 SMALL_POOL = ("--memory", "256MiB")
 ALL_ROWS = "SELECT * FROM rows"
 SORTED = "SELECT * FROM rows ORDER BY value, id"
@@ -29,7 +29,7 @@ TOO_LARGE = "SELECT * FROM rows AS a CROSS JOIN rows AS b"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One scenario: the slowest of its calls, and the server's anonymous memory, in bytes."""
 
     scenario: str
@@ -48,7 +48,7 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = [scenario.__name__ for scenario in SCENARIOS]
-    parser.add_argument("scenarios", nargs="*", help=f"all of them unless named: {', '.join(names)}")
+    parser.add_argument("scenarios", nargs="*", help=f"default: all of {', '.join(names)}")
     parser.add_argument("--kinds", nargs="+", default=["csv", "parquet"])
     options = parser.parse_args()
     chosen = [scenario for scenario in SCENARIOS if not options.scenarios or scenario.__name__ in options.scenarios]
@@ -63,45 +63,45 @@ def main() -> None:
 
 @contextmanager
 def warm_server(kind: str, *flags: str) -> Iterator[Server]:
-    """A server that has answered one small question, so that what it needs once is there."""
-    with Server.tidegate(*PATIENT, *flags, folder_of(kind)) as server:
+    """A server that has answered one small query, so that its one-time setup is done."""
+    with Server.tidegate(*UNLIMITED, *flags, folder_of(kind)) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"sql": "SELECT id FROM rows LIMIT 1"})
         connection.close()
-        settled()
+        settle()
         yield server
 
 
-def one_call(kind: str) -> Measured:
+def one_call(kind: str) -> Measurement:
     with warm_server(kind) as server, RssPeak(server.pid) as memory:
         timing = wire.time_sql(server.address, ALL_ROWS)
     return measured_of(f"{kind}: all rows", [timing], memory)
 
 
-def ten_at_once(kind: str) -> Measured:
+def ten_at_once(kind: str) -> Measurement:
     with warm_server(kind) as server, RssPeak(server.pid) as memory:
-        timings = several(server.address, AT_ONCE)
+        timings = calls_at_once(server.address, AT_ONCE)
     return measured_of(f"{kind}: all rows, {AT_ONCE} at once", timings, memory)
 
 
-def one_reader_stalled(kind: str) -> Measured:
+def one_reader_stalled(kind: str) -> Measurement:
     with warm_server(kind) as server, RssPeak(server.pid) as memory:
         stalled = wire.connect(server.address)
         response = wire.send(stalled, "tools/call", {"name": "sql", "arguments": wire.sql_arguments(ALL_ROWS)})
         response.read1(wire.READ_BYTES)
-        timings = several(server.address, AT_ONCE - 1)
+        timings = calls_at_once(server.address, AT_ONCE - 1)
         stalled.close()
     return measured_of(f"{kind}: all rows, {AT_ONCE} at once, one of them stalled", timings, memory)
 
 
-def sort_in_small_pool(kind: str) -> Measured:
+def sort_in_small_pool(kind: str) -> Measurement:
     with warm_server(kind, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
         timing = wire.time_sql(server.address, SORTED)
     return measured_of(f"{kind}: all rows sorted, pool of 256 MiB", [timing], memory)
 
 
-def cross_join_dies_alone(kind: str) -> Measured:
-    """The join must fail for its memory while other requests are answered."""
+def cross_join_fails_alone(kind: str) -> Measurement:
+    """The join must fail for lack of memory, while other requests are answered."""
     with warm_server(kind, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
         slowest = Slowest(lambda connection: get(connection, "/health"), server.address)
         with slowest:
@@ -111,19 +111,19 @@ def cross_join_dies_alone(kind: str) -> Measured:
         alive.close()
     if not timing.is_error:
         raise RuntimeError("the cross join did not fail")
-    remark = f"failed as it should; {slowest.count} × /health meanwhile, slowest {report.milliseconds(slowest.seconds)}"
-    return Measured(
+    remark = f"failed as expected; {slowest.count} × /health during the join, slowest {report.milliseconds(slowest.seconds)}"
+    return Measurement(
         f"{kind}: cross join, pool of 256 MiB", None, timing.total_seconds, 0, memory.before, memory.peak, remark
     )
 
 
-def over_stdio(kind: str) -> Measured:
-    """100 pings are answered while the rows are on their way on the same pipe."""
-    server = wire.Stdio(TIDEGATE, "stdio", *PATIENT, folder_of(kind))
+def over_stdio(kind: str) -> Measurement:
+    """100 pings are answered while the rows are written to the same pipe."""
+    server = wire.Stdio(TIDEGATE, "stdio", *UNLIMITED, folder_of(kind))
     initialize(server)
     server.write(call_request("small", "SELECT id FROM rows LIMIT 1"))
     server.read()
-    settled()
+    settle()
     waits: list[float] = []
     with RssPeak(server.process.pid) as memory:
         started = time.perf_counter()
@@ -141,50 +141,50 @@ def over_stdio(kind: str) -> Measured:
     server.close()
     if b'"isError":false' not in line[-wire.TAIL_BYTES :]:
         raise RuntimeError(f"the call failed: {line[-1000:]!r}")
-    remark = f"{PINGS} pings meanwhile, slowest {report.milliseconds(max(waits))}"
+    remark = f"{PINGS} pings during the call, slowest {report.milliseconds(max(waits))}"
     name = f"{kind}: all rows over stdio"
-    return Measured(name, None, total, ROWS / total, memory.before, memory.peak, remark)
+    return Measurement(name, None, total, ROWS / total, memory.before, memory.peak, remark)
 
 
-SCENARIOS: list[Callable[[str], Measured]] = [
+SCENARIOS: list[Callable[[str], Measurement]] = [
     one_call,
     ten_at_once,
     one_reader_stalled,
     sort_in_small_pool,
-    cross_join_dies_alone,
+    cross_join_fails_alone,
     over_stdio,
 ]
 
 
-def several(address: str, count: int) -> list[wire.Timing]:
-    """Calls at once, each read by a process of its own, so that no reader waits for another."""
+def calls_at_once(address: str, count: int) -> list[wire.Timing]:
+    """Calls at once, each read by its own process, so that no reader waits for another."""
     with ProcessPoolExecutor(count) as readers:
         return list(readers.map(wire.time_sql, [address] * count, [ALL_ROWS] * count))
 
 
-def measured_of(scenario: str, timings: list[wire.Timing], memory: RssPeak) -> Measured:
+def measured_of(scenario: str, timings: list[wire.Timing], memory: RssPeak) -> Measurement:
     for timing in timings:
         if timing.is_error or timing.rows != ROWS:
             raise RuntimeError(f"{scenario}: {timing.rows} rows; {timing.tail[-1000:]}")
     first = max(timing.first_row_seconds or float("inf") for timing in timings)
     total = max(timing.total_seconds for timing in timings)
     rows_per_second = sum(timing.rows or 0 for timing in timings) / total
-    return Measured(scenario, first, total, rows_per_second, memory.before, memory.peak)
+    return Measurement(scenario, first, total, rows_per_second, memory.before, memory.peak)
 
 
 class Slowest:
-    """Asks something over and over while the block runs, and keeps the longest wait."""
+    """Repeats a request while the block runs, and records the longest wait."""
 
-    def __init__(self, ask: Callable[[HTTPConnection], None], address: str) -> None:
+    def __init__(self, request: Callable[[HTTPConnection], None], address: str) -> None:
         self.seconds, self.count = 0.0, 0
-        self._ask, self._connection = ask, wire.connect(address)
+        self._request, self._connection = request, wire.connect(address)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         while not self._ended.wait(HEALTH_SECONDS):
             started = time.perf_counter()
-            self._ask(self._connection)
+            self._request(self._connection)
             self.seconds = max(self.seconds, time.perf_counter() - started)
             self.count += 1
 
@@ -206,7 +206,7 @@ def get(connection: HTTPConnection, path: str) -> None:
 
 
 def initialize(server: wire.Stdio) -> None:
-    """The handshake of the older revisions, the ones that have a ping."""
+    """The handshake of the older revisions, which have a ping."""
     info = {"name": "tidegate-bench", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
     server.write({"jsonrpc": "2.0", "id": "initialize", "method": "initialize", "params": params})
@@ -219,7 +219,7 @@ def call_request(request_id: str, sql: str) -> wire.Json:
     return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
 
 
-def show(measured: list[Measured]) -> None:
+def show(measured: list[Measurement]) -> None:
     rows = [
         [
             row.scenario,

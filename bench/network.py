@@ -1,4 +1,4 @@
-"""What proof, limits and an audit log cost; load for long; and a polite caller beside a greedy one."""
+"""The cost of authentication, limits and an audit log; long load; and a polite caller beside a greedy one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from harness import report, streams, wire, wrk
-from harness.process import TIDEGATE, Server, rss_anon_bytes, settled
+from harness.process import TIDEGATE, Server, rss_anon_bytes, settle
 from harness.wrk import Load, Run
 
 OPEN, GUARDED = "anonymous", "key, limits, audit"
@@ -25,12 +25,12 @@ WARM_SECONDS = 2
 LONE_REQUESTS = 4_000
 CONNECTIONS = (100, 1_000)
 LONG_SECONDS = 600
-# Of memory: what a run may add after its first quarter, in which caches fill.
+# The limit of memory growth after the first quarter of a run, in which caches fill.
 GROWTH_MAX = 1.10
 POLITE_PAUSE_SECONDS = 0.02
 POLITE_TIMES_MAX = 1.5
 GREEDY_REQUESTS_PER_SECOND = 50
-# Of the node: connections, and what it has open besides.
+# Open files of the node: connections and others.
 FILES_MIN = 4_096
 ROWS = 20_000
 
@@ -63,7 +63,7 @@ GREEDY_CALL = {
 
 
 class Node:
-    """A folder with a table and a configuration, and whoever has a key to it."""
+    """A folder with a table, a configuration and keys."""
 
     def __init__(self, folder: Path, guards: str = "") -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class Node:
         files.mkdir(parents=True)
         rows = "".join(f"{number},name {number}\n" for number in range(ROWS))
         (files / "people.csv").write_text(f"id,name\n{rows}")
-        # A JSON text is one of YAML, whatever the path has in it.
+        # JSON is valid YAML and quotes any character of the path.
         node = NODE.format(database=DATABASE, files=json.dumps(str(files)))
         (folder / "tidegate.yaml").write_text(node + guards)
 
@@ -81,7 +81,7 @@ class Node:
         return subprocess.run(command, cwd=self._folder, check=True, capture_output=True, text=True).stdout.strip()
 
     def server(self, key: str | None = None) -> Server:
-        """The node as it runs, and the key that is shown to it."""
+        """The server of this folder, and the key that requests send."""
         server = Server.tidegate("--config", self._folder / "tidegate.yaml", "--log", "warn")
         server.key = key
         return server
@@ -89,7 +89,7 @@ class Node:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"all of them unless named: {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", help=f"default: all of {', '.join(PARTS)}")
     parser.add_argument("--seconds", type=int, default=8, help="of each run")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each server, in turn")
     parser.add_argument("--long", action="store_true", help=f"loads for {LONG_SECONDS} s each")
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def cost(folder: Path, options: argparse.Namespace) -> wire.Json:
-    """The same list, asked for by nobody in particular and by somebody who is known, counted and written down."""
+    """The same list, requested anonymously and by an authenticated principal with limits and an audit log."""
     guarded = Node(folder / "guarded", GUARDS.format(rate=UNBOUNDED))
     servers = {OPEN: Node(folder / "open").server(), GUARDED: guarded.server(guarded.key("ann"))}
     with ExitStack() as running:
@@ -124,25 +124,27 @@ def cost(folder: Path, options: argparse.Namespace) -> wire.Json:
 
 
 def lone_seconds(server: Server) -> float:
-    """The median of requests that follow each other on one connection."""
+    """The median time of sequential requests on one connection."""
     body = json.dumps(wire.message("tools/list"), separators=(",", ":")).encode()
     request = streams.post(server.address, "/mcp", body, wire.headers("tools/list", key=server.key))
-    with streams.connected(server.address) as connection:
+    with streams.connect_socket(server.address) as connection:
         return statistics.median(answered_seconds(connection, request) for _ in range(LONE_REQUESTS))
 
 
 def answered_seconds(connection: socket.socket, request: bytes) -> float:
-    """From the request to the last byte of its answer, which must be a good one."""
+    """The seconds from the request to the last byte of its answer, which must be a success."""
     started = time.perf_counter()
     connection.sendall(request)
-    said = b""
-    while not streams.is_whole_response(said):
+
+    data = b""
+    while not streams.is_whole_response(data):
         piece = connection.recv(streams.READ_BYTES)
         if not piece:
-            raise RuntimeError(f"the server closed: {said[:1000]!r}")
-        said += piece
-    if not said.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(f"not answered: {said[:1000]!r}")
+            raise RuntimeError(f"the server closed: {data[:1000]!r}")
+
+        data += piece
+    if not data.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"unexpected answer: {data[:1000]!r}")
     return time.perf_counter() - started
 
 
@@ -167,17 +169,17 @@ def show_cost(runs: dict[str, Run], alone: dict[str, float]) -> None:
 
 
 def load(folder: Path, options: argparse.Namespace) -> wire.Json:
-    """Many connections, for as long as is asked for: none is lost, and memory does not grow."""
+    """Many connections for the chosen time: no request is lost, and memory does not grow."""
     seconds = LONG_SECONDS if options.long else options.seconds
     node = Node(folder / "node", GUARDS.format(rate=UNBOUNDED))
-    kept, rows = {}, []
+    results, rows = {}, []
     with node.server(node.key("ann")) as server:
         for connections in CONNECTIONS:
             quarter, rest = max(seconds // 4, 1), max(seconds - seconds // 4, 1)
-            counted = [listed(server, connections, quarter)]
+            counted = [list_load(server, connections, quarter)]
             memory = rss_anon_bytes(server.pid)
-            counted.append(listed(server, connections, rest))
-            settled()
+            counted.append(list_load(server, connections, rest))
+            settle()
             growth = rss_anon_bytes(server.pid) / memory
             failed = sum(int(run["failed"]) for run in counted)
             rows.append(
@@ -190,21 +192,21 @@ def load(folder: Path, options: argparse.Namespace) -> wire.Json:
                     f"{growth:.2f}",
                 ]
             )
-            kept[str(connections)] = {**counted[1], "failed": failed, "memory_bytes": memory, "growth": growth}
+            results[str(connections)] = {**counted[1], "failed": failed, "memory_bytes": memory, "growth": growth}
     header = ["tools/list", "requests/s", "p99", "lost", "memory after a quarter", "at the end, times"]
     report.show("Network: load", header, rows)
     print(f"Aims: none lost; memory at the end under {GROWTH_MAX:.2f} times.", flush=True)
-    return kept
+    return results
 
 
-def listed(server: Server, connections: int, seconds: int) -> wire.Json:
+def list_load(server: Server, connections: int, seconds: int) -> wire.Json:
     body = json.dumps(wire.message("tools/list"), separators=(",", ":"))
     headers = wire.headers("tools/list", key=server.key)
     return wrk.post(f"http://{server.address}/mcp", body, headers, seconds, connections=connections)
 
 
 def fairness(folder: Path, options: argparse.Namespace) -> wire.Json:
-    """One caller who asks now and then, alone and beside another who asks for all that there is."""
+    """One caller with occasional requests, alone and beside a caller that sends as many requests as possible."""
     node = Node(folder / "node", GUARDS.format(rate=GREEDY_REQUESTS_PER_SECOND))
     polite, greedy = node.key("polite"), node.key("greedy")
     body = json.dumps(wire.message("tools/call", {"name": "query", "arguments": GREEDY_CALL}), separators=(",", ":"))
@@ -214,9 +216,9 @@ def fairness(folder: Path, options: argparse.Namespace) -> wire.Json:
         alone = calls_seconds(server, options.seconds)
         beside, counted = [], {}
         with tempfile.TemporaryFile("w+") as output:
-            # Longer than what is measured, so that the polite one is never alone.
+            # Longer than the measurement, so that the greedy caller is always active.
             with wrk.posting(f"http://{server.address}/mcp", body, headers, options.seconds + 2, output) as greedy_load:
-                settled()
+                settle()
                 beside = calls_seconds(server, options.seconds)
                 greedy_load.wait()
             output.seek(0)
@@ -230,21 +232,21 @@ def fairness(folder: Path, options: argparse.Namespace) -> wire.Json:
     ]
     report.show("Network: a polite caller", ["query, one row, now and then", "p50", "p99"], rows)
     ratio, taken = medians[1] / medians[0], counted["requests"] - counted["failed"]
-    print(f"p50 beside is {ratio:.2f} times that alone (aim: under {POLITE_TIMES_MAX}). The greedy one asked ", end="")
-    print(f"{counted['requests']:,} times over {wrk.CONNECTIONS} connections and was answered {taken:,} times.")
+    print(f"p50 beside is {ratio:.2f} times that alone (aim: under {POLITE_TIMES_MAX}). The greedy caller sent ", end="")
+    print(f"{counted['requests']:,} requests over {wrk.CONNECTIONS} connections and received {taken:,} answers.")
     return {"alone_p50_s": medians[0], "beside_p50_s": medians[1], "ratio": ratio, "greedy": counted}
 
 
 def calls_seconds(server: Server, seconds: int) -> list[float]:
-    """How long each of the calls took that somebody makes who thinks in between."""
+    """The duration of each call of a caller that pauses between calls."""
     body = json.dumps(wire.message("tools/call", {"name": "query", "arguments": POLITE_CALL})).encode()
     request = streams.post(server.address, "/mcp", body, wire.headers("tools/call", "query", server.key))
     times: list[float] = []
     ends = time.perf_counter() + seconds
-    with streams.connected(server.address) as connection:
+    with streams.connect_socket(server.address) as connection:
         while time.perf_counter() < ends:
             times.append(answered_seconds(connection, request))
-            # Within its rate, which is that of the greedy one too.
+            # Stays within the rate limit, which is the same for both callers.
             time.sleep(POLITE_PAUSE_SECONDS + 1 / GREEDY_REQUESTS_PER_SECOND)
     return times
 

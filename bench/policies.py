@@ -1,4 +1,4 @@
-"""10,000,000 rows under a row policy, beside the same condition written by hand: in Parquet and in SQLite."""
+"""10,000,000 rows under a row policy, compared with the same condition written by hand: in Parquet and in SQLite."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 import duckdb
 
 from harness import report, wire
-from harness.process import CACHE, TIDEGATE, Server, settled
+from harness.process import CACHE, TIDEGATE, Server, settle
 from rows import COLUMNS, ROWS
 
-# A policy's time against that of the same condition written by hand.
+# The limit of the time of a policy, as a multiple of the same condition written by hand.
 TIMES_MAX = 1.2
 INSERTED_AT_ONCE = 50_000
 CONDITIONS = {"one in 5,000": "label = 'station 7'", "half": "value < 50000"}
@@ -46,11 +46,11 @@ DATABASE = """\
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Medians of one question of one database."""
 
     kind: str
-    seen: str
+    selection: str
     question: str
     limited_seconds: float
     by_hand_seconds: float
@@ -63,7 +63,7 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="answers of each, in turn")
-    parser.add_argument("--rows", type=int, default=ROWS, help="of the table; results are kept only of the usual number")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the table; results are saved only for the default number")
     options = parser.parse_args()
     places = dict(zip(KINDS, tables(options.rows), strict=True))
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def tables(rows: int) -> tuple[Path, Path]:
-    """The table as a Parquet file and in a SQLite database, made once."""
+    """The table as a Parquet file and in a SQLite database, created once."""
     folder = CACHE / f"policies-{rows}"
     parquet, database = folder / "rows.parquet", folder / "rows.db"
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,39 +93,39 @@ def fill(database: Path, parquet: Path) -> None:
     connection = sqlite3.connect(database)
     connection.execute("PRAGMA synchronous = off")
     connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, value REAL, label TEXT, seen_at TEXT)")
-    found = duckdb.execute(f"SELECT id, value, label, seen_at::VARCHAR FROM '{parquet}' ORDER BY id")
-    while some := found.fetchmany(INSERTED_AT_ONCE):
+    selected = duckdb.execute(f"SELECT id, value, label, seen_at::VARCHAR FROM '{parquet}' ORDER BY id")
+    while some := selected.fetchmany(INSERTED_AT_ONCE):
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", some)
     connection.commit()
     connection.close()
 
 
-def measure(folder: Path, places: dict[str, Path], rounds: int) -> list[Measured]:
-    """Each question, asked in turn by somebody whom a policy limits and by somebody who writes its condition."""
-    databases = {(kind, seen): f"d{number}" for number, (kind, seen) in enumerate(product(KINDS, CONDITIONS))}
-    # A JSON text is one of YAML, whatever it has in it.
-    told = [
+def measure(folder: Path, places: dict[str, Path], rounds: int) -> list[Measurement]:
+    """Runs each question in turn for a caller under a policy and for one that writes the condition."""
+    databases = {(kind, selection): f"d{number}" for number, (kind, selection) in enumerate(product(KINDS, CONDITIONS))}
+    # JSON is valid YAML and quotes any character.
+    database_texts = [
         DATABASE.format(
-            name=name, kind=KINDS[kind], place=json.dumps(str(places[kind])), condition=json.dumps(CONDITIONS[seen])
+            name=name, kind=KINDS[kind], place=json.dumps(str(places[kind])), condition=json.dumps(CONDITIONS[selection])
         )
-        for (kind, seen), name in databases.items()
+        for (kind, selection), name in databases.items()
     ]
-    (folder / "tidegate.yaml").write_text(ROLES + "".join(told))
+    (folder / "tidegate.yaml").write_text(ROLES + "".join(database_texts))
     limited, auditor = (key_of(folder, role) for role in ("limited", "auditor"))
     measured = []
     with Server.tidegate("--config", folder / "tidegate.yaml", "--log", "warn") as server:
-        settled()
-        for ((kind, seen), name), question in product(databases.items(), QUESTIONS):
+        settle()
+        for ((kind, selection), name), question in product(databases.items(), QUESTIONS):
             by_policy = statement(question, None)
-            by_hand = statement(question, CONDITIONS[seen])
-            if ask(server, limited, name, by_policy)[0] != ask(server, auditor, name, by_hand)[0]:
+            by_hand = statement(question, CONDITIONS[selection])
+            if timed_sql(server, limited, name, by_policy)[0] != timed_sql(server, auditor, name, by_hand)[0]:
                 raise RuntimeError(f"the answers differ: {kind}, {by_hand}")
             runs = [
-                (ask(server, limited, name, by_policy)[1], ask(server, auditor, name, by_hand)[1])
+                (timed_sql(server, limited, name, by_policy)[1], timed_sql(server, auditor, name, by_hand)[1])
                 for _ in range(rounds)
             ]
             medians = (statistics.median(times) for times in zip(*runs, strict=True))
-            measured.append(Measured(kind, seen, question, *medians))
+            measured.append(Measurement(kind, selection, question, *medians))
     return measured
 
 
@@ -139,8 +139,8 @@ def statement(question: str, condition: str | None) -> str:
     return QUESTIONS[question].format(where=where, where_and=f"{where} AND " if condition else " WHERE ")
 
 
-def ask(server: Server, key: str, database: str, sql: str) -> tuple[str, float]:
-    """The answer, and how long it took over a connection of its own."""
+def timed_sql(server: Server, key: str, database: str, sql: str) -> tuple[str, float]:
+    """The answer, and its duration over a new connection."""
     connection = wire.connect(server.address)
     connection.connect()
     started = time.perf_counter()
@@ -151,10 +151,10 @@ def ask(server: Server, key: str, database: str, sql: str) -> tuple[str, float]:
     return text, seconds
 
 
-def show(measured: list[Measured], rows: int) -> None:
+def show(measured: list[Measurement], rows: int) -> None:
     lines = [
         [
-            f"{one.kind}, {one.seen}: {one.question}",
+            f"{one.kind}, {one.selection}: {one.question}",
             report.milliseconds(one.limited_seconds),
             report.milliseconds(one.by_hand_seconds),
             f"{one.times:.2f}" + (f" (over {TIMES_MAX})" if one.times > TIMES_MAX else ""),

@@ -1,7 +1,7 @@
--- wrk: POST the body of a file with the headers of another, and print what came of it as JSON.
+-- wrk: POST the body of a file with the headers of another, and print the counts as JSON.
 --
--- "@random@" in the body, quotes included, becomes a number of six digits, another in each request, so that no length
--- changes. With a third argument, answers are read too, and those that say that the tool failed are counted as failed.
+-- "@random@" in the body, quotes included, becomes a number of six digits, different in each request, so that no length
+-- changes. With a third argument, answers are read too, and tool errors are counted as failed.
 
 local RANDOM = '"@random@"'
 local threads = {}
@@ -24,7 +24,7 @@ function init(arguments)
     randomize()
   end
   if arguments[3] then
-    response = look
+    response = check_answer
   end
 end
 
@@ -32,7 +32,7 @@ function randomize()
   local mark = "@@@@@@"
   local from, to = wrk.body:find(RANDOM, 1, true)
   wrk.body = wrk.body:sub(1, from - 1) .. mark .. wrk.body:sub(to + 1)
-  -- Formatted by wrk's own init before the first request, when the header of the host is known.
+  -- Formatted at the first request, because wrk sets the Host header after init.
   local opening, ending
   request = function()
     if not opening then
@@ -44,7 +44,7 @@ function randomize()
   end
 end
 
-function look(status, headers, body)
+function check_answer(status, headers, body)
   if not body:find('"isError":false', 1, true) then
     refused = refused + 1
   end

@@ -1,4 +1,4 @@
-"""A point query as a declared tool under 50 connections, beside MCP Toolbox, with pgbench as the ceiling."""
+"""A point query as a declared tool under 50 connections, compared with MCP Toolbox and with pgbench as the upper bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALE = 10
 CONNECTIONS = 10
 WARM_SECONDS = 2
 CEILING_CLIENTS = (10, 50)
-# The share of pgbench's transactions whose latency is written down.
+# The share of pgbench's transactions with a logged latency.
 LOGGED = 0.1
 TOOL = "balance"
 REQUEST = "point query"
@@ -78,7 +78,7 @@ tools:
 
 @dataclass(frozen=True)
 class Side:
-    """A server, or pgbench, and how one run of it is measured."""
+    """A server, or pgbench, and the function that measures one run."""
 
     name: str
     connections: int
@@ -103,38 +103,39 @@ def main() -> None:
             sides.append(Side(f"pgbench -S -M prepared -c {clients}", clients, partial(pgbench, cluster, clients)))
         rounds = [[side.measure(options.seconds) for side in sides] for _ in range(options.rounds)]
     medians = [wrk.median(runs) for runs in zip(*rounds, strict=True)]
-    kept = [
+
+    results = [
         {"side": side.name, "connections": side.connections, **asdict(run)}
         for side, run in zip(sides, medians, strict=True)
     ]
-    report.keep("postgres-load", kept)
+    report.keep("postgres-load", results)
     show(sides, medians)
 
 
 def plain(folder: Path, cluster: Cluster) -> Server:
     file = folder / "plain.yaml"
     file.write_text(PLAIN_CONFIGURATION)
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+    return cluster.server(file)
 
 
 def as_caller(folder: Path, cluster: Cluster) -> Server:
-    """A server that asks for a key, and the key that it will be shown."""
+    """A server that requires a key, and the key that requests send."""
     file = folder / "caller.yaml"
     file.write_text(CALLER_CONFIGURATION)
-    server = Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+    server = cluster.server(file)
     command = [TIDEGATE, "key", "add", "ann", "--role", "teller", "--file", folder / "keys.json"]
     server.key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
     return server
 
 
 def side_of(name: str, server: Server, cluster: Cluster, running: ExitStack) -> Side:
-    """One answer is looked at, and how many connections the server opens when it is asked much."""
+    """Checks one answer, and counts the connections that the server opens under load."""
     revision = wire.REVISION if name in (OURS, OURS_AS_CALLER) else wire.PEERS_REVISION
     load = Load(name, REQUEST, "tools/call", {"name": TOOL, "arguments": {"aid": wrk.RANDOM}}, revision)
     before = cluster.connections()
     running.enter_context(server)
     wrk.check(server, load)
-    # Counted under load: what wrk leaves unanswered at its end costs some servers the connection.
+    # Counted under load, because some servers close connections whose requests wrk abandons at its end.
     counted: list[int] = []
     counting = threading.Timer(WARM_SECONDS / 2, lambda: counted.append(cluster.connections() - before))
     counting.start()
@@ -144,7 +145,7 @@ def side_of(name: str, server: Server, cluster: Cluster, running: ExitStack) -> 
 
 
 def pgbench(cluster: Cluster, clients: int, seconds: int) -> Run:
-    """What PostgreSQL gives to a client that does nothing else; the processor time is pgbench's and the server's."""
+    """The throughput of PostgreSQL for a client that does nothing else; the processor time is pgbench's and the server's."""
     with tempfile.TemporaryDirectory() as folder:
         command = [cluster.bin / "pgbench", "--select-only", "--protocol=prepared", "--no-vacuum"]
         command += [f"--client={clients}", f"--time={seconds}", "--log", f"--sampling-rate={LOGGED}", cluster.target]

@@ -1,4 +1,4 @@
-"""All accounts of pgbench through one declared tool, beside other MCP servers and COPY: first row, total, memory."""
+"""All accounts of pgbench through one declared tool, compared with other MCP servers and COPY: first row, total, memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness import peers, report, wire
 from harness.postgres import Cluster, within_cluster
-from harness.process import RssPeak, Server, cpu_seconds, settled
+from harness.process import RssPeak, Server, cpu_seconds, settle
 
 SCALE, LARGE_SCALE = 10, 100
 CONNECTIONS = 10
@@ -74,7 +74,7 @@ statement = "{ONE_ACCOUNT}"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One answer; memory is anonymous, in bytes, of the process that gives the answer."""
 
     first_row_seconds: float
@@ -90,74 +90,74 @@ class Measured:
         return self.peak_bytes - self.idle_bytes
 
 
-Measure = Callable[[int], Measured]
+Measure = Callable[[int], Measurement]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="answers of each, in turn")
+    parser.add_argument("--rounds", type=int, default=3, help="answers of each server, in turn")
     parser.add_argument("--without-tidegate", action="store_true", help="only the others")
     parser.add_argument("--without-large", action="store_true", help=f"no scale {LARGE_SCALE}")
     options = parser.parse_args()
     cluster = within_cluster()
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        ours = {} if options.without_tidegate else {"Tidegate": partial(ask_tidegate, cluster, Path(folder))}
+        ours = {} if options.without_tidegate else {"Tidegate": partial(measure_tidegate, cluster, Path(folder))}
         copies = {name: partial(copy, cluster, sql) for name, sql in COPIES.items()}
         others = {
-            peers.toolbox_name(): partial(ask_toolbox, cluster, Path(folder)),
-            peers.dbhub_name(): partial(ask_dbhub, cluster, Path(folder)),
+            peers.toolbox_name(): partial(measure_toolbox, cluster, Path(folder)),
+            peers.dbhub_name(): partial(measure_dbhub, cluster, Path(folder)),
         }
         scales = {SCALE: ours | others | copies, LARGE_SCALE: ours | copies}
         for scale in [SCALE] if options.without_large else scales:
             rows = cluster.fill(scale)
             results[rows] = in_turn(scales[scale], rows, options.rounds)
-    report.keep("postgres-rows", {rows: kept(medians) for rows, medians in results.items()})
+    report.keep("postgres-rows", {rows: result_rows(medians) for rows, medians in results.items()})
     for rows, medians in results.items():
         show(rows, medians)
 
 
-def in_turn(sides: dict[str, Measure], rows: int, rounds: int) -> dict[str, Measured]:
-    """The medians of each side."""
-    measured: dict[str, list[Measured]] = {name: [] for name in sides}
+def in_turn(sides: dict[str, Measure], rows: int, rounds: int) -> dict[str, Measurement]:
+    """The medians of each side, measured in turn."""
+    measured: dict[str, list[Measurement]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, measure in sides.items():
             measured[name].append(measure(rows))
             print(name, measured[name][-1], flush=True)
     return {
-        name: Measured(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
+        name: Measurement(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
         for name, runs in measured.items()
     }
 
 
-def ask_tidegate(cluster: Cluster, folder: Path, rows: int) -> Measured:
+def measure_tidegate(cluster: Cluster, folder: Path, rows: int) -> Measurement:
     file = folder / "tidegate.yaml"
     file.write_text(TIDEGATE)
-    server = Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
-    return ask(cluster, server, rows, wire.REVISION)
+    server = cluster.server(file)
+    return measure_call(cluster, server, rows, wire.REVISION)
 
 
-def ask_toolbox(cluster: Cluster, folder: Path, rows: int) -> Measured:
-    return ask(cluster, peers.toolbox(folder, cluster, TOOLBOX, CONNECTIONS), rows, wire.PEERS_REVISION)
+def measure_toolbox(cluster: Cluster, folder: Path, rows: int) -> Measurement:
+    return measure_call(cluster, peers.toolbox(folder, cluster, TOOLBOX, CONNECTIONS), rows, wire.PEERS_REVISION)
 
 
-def ask_dbhub(cluster: Cluster, folder: Path, rows: int) -> Measured:
-    return ask(cluster, peers.dbhub(folder, cluster, DBHUB), rows, wire.PEERS_REVISION)
+def measure_dbhub(cluster: Cluster, folder: Path, rows: int) -> Measurement:
+    return measure_call(cluster, peers.dbhub(folder, cluster, DBHUB), rows, wire.PEERS_REVISION)
 
 
-def ask(cluster: Cluster, server: Server, rows: int, revision: str) -> Measured:
-    """One call to a server of its own, which has answered a small one before."""
+def measure_call(cluster: Cluster, server: Server, rows: int, revision: str) -> Measurement:
+    """Calls a fresh server that has answered one small call."""
     call = partial(wire.time_call, arguments={}, row_mark=ROW_MARK, counted=True, revision=revision)
     with server:
         expect(call(server.address, "account"), 1)
-        settled()
+        settle()
         spent, postgres_spent = cpu_seconds(server.pid), cluster.cpu_seconds()
         with RssPeak(server.pid) as memory:
             timing = call(server.address, "accounts")
         spent, postgres_spent = cpu_seconds(server.pid) - spent, cluster.cpu_seconds() - postgres_spent
     expect(timing, rows)
     first = timing.first_row_seconds or timing.total_seconds
-    return Measured(first, timing.total_seconds, timing.body_bytes, memory.before, memory.peak, spent, postgres_spent)
+    return Measurement(first, timing.total_seconds, timing.body_bytes, memory.before, memory.peak, spent, postgres_spent)
 
 
 def expect(timing: wire.Timing, rows: int) -> None:
@@ -165,8 +165,8 @@ def expect(timing: wire.Timing, rows: int) -> None:
         raise RuntimeError(f"{timing.rows} rows instead of {rows}; {timing.tail[-1000:]}")
 
 
-def copy(cluster: Cluster, sql: str, rows: int) -> Measured:
-    """What psql copies into a pipe, from its start to its end."""
+def copy(cluster: Cluster, sql: str, rows: int) -> Measurement:
+    """The time and memory of psql that copies into a pipe."""
     postgres_spent = cluster.cpu_seconds()
     started = time.perf_counter()
     command = [cluster.bin / "psql", "--no-psqlrc", "--command", sql, cluster.target]
@@ -183,7 +183,7 @@ def copy(cluster: Cluster, sql: str, rows: int) -> Measured:
         total_seconds = time.perf_counter() - started
     if psql.returncode or ("json" in sql and lines != rows):
         raise RuntimeError(f"{sql}: status {psql.returncode}, {lines} lines")
-    return Measured(
+    return Measurement(
         first_row_seconds or total_seconds,
         total_seconds,
         body_bytes,
@@ -194,13 +194,13 @@ def copy(cluster: Cluster, sql: str, rows: int) -> Measured:
     )
 
 
-def kept(medians: dict[str, Measured]) -> list[wire.Json]:
+def result_rows(medians: dict[str, Measurement]) -> list[wire.Json]:
     return [
         {"server": name, **asdict(median), "growth_bytes": median.growth_bytes} for name, median in medians.items()
     ]
 
 
-def show(rows: int, medians: dict[str, Measured]) -> None:
+def show(rows: int, medians: dict[str, Measurement]) -> None:
     table = [
         [
             name,

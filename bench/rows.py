@@ -1,4 +1,4 @@
-"""Makes the 10,000,000 rows that memory.py and latency.py read, as CSV and as Parquet, once."""
+"""Creates the 10,000,000 rows that memory.py and latency.py read, as CSV and as Parquet, once."""
 
 from __future__ import annotations
 

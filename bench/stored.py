@@ -1,4 +1,4 @@
-"""10,000,000 rows into stored results: memory and first block; blocks against one download; files against other programs."""
+"""10,000,000 rows into stored results: memory and first block; blocks compared with one download; files compared with other programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import duckdb
 
 from harness import report, wire
 from harness.postgres import Cluster, within_cluster
-from harness.process import TIDEGATE, RssPeak, Server, cpu_seconds, settled
+from harness.process import TIDEGATE, RssPeak, cpu_seconds, settle
 from rows import ROWS, folder_of
 
 SCALE = 100
@@ -46,7 +46,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Export:
-    """One export: until a block could be read, until the last one was written."""
+    """One export: the time until the first block is readable and until the last one is written."""
 
     first_block_seconds: float
     total_seconds: float
@@ -58,7 +58,7 @@ class Export:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="of each, in turn")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turn")
     options = parser.parse_args()
     cluster = within_cluster()
     cluster.fill(SCALE)
@@ -70,9 +70,9 @@ def main() -> None:
         for _ in range(options.rounds):
             for name in QUESTIONS:
                 exports[name].append(export(cluster, file, name))
-            for name, seconds in fetched(cluster, file).items():
+            for name, seconds in download_seconds(cluster, file).items():
                 fetches.setdefault(name, []).append(seconds)
-        files = written(cluster, Path(folder), file, options.rounds)
+        files = export_seconds(cluster, Path(folder), file, options.rounds)
     medians = {name: median(runs) for name, runs in exports.items()}
     downloads = {name: statistics.median(runs) for name, runs in fetches.items()}
     report.keep(
@@ -82,12 +82,8 @@ def main() -> None:
     show(medians, downloads, files)
 
 
-def server_of(cluster: Cluster, file: Path) -> Server:
-    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
-
-
 def begin(connection: http.client.HTTPConnection, database: str, sql: str) -> str:
-    """Begins an export and gives the id of its result."""
+    """Starts an export and returns the id of its result."""
     body = json.dumps({"sql": sql, "database": database, "delivery": "blocks", "no_cache": True})
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     connection.request("POST", "/rest/sql", body, headers)
@@ -107,30 +103,30 @@ def get(connection: http.client.HTTPConnection, path: str, accept: str) -> bytes
     return body
 
 
-def ended(connection: http.client.HTTPConnection, result: str) -> dict:
-    """The manifest when nothing is written any more."""
+def wait_for_result(connection: http.client.HTTPConnection, result: str) -> dict:
+    """Waits until the result is complete and returns its manifest."""
     while True:
         manifest = json.loads(get(connection, f"/results/{result}", "application/json"))
         if manifest["status"] != "running":
             if manifest["status"] != "complete":
-                raise RuntimeError(f"the result is not whole: {manifest.get('reason')}")
+                raise RuntimeError(f"the result is incomplete: {manifest.get('reason')}")
             return manifest
         time.sleep(POLL_SECONDS)
 
 
 def export(cluster: Cluster, file: Path, name: str) -> Export:
     database, sql = QUESTIONS[name]
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"database": database, "sql": f"{sql} LIMIT 1"})
-        settled()
+        settle()
         spent = cpu_seconds(server.pid)
         with RssPeak(server.pid) as memory:
             started = time.perf_counter()
             result = begin(connection, database, sql)
             get(connection, f"/results/{result}/blocks/0", ARROW)
             first = time.perf_counter() - started
-            manifest = ended(connection, result)
+            manifest = wait_for_result(connection, result)
             total = time.perf_counter() - started
         spent = cpu_seconds(server.pid) - spent
         connection.close()
@@ -139,26 +135,26 @@ def export(cluster: Cluster, file: Path, name: str) -> Export:
     return Export(first, total, manifest["rows"], manifest["bytes"], memory.growth, spent)
 
 
-def fetched(cluster: Cluster, file: Path) -> dict[str, float]:
-    """The same rows as one body, block by block, and four blocks at once: how long each takes."""
+def download_seconds(cluster: Cluster, file: Path) -> dict[str, float]:
+    """The duration of downloading the same rows as one body, block by block, and four blocks at once."""
     database, sql = QUESTIONS["Parquet"]
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connection = wire.connect(server.address)
         result = begin(connection, database, sql)
-        blocks = len(ended(connection, result)["blocks"])
+        blocks = len(wait_for_result(connection, result)["blocks"])
         paths = [f"/results/{result}/blocks/{index}" for index in range(blocks)]
 
         def whole() -> None:
-            get_away(connection, f"/results/{result}/data")
+            drain(connection, f"/results/{result}/data")
 
         def one_by_one() -> None:
             for path in paths:
-                get_away(connection, path)
+                drain(connection, path)
 
         def at_once() -> None:
-            lanes = [paths[lane::PARALLEL] for lane in range(PARALLEL)]
+            shares = [paths[share::PARALLEL] for share in range(PARALLEL)]
             with ThreadPoolExecutor(PARALLEL) as pool:
-                list(pool.map(lambda lane: several(server.address, lane), lanes))
+                list(pool.map(lambda share: drain_all(server.address, share), shares))
 
         ways: dict[str, Callable[[], None]] = {
             "one download of /data": whole,
@@ -177,27 +173,27 @@ def fetched(cluster: Cluster, file: Path) -> dict[str, float]:
     return measured
 
 
-def several(address: str, paths: list[str]) -> None:
+def drain_all(address: str, paths: list[str]) -> None:
     connection = wire.connect(address)
     for path in paths:
-        get_away(connection, path)
+        drain(connection, path)
     connection.close()
 
 
-def get_away(connection: http.client.HTTPConnection, path: str) -> None:
-    """Reads a body away as it comes."""
+def drain(connection: http.client.HTTPConnection, path: str) -> None:
+    """Reads and drops a body as it arrives."""
     connection.request("GET", path, headers={"Accept": ARROW})
     response = connection.getresponse()
     while response.read1(wire.READ_BYTES):
         pass
-    # A body of known length that was read away is not closed by itself.
+    # `read1` does not close the response of a body of known length.
     response.close()
     if response.status != HTTPStatus.OK:
         raise RuntimeError(f"{path}: {response.status}")
 
 
-def written(cluster: Cluster, folder: Path, file: Path, rounds: int) -> dict[str, float]:
-    """Files of all rows, by us and by others: how long each takes, its start included."""
+def export_seconds(cluster: Cluster, folder: Path, file: Path, rounds: int) -> dict[str, float]:
+    """The duration of writing files of all rows, by Tidegate and by other programs, including their start."""
     source = folder_of("parquet") / "rows.parquet"
     rows, accounts = QUESTIONS["Parquet"][1], QUESTIONS["PostgreSQL"][1]
     tidegate = [str(TIDEGATE), "export", "--force", "--quiet", "--timeout", "1h"]
@@ -205,7 +201,7 @@ def written(cluster: Cluster, folder: Path, file: Path, rounds: int) -> dict[str
     def ours(sql: str, target: str, *flags: str) -> list[str]:
         return [*tidegate, sql, "-o", str(folder / target), *flags]
 
-    with server_of(cluster, file) as server:
+    with cluster.server(file) as server:
         connect = ("--connect", f"http://{server.address}")
         command = {
             "Parquet to Parquet: tidegate export": [

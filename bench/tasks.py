@@ -1,4 +1,4 @@
-"""What asking after a task takes when 10,000 finished ones are kept, beside a request that looks nothing up."""
+"""The latency of `tasks/get` with 10,000 stored finished tasks, compared with a request that needs no lookup."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 from harness import report, streams, wire
-from harness.process import Server, rss_anon_bytes, settled
+from harness.process import Server, rss_anon_bytes, settle
 
 TASKS = 10_000
 GETS = 5_000
 WARM_GETS = 200
 P50_SECONDS_MAX = 0.001
-# Of one caller, as many go on at once as the server lets go on; what it refuses is asked again.
-REFUSED = -31_000
-REFUSED_PAUSE_SECONDS = 0.01
+# The server limits the running tasks of one caller; a rejected call is repeated.
+REJECTED = -31_000
+REJECTED_PAUSE_SECONDS = 0.01
 POLL_SECONDS = 0.02
 TASK_SECONDS_MAX = 60
 EXTENSION = "io.modelcontextprotocol/tasks"
@@ -37,7 +37,7 @@ GET, FLOOR = "tasks/get", "server/discover"
 
 @dataclass(frozen=True)
 class Waits:
-    """How long one request after the other took, and how long the answers were."""
+    """The latency of sequential requests, and the mean length of the answers."""
 
     p50_seconds: float
     p99_seconds: float
@@ -45,18 +45,18 @@ class Waits:
 
 
 class Connection:
-    """One kept-alive connection, with requests made up beforehand."""
+    """One keep-alive connection, with requests built in advance."""
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._socket: socket.socket = streams.connected(address)
+        self._socket: socket.socket = streams.connect_socket(address)
 
     def request(self, method: str, params: wire.Json) -> bytes:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}).encode()
         return streams.post(self._address, "/mcp", body, wire.headers(method, params.get("name") or params.get("taskId")))
 
     def answer(self, request: bytes) -> bytes:
-        """Sends a request and gives the whole response."""
+        """Sends a request and returns the complete response."""
         self._socket.sendall(request)
         response = b""
         while not streams.is_whole_response(response):
@@ -66,8 +66,8 @@ class Connection:
             response += piece
         return response
 
-    def ask(self, method: str, params: wire.Json) -> wire.Json:
-        """The JSON-RPC message that answers."""
+    def call(self, method: str, params: wire.Json) -> wire.Json:
+        """Sends a request and returns the JSON-RPC response."""
         body = self.answer(self.request(method, params)).partition(b"\r\n\r\n")[2]
         return json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])
 
@@ -77,62 +77,62 @@ class Connection:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="of each kind, in turn")
-    parser.add_argument("--tasks", type=int, default=TASKS, help="how many are kept")
-    parser.add_argument("--gets", type=int, default=GETS, help="of each round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each kind, in turn")
+    parser.add_argument("--tasks", type=int, default=TASKS, help="number of stored tasks")
+    parser.add_argument("--gets", type=int, default=GETS, help="requests of each round")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = measured(Path(folder), options)
+        results = measure_tasks(Path(folder), options)
     report.keep("tasks", results)
 
 
-def measured(folder: Path, options: argparse.Namespace) -> wire.Json:
+def measure_tasks(folder: Path, options: argparse.Namespace) -> wire.Json:
     files = folder / "people"
     files.mkdir()
     (files / "people.csv").write_text(TABLE)
     file = folder / "tidegate.yaml"
-    # A JSON text is one of YAML, whatever the path has in it.
+    # JSON is valid YAML and quotes any character of the path.
     file.write_text(CONFIGURATION.format(files=json.dumps(str(files)), folder=json.dumps(str(folder / "results"))))
     with Server.tidegate("--config", file, "--log", "error") as server:
         connection = Connection(server.address)
-        first = finished(connection, begun(connection))
-        settled()
+        first = wait_for_task(connection, begin_task(connection))
+        settle()
         before = rss_anon_bytes(server.pid)
         started = time.perf_counter()
-        ids = [first, *(begun(connection) for _ in range(options.tasks - 1))]
-        begun_seconds = time.perf_counter() - started
+        ids = [first, *(begin_task(connection) for _ in range(options.tasks - 1))]
+        begin_seconds = time.perf_counter() - started
         for task in ids:
-            finished(connection, task)
-        settled()
+            wait_for_task(connection, task)
+        settle()
         memory = (rss_anon_bytes(server.pid) - before) / len(ids)
         waits = rounds(connection, ids, options)
         connection.close()
-    show(waits, len(ids), begun_seconds, memory)
+    show(waits, len(ids), begin_seconds, memory)
     return {
         "tasks": len(ids),
-        "begun_a_second": len(ids) / begun_seconds,
+        "begun_per_second": len(ids) / begin_seconds,
         "bytes_of_a_task": memory,
-        "requests": [{"method": method, **asdict(found)} for method, found in waits.items()],
+        "requests": [{"method": method, **asdict(runs_of_method)} for method, runs_of_method in waits.items()],
     }
 
 
-def begun(connection: Connection) -> str:
-    """Begins a task and gives its id."""
+def begin_task(connection: Connection) -> str:
+    """Starts a task and returns its id."""
     while True:
-        answer = connection.ask("tools/call", EXPORT)
-        if answer.get("error", {}).get("code") == REFUSED:
-            time.sleep(REFUSED_PAUSE_SECONDS)
+        answer = connection.call("tools/call", EXPORT)
+        if answer.get("error", {}).get("code") == REJECTED:
+            time.sleep(REJECTED_PAUSE_SECONDS)
         elif answer.get("result", {}).get("resultType") == "task":
             return answer["result"]["taskId"]
         else:
-            raise RuntimeError(f"it became no task: {json.dumps(answer)[:2000]}")
+            raise RuntimeError(f"the call did not become a task: {json.dumps(answer)[:2000]}")
 
 
-def finished(connection: Connection, task: str) -> str:
-    """Waits until a task has completed, and gives its id again."""
+def wait_for_task(connection: Connection, task: str) -> str:
+    """Waits until a task has completed and returns its id."""
     until = time.monotonic() + TASK_SECONDS_MAX
     while time.monotonic() < until:
-        answer = connection.ask(GET, {"taskId": task})
+        answer = connection.call(GET, {"taskId": task})
         if answer["result"]["status"] == "completed":
             return task
         if answer["result"]["status"] != "working":
@@ -142,16 +142,16 @@ def finished(connection: Connection, task: str) -> str:
 
 
 def rounds(connection: Connection, ids: list[str], options: argparse.Namespace) -> dict[str, Waits]:
-    """Medians of rounds in turn."""
+    """The medians of rounds of each method, in turn."""
     runs: dict[str, list[Waits]] = {GET: [], FLOOR: []}
     for number in range(options.rounds):
         order = list(runs) if number % 2 == 0 else list(reversed(runs))
         for method in order:
-            wanted = [{"taskId": task} if method == GET else {} for task in random.choices(ids, k=options.gets + WARM_GETS)]
-            runs[method].append(waits_of(connection, [connection.request(method, params) for params in wanted]))
+            parameters = [{"taskId": task} if method == GET else {} for task in random.choices(ids, k=options.gets + WARM_GETS)]
+            runs[method].append(waits_of(connection, [connection.request(method, params) for params in parameters]))
     return {
-        method: Waits(*(statistics.median(column) for column in zip(*map(astuple, found), strict=True)))
-        for method, found in runs.items()
+        method: Waits(*(statistics.median(column) for column in zip(*map(astuple, runs_of_method), strict=True)))
+        for method, runs_of_method in runs.items()
     }
 
 
@@ -169,13 +169,13 @@ def waits_of(connection: Connection, requests: list[bytes]) -> Waits:
     return Waits(percentiles[49], percentiles[98], size / len(requests))
 
 
-def show(waits: dict[str, Waits], count: int, begun_seconds: float, memory: float) -> None:
+def show(waits: dict[str, Waits], count: int, begin_seconds: float, memory: float) -> None:
     rows = [
         [f"`{method}`", f"{run.p50_seconds * 1e3:.3f} ms", f"{run.p99_seconds * 1e3:.3f} ms", f"{run.answer_bytes:,.0f} B"]
         for method, run in waits.items()
     ]
     report.show(f"{count:,} finished tasks, one request after the other", ["request", "p50", "p99", "answer"], rows)
-    print(f"tasks begun: {count / begun_seconds:,.0f} a second; memory of a finished one: {memory:,.0f} bytes")
+    print(f"tasks started: {count / begin_seconds:,.0f} a second; memory of a finished one: {memory:,.0f} bytes")
     is_held = waits[GET].p50_seconds < P50_SECONDS_MAX
     print(f"{'held' if is_held else 'missed'}: {GET} under {P50_SECONDS_MAX * 1e3:.0f} ms at p50")
 

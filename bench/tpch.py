@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One query, in seconds (medians)."""
 
     query: str
@@ -45,7 +45,7 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scales", nargs="+", default=["0.1", "1"])
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each query, in turn, after a warm one")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each query, after one warm-up run")
     options = parser.parse_args()
     results = {}
     for scale in options.scales:
@@ -55,7 +55,7 @@ def main() -> None:
     report.keep("tpch", results)
 
 
-def measure(folder: Path, scale: str, rounds: int) -> list[Measured]:
+def measure(folder: Path, scale: str, rounds: int) -> list[Measurement]:
     duck = duckdb.connect(config={"threads": THREADS})
     for file in folder.glob("*.parquet"):
         duck.execute(f"CREATE VIEW {file.stem} AS SELECT * FROM '{file}'")
@@ -65,36 +65,37 @@ def measure(folder: Path, scale: str, rounds: int) -> list[Measured]:
         measured = []
         for path in QUERIES:
             sql = path.read_text().replace(":fraction", fraction)
-            ours, theirs = partial(ask_tidegate, connection, sql), partial(ask_duckdb, duck, sql)
+            ours, theirs = partial(query_tidegate, connection, sql), partial(query_duckdb, duck, sql)
             measured.append(measure_query(path.stem, ours, theirs, rounds))
         connection.close()
     return measured
 
 
-def ask_tidegate(connection: http.client.HTTPConnection, sql: str) -> bytes:
+def query_tidegate(connection: http.client.HTTPConnection, sql: str) -> bytes:
     response = wire.send(connection, "tools/call", {"name": "sql", "arguments": wire.sql_arguments(sql)})
     return response.read()
 
 
-def ask_duckdb(duck: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+def query_duckdb(duck: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
     return duck.execute(sql).fetchall()
 
 
-def measure_query(name: str, tidegate: Callable[[], bytes], duck: Callable[[], list[Row]], rounds: int) -> Measured:
+def measure_query(name: str, tidegate: Callable[[], bytes], duck: Callable[[], list[Row]], rounds: int) -> Measurement:
     difference, rows = compare(tidegate(), duck())
     seconds: list[tuple[float, float]] = [(elapsed(tidegate), elapsed(duck)) for _ in range(rounds)]
     ours, theirs = (statistics.median(column) for column in zip(*seconds, strict=True))
-    return Measured(name, ours, theirs, rows, difference)
+    return Measurement(name, ours, theirs, rows, difference)
 
 
-def elapsed(ask: Callable[[], object]) -> float:
+def elapsed(run: Callable[[], object]) -> float:
     started = time.perf_counter()
-    ask()
+
+    run()
     return time.perf_counter() - started
 
 
 def compare(answer: bytes, expected: list[Row]) -> tuple[str | None, int]:
-    """What differs, if anything, and how many rows are expected. Every query of several rows is ordered."""
+    """The first difference, if any, and the number of expected rows. Every query of several rows has an order."""
     result = json.loads(answer).get("result", {})
     if not result.get("content") or result.get("isError"):
         return f"failed: {answer[:500].decode(errors='replace')}", len(expected)
@@ -102,29 +103,29 @@ def compare(answer: bytes, expected: list[Row]) -> tuple[str | None, int]:
     if len(rows) != len(expected):
         return f"{len(rows)} rows instead of {len(expected)}", len(expected)
     for number, (row, other) in enumerate(zip(rows, expected, strict=True), start=1):
-        for (column, value), wanted in zip(row.items(), other, strict=True):
-            if not is_equal(value, wanted):
-                return f"row {number}, {column}: {value} instead of {wanted}", len(expected)
+        for (column, value), expected_value in zip(row.items(), other, strict=True):
+            if not is_equal(value, expected_value):
+                return f"row {number}, {column}: {value} instead of {expected_value}", len(expected)
     return None, len(expected)
 
 
-def is_equal(value: Any, wanted: Any) -> bool:
-    """Numbers may differ by a millionth, or in the last digit that a decimal of ours has."""
-    if isinstance(wanted, bool) or wanted is None or isinstance(wanted, str):
-        return bool(value == wanted)
-    if isinstance(wanted, datetime.date):
-        return bool(value == wanted.isoformat())
-    ours, theirs = Decimal(value), Decimal(str(wanted))
+def is_equal(value: Any, expected_value: Any) -> bool:
+    """Numbers may differ by a millionth, or in the last digit of the decimal from Tidegate."""
+    if isinstance(expected_value, bool) or expected_value is None or isinstance(expected_value, str):
+        return bool(value == expected_value)
+    if isinstance(expected_value, datetime.date):
+        return bool(value == expected_value.isoformat())
+    ours, theirs = Decimal(value), Decimal(str(expected_value))
     exponent = ours.as_tuple().exponent
     last_digit = Decimal(1).scaleb(exponent) if isinstance(exponent, int) and exponent < 0 else Decimal(0)
     return abs(ours - theirs) <= max(TOLERANCE * abs(theirs), last_digit)
 
 
-def mean_ratio(measured: list[Measured]) -> float:
+def mean_ratio(measured: list[Measurement]) -> float:
     return statistics.geometric_mean(query.ratio for query in measured)
 
 
-def show(scale: str, measured: list[Measured]) -> None:
+def show(scale: str, measured: list[Measurement]) -> None:
     rows = [
         [
             query.query,

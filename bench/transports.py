@@ -1,4 +1,4 @@
-"""One small call over each transport and the bridge; what a thousand open streams cost; what the bridge adds."""
+"""One small call over each transport and the bridge; the cost of a thousand open streams; the cost of the bridge."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from pathlib import Path
 from typing import Any
 
 from harness import callers, report, wire, wrk
-from harness.callers import Counted, Plan
+from harness.callers import LoadResult, Plan
 from harness.echo import Echo
-from harness.process import TIDEGATE, Server, children_cpu_seconds, cpu_seconds, rss_anon_bytes, settled
-from harness.streams import HANDSHAKE_REVISION, INITIALIZED, SSE, WEB_SOCKET, Held, initialize
+from harness.process import TIDEGATE, Server, children_cpu_seconds, cpu_seconds, rss_anon_bytes, settle
+from harness.streams import HANDSHAKE_REVISION, INITIALIZED, SSE, WEB_SOCKET, OpenStreams, initialize
 
 TOOL = "list_databases"
 TABLE = "id,name\n1,ann\n2,ben\n3,cy\n"
 STREAMS = 1_000
 STREAM_BYTES_MAX = 64 * 1024
 STARTS = 20
-# How much longer runs beside streams take, so that what is written to quiet ones every 15 s falls into them.
+# Longer runs beside streams, so that they include the keep-alive comments of every 15 s.
 STREAMS_TIMES_SECONDS = 2
 CALLS_IN_A_ROW = 1_000
-# So long at most, should a call take forever.
+# The limit for a run whose calls hang.
 IN_A_ROW_SECONDS_MAX = 60
 CEILING_SECONDS = 4
-# Of the node: connections, streams, and what it has open besides.
+# Open files of the node: connections, streams and others.
 FILES_MIN = 4_096
 REST_MARK = b'"Query":['
-# What `cat` gives back are the requests.
+# `cat` returns the requests.
 CAT_MARK = b'"method"'
 
 HTTP, REST, STDIO = "Streamable HTTP", "REST", "stdio"
@@ -44,23 +44,23 @@ WRK, LOOP = "wrk", "loop"
 
 
 @dataclass(frozen=True)
-class Way:
-    """A transport and the load that goes over it."""
+class Route:
+    """A transport and the load over it."""
 
     name: str
     load: str
-    measure: Callable[[int], Counted]
-    # The same load against what answers at once.
-    ceiling: Callable[[int], Counted]
+    measure: Callable[[int], LoadResult]
+    # The same load against an echo, which answers at once.
+    ceiling: Callable[[int], LoadResult]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"all of them unless named: {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", help=f"default: all of {', '.join(PARTS)}")
     parser.add_argument("--seconds", type=int, default=8, help="of each run")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each kind, in turn")
-    parser.add_argument("--streams", type=int, default=STREAMS, help="how many are open")
-    parser.add_argument("--starts", type=int, default=STARTS, help="of each process")
+    parser.add_argument("--streams", type=int, default=STREAMS, help="number of open streams")
+    parser.add_argument("--starts", type=int, default=STARTS, help="starts of each process")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
@@ -84,37 +84,37 @@ def calls(folder: Path, options: argparse.Namespace) -> list[wire.Json]:
         response = wire.send(connection, "tools/call", {"name": TOOL, "arguments": {}})
         with Echo(response.read()) as echo:
             connection.close()
-            ways = ways_to(server, echo, folder)
-            ceilings = [way.ceiling(min(options.seconds, CEILING_SECONDS)) for way in ways]
-            rounds = [[way.measure(options.seconds) for way in ways] for _ in range(options.rounds)]
+            routes = routes_to(server, echo, folder)
+            ceilings = [route.ceiling(min(options.seconds, CEILING_SECONDS)) for route in routes]
+            rounds = [[route.measure(options.seconds) for route in routes] for _ in range(options.rounds)]
     medians = [median(list(runs)) for runs in zip(*rounds, strict=True)]
-    show_calls(ways, medians, ceilings)
+    show_calls(routes, medians, ceilings)
     return [
         {
-            "transport": way.name,
-            "load": way.load,
+            "transport": route.name,
+            "load": route.load,
             **asdict(run),
             "own_share_of_a_core": run.own_share,
             "ceiling_calls_per_second": ceiling.calls_per_second,
         }
-        for way, run, ceiling in zip(ways, medians, ceilings, strict=True)
+        for route, run, ceiling in zip(routes, medians, ceilings, strict=True)
     ]
 
 
-def ways_to(server: Server, echo: Echo, folder: Path) -> list[Way]:
-    def by_wrk(name: str, path: str, body: str, headers: dict[str, str]) -> Way:
-        load = partial(posted, path=path, body=body, headers=headers)
-        return Way(name, WRK, partial(load, server.address, server.pid), partial(load, echo.address, None))
+def routes_to(server: Server, echo: Echo, folder: Path) -> list[Route]:
+    def by_wrk(name: str, path: str, body: str, headers: dict[str, str]) -> Route:
+        load = partial(load_by_wrk, path=path, body=body, headers=headers)
+        return Route(name, WRK, partial(load, server.address, server.pid), partial(load, echo.address, None))
 
-    def by_loop(name: str, transport: str, mark: bytes = wire.NO_ERROR) -> Way:
+    def by_loop(name: str, transport: str, mark: bytes = wire.NO_ERROR) -> Route:
         plan = Plan(transport, TOOL, server.address, pids=(server.pid,), mark=mark)
         echoed = replace(plan, address=echo.address, pids=(), mark=b"")
-        return Way(name, LOOP, in_own_process(plan), in_own_process(echoed))
+        return Route(name, LOOP, measured_in_new_process(plan), measured_in_new_process(echoed))
 
-    def by_pipe(name: str, *arguments: str | Path, pids: tuple[int, ...] = ()) -> Way:
+    def by_pipe(name: str, *arguments: str | Path, pids: tuple[int, ...] = ()) -> Route:
         plan = Plan(callers.PIPE, TOOL, command=command(*arguments), pids=pids)
         cat = replace(plan, command=("cat",), mark=CAT_MARK, pids=())
-        return Way(name, LOOP, in_own_process(plan), in_own_process(cat))
+        return Route(name, LOOP, measured_in_new_process(plan), measured_in_new_process(cat))
 
     call, headers = callers.call_text(Plan(callers.HTTP, TOOL), 1).decode(), wire.headers("tools/call", TOOL)
     return [
@@ -142,8 +142,8 @@ def web_socket_url(server: Server) -> str:
     return f"ws://{server.address}/mcp/ws"
 
 
-def posted(address: str, pid: int | None, seconds: int, *, path: str, body: str, headers: dict[str, str]) -> Counted:
-    """Load by wrk; without a `pid`, nobody's processor time but its own."""
+def load_by_wrk(address: str, pid: int | None, seconds: int, *, path: str, body: str, headers: dict[str, str]) -> LoadResult:
+    """Load by wrk; without a `pid`, only the processor time of wrk is measured."""
     url = f"http://{address}{path}"
     wrk.post(url, body, headers, 1)
     spent, own = cpu_seconds(pid) if pid else 0.0, children_cpu_seconds()
@@ -153,28 +153,28 @@ def posted(address: str, pid: int | None, seconds: int, *, path: str, body: str,
     if counted["failed"] or not requests:
         raise RuntimeError(f"{url}: {counted}")
     rate = requests / counted["seconds"]
-    return Counted(rate, counted["p50_ms"], counted["p99_ms"], spent / requests * 1e6, own / requests * 1e6)
+    return LoadResult(rate, counted["p50_ms"], counted["p99_ms"], spent / requests * 1e6, own / requests * 1e6)
 
 
-def in_own_process(plan: Plan) -> Callable[[int], Counted]:
-    """This process reads the server's log meanwhile."""
+def measured_in_new_process(plan: Plan) -> Callable[[int], LoadResult]:
+    """Measures in a new process, because this one reads the log of the server."""
 
-    def measure(seconds: int) -> Counted:
+    def measure(seconds: int) -> LoadResult:
         with ProcessPoolExecutor(1) as process:
             return process.submit(callers.measure, replace(plan, seconds=seconds)).result()
 
     return measure
 
 
-def median(runs: list[Counted]) -> Counted:
-    return Counted(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
+def median(runs: list[LoadResult]) -> LoadResult:
+    return LoadResult(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
 
 
-def show_calls(ways: list[Way], medians: list[Counted], ceilings: list[Counted]) -> None:
+def show_calls(routes: list[Route], medians: list[LoadResult], ceilings: list[LoadResult]) -> None:
     rows = [
         [
-            way.name,
-            way.load,
+            route.name,
+            route.load,
             f"{run.calls_per_second:,.0f}",
             f"{run.p50_ms:.2f} ms",
             f"{run.p99_ms:.2f} ms",
@@ -183,7 +183,7 @@ def show_calls(ways: list[Way], medians: list[Counted], ceilings: list[Counted])
             f"{run.own_share:.0%}",
             f"{ceiling.calls_per_second:,.0f}",
         ]
-        for way, run, ceiling in zip(ways, medians, ceilings, strict=True)
+        for route, run, ceiling in zip(routes, medians, ceilings, strict=True)
     ]
     header = [f"{wrk.CONNECTIONS} calls at a time", "load", "calls/s", "p50", "p99", "server CPU a call"]
     report.show("One call over each transport", [*header, "load CPU a call", "of a core", "against an echo"], rows)
@@ -228,34 +228,34 @@ def slower_by(run: wrk.Run, calm: wrk.Run) -> float:
 
 
 def bytes_of_a_stream(folder: Path, kind: str, count: int) -> float:
-    """On a server of its own, since what is free in a server that has worked would hide some."""
+    """Uses a fresh server, because freed memory of a used one would hide part of the cost."""
     with Server.tidegate(folder) as server:
         connection = wire.connect(server.address)
         wire.call(connection, TOOL, {})
         connection.close()
-        settled()
+        settle()
         before = rss_anon_bytes(server.pid)
-        with Held(kind, server.address, count):
-            settled()
+        with OpenStreams(kind, server.address, count):
+            settle()
             return (rss_anon_bytes(server.pid) - before) / count
 
 
 def under_streams(folder: Path, options: argparse.Namespace) -> dict[str | None, wrk.Run]:
-    """Medians of runs in turn without streams and with those of each kind."""
+    """The medians of runs without streams and with streams of each kind, in turn."""
     load = wrk.Load("tidegate", "tools/call", "tools/call", {"name": TOOL, "arguments": {}})
     runs: dict[str | None, list[wrk.Run]] = {None: [], SSE: [], WEB_SOCKET: []}
     with Server.tidegate(folder) as server:
         wrk.check(server, load)
         wrk.run(server, load, int(callers.WARM_SECONDS))
         for number in range(options.rounds):
-            # Each begins a round as often as the others.
+            # Each kind is first in a round equally often.
             turn = number % len(runs)
             kinds = list(runs)
             for kind in kinds[turn:] + kinds[:turn]:
-                with Held(kind, server.address, options.streams) if kind else nullcontext():
-                    settled()
+                with OpenStreams(kind, server.address, options.streams) if kind else nullcontext():
+                    settle()
                     runs[kind].append(wrk.run(server, load, options.seconds * STREAMS_TIMES_SECONDS))
-                settled()
+                settle()
     return {kind: wrk.median(tuple(measured)) for kind, measured in runs.items()}
 
 
@@ -277,7 +277,7 @@ def bridge(folder: Path, options: argparse.Namespace) -> wire.Json:
             WEB_SOCKET: replace(one, transport=callers.WEB_SOCKET),
             **{name: replace(one, transport=callers.PIPE, command=process) for name, process in processes.items()},
         }
-        measured = {name: in_own_process(plan) for name, plan in plans.items()}
+        measured = {name: measured_in_new_process(plan) for name, plan in plans.items()}
         in_a_row = {
             name: median([run(IN_A_ROW_SECONDS_MAX) for _ in range(options.rounds)]) for name, run in measured.items()
         }
@@ -289,7 +289,7 @@ def bridge(folder: Path, options: argparse.Namespace) -> wire.Json:
 
 
 def start_to_answer(process: tuple[str, ...]) -> float:
-    """From the start of the process to the answer of its first call, handshake included."""
+    """The seconds from the start of the process to the answer of its first call, including the handshake."""
     started = time.perf_counter()
     server = wire.Stdio(*process)
     server.write(initialize())
@@ -304,7 +304,7 @@ def start_to_answer(process: tuple[str, ...]) -> float:
     return seconds
 
 
-def show_bridge(starts: dict[str, list[float]], in_a_row: dict[str, Counted]) -> None:
+def show_bridge(starts: dict[str, list[float]], in_a_row: dict[str, LoadResult]) -> None:
     rows = []
     for name, run in in_a_row.items():
         seconds = starts.get(name)

@@ -1,1 +1,1 @@
-"""What the benchmark scripts share: servers as processes, the wire, and tables of results."""
+"""Shared by the benchmark scripts: server processes, wire protocols, and tables of results."""

@@ -1,7 +1,6 @@
-"""Load over any transport: callers who make one call after the other, driven by one lean loop.
+"""Load over any transport: callers that make one call after the other, driven by one event loop.
 
-What wrk is for HTTP, and in its manner: requests are made up beforehand, and of an answer no more is looked at than
-where it ends and that it is no failure.
+Like wrk for HTTP: requests are built in advance, and of an answer only its end and the mark of success are checked.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ FIRST_ID = 1_000_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What is called, over what, by how many callers, until when."""
+    """The tool, the transport, the number of callers and the duration."""
 
     transport: str
     tool: str
-    # Of the server; for a pipe, of no meaning.
+    # The address of the server; unused for a pipe.
     address: str = ""
-    # Started for a pipe, with standard input and output at its ends.
+    # The program to start for a pipe, over its standard input and output.
     command: tuple[str, ...] = ()
     callers: int = 50
     seconds: float = 8.0
     calls_max: int | None = None
-    # Processes whose processor time counts, beside that of the command.
+    # Processes to include in the processor time, in addition to the command.
     pids: tuple[int, ...] = ()
-    # What stands in every answer that is no failure.
+    # A text that each successful answer contains.
     mark: bytes = wire.NO_ERROR
     warm_seconds: float = WARM_SECONDS
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What came of a plan."""
+class LoadResult:
+    """The result of a plan."""
 
     calls_per_second: float
     p50_ms: float
@@ -63,25 +62,25 @@ class Counted:
 
     @property
     def own_share(self) -> float:
-        """How much of one core the loop needed; at 1 it is as fast as it can be."""
+        """The share of one core that the loop used; at 1 the loop is the bottleneck."""
         return self.calls_per_second * self.own_cpu_us / 1e6
 
 
 class Tally:
-    """What came so far."""
+    """The answers so far."""
 
     def __init__(self, mark: bytes) -> None:
         self.waits = array("d")
         self._mark = mark
 
-    def answered(self, answer: bytes, seconds: float) -> None:
+    def add(self, answer: bytes, seconds: float) -> None:
         if self._mark not in answer:
             raise RuntimeError(f"a call failed: {answer[:1000]!r}")
         self.waits.append(seconds)
 
 
-class Numbered:
-    """A request whose id is another each time, as it must be within a session."""
+class NumberedRequest:
+    """A request with a new id each time, as a session requires."""
 
     def __init__(self, request: bytes) -> None:
         self._opening, self._ending = request.split(b"%d" % FIRST_ID)
@@ -90,15 +89,15 @@ class Numbered:
         return b"%s%d%s" % (self._opening, request_id, self._ending)
 
 
-# What is to be done when there is something to read.
+# The function to call for each readable descriptor.
 Ready = dict[int, Callable[[], None]]
 
 
 class HttpCaller:
-    """Posts over one connection, over which the answer comes back."""
+    """Sends POST requests over one connection and reads the answers from it."""
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
-        self._socket = streams.connected(plan.address)
+        self._socket = streams.connect_socket(plan.address)
         self._request, self._tally = http_request(plan), tally
         self._rest, self._sent = b"", 0.0
 
@@ -110,12 +109,12 @@ class HttpCaller:
         self._socket.send(self._request)
 
     def _receive(self) -> None:
-        data = self._rest + received(self._socket.recv(READ_BYTES))
+        data = self._rest + require_data(self._socket.recv(READ_BYTES))
         if not streams.is_whole_response(data):
             self._rest = data
             return
         self._rest = b""
-        self._tally.answered(data, time.perf_counter() - self._sent)
+        self._tally.add(data, time.perf_counter() - self._sent)
         self.begin()
 
     def close(self) -> None:
@@ -123,50 +122,50 @@ class HttpCaller:
 
 
 class EventStreamCaller:
-    """Posts over one connection; answers come on the stream. The next call waits for both."""
+    """Sends POST requests over one connection and reads answers from an event stream. The next call waits for both."""
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
         opened = streams.open_event_stream(plan.address)
         self._stream, self._tally = opened.socket, tally
-        self._posts = streams.connected(plan.address)
+        self._posts = streams.connect_socket(plan.address)
         for message in (streams.initialize(), streams.INITIALIZED):
             self._posts.sendall(event_post(plan.address, opened.endpoint, message))
             streams.read_until(self._posts, re.compile(rb"HTTP/1.1 202 (?:.|\n)*\r\n\r\n"))
         streams.read_until(self._stream, re.compile(rb"data: (?:.|\n)*\n\n"))
         call = wire.message("tools/call", params_of(plan), FIRST_ID, streams.HANDSHAKE_REVISION)
-        self._request, self._id = Numbered(event_post(plan.address, opened.endpoint, call)), FIRST_ID
-        self._rest, self._sent, self._awaited = b"", 0.0, 0
+        self._request, self._id = NumberedRequest(event_post(plan.address, opened.endpoint, call)), FIRST_ID
+        self._rest, self._sent, self._pending = b"", 0.0, 0
 
     def ready(self) -> Ready:
         return {self._stream.fileno(): self._receive, self._posts.fileno(): self._accepted}
 
     def begin(self) -> None:
-        self._awaited = 2
+        self._pending = 2
         self._id += 1
         self._sent = time.perf_counter()
         self._posts.send(self._request.text(self._id))
 
     def _accepted(self) -> None:
-        data = received(self._posts.recv(READ_BYTES))
+        data = require_data(self._posts.recv(READ_BYTES))
         if not data.startswith(ACCEPTED):
             raise RuntimeError(f"a POST failed: {data[:1000]!r}")
-        self._one_came()
+        self._receive_one()
 
     def _receive(self) -> None:
-        data = self._rest + received(self._stream.recv(READ_BYTES))
+        data = self._rest + require_data(self._stream.recv(READ_BYTES))
         # The end of an event and of the chunk that holds it.
         if not data.endswith(b"\n\n\r\n"):
             self._rest = data
             return
         self._rest = b""
-        # Else it is a comment, as there is one on a quiet stream.
+        # Otherwise it is a keep-alive comment.
         if b"data: " in data:
-            self._tally.answered(data, time.perf_counter() - self._sent)
-            self._one_came()
+            self._tally.add(data, time.perf_counter() - self._sent)
+            self._receive_one()
 
-    def _one_came(self) -> None:
-        self._awaited -= 1
-        if not self._awaited:
+    def _receive_one(self) -> None:
+        self._pending -= 1
+        if not self._pending:
             self.begin()
 
     def close(self) -> None:
@@ -175,11 +174,11 @@ class EventStreamCaller:
 
 
 class WebSocketCaller:
-    """Calls and answers are messages of one WebSocket."""
+    """Sends calls and reads answers as messages of one WebSocket."""
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
         self._socket = streams.open_web_socket(plan.address)
-        self._request, self._tally = Numbered(streams.text_frame(call_text(plan, FIRST_ID))), tally
+        self._request, self._tally = NumberedRequest(streams.text_frame(call_text(plan, FIRST_ID))), tally
         self._rest, self._sent, self._id = b"", 0.0, FIRST_ID
 
     def ready(self) -> Ready:
@@ -191,11 +190,11 @@ class WebSocketCaller:
         self._socket.send(self._request.text(self._id))
 
     def _receive(self) -> None:
-        data = self._rest + received(self._socket.recv(READ_BYTES))
-        while found := streams.first_frame(data):
-            opcode, payload, data = found
+        data = self._rest + require_data(self._socket.recv(READ_BYTES))
+        while match := streams.first_frame(data):
+            opcode, payload, data = match
             if opcode == streams.TEXT:
-                self._tally.answered(payload, time.perf_counter() - self._sent)
+                self._tally.add(payload, time.perf_counter() - self._sent)
                 self.begin()
             elif opcode == streams.PING:
                 self._socket.send(streams.frame(streams.PONG, payload))
@@ -208,7 +207,7 @@ class WebSocketCaller:
 
 
 class PipeCallers:
-    """All callers share the standard input and output of one process; an answer says by its id whose it is."""
+    """All callers share the standard input and output of one process; the id of an answer identifies the caller."""
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
         self.process = subprocess.Popen(
@@ -216,7 +215,7 @@ class PipeCallers:
         )
         assert self.process.stdin and self.process.stdout
         self._input, self._output = self.process.stdin.fileno(), self.process.stdout.fileno()
-        self._request = Numbered(call_text(plan, FIRST_ID) + b"\n")
+        self._request = NumberedRequest(call_text(plan, FIRST_ID) + b"\n")
         self._sent = [0.0] * plan.callers
         self._tally, self._rest = tally, b""
 
@@ -233,16 +232,16 @@ class PipeCallers:
             data = data[os.write(self._input, data) :]
 
     def _receive(self) -> None:
-        *lines, self._rest = (self._rest + received(os.read(self._output, READ_BYTES))).split(b"\n")
+        *lines, self._rest = (self._rest + require_data(os.read(self._output, READ_BYTES))).split(b"\n")
         now = time.perf_counter()
         requests = []
         for line in lines:
-            found = ID.search(line)
-            if not found:
+            match = ID.search(line)
+            if not match:
                 raise RuntimeError(f"a line without an id: {line[:1000]!r}")
-            answered = int(found[1])
+            answered = int(match[1])
             caller = (answered - FIRST_ID) % len(self._sent)
-            self._tally.answered(line, now - self._sent[caller])
+            self._tally.add(line, now - self._sent[caller])
             self._sent[caller] = now
             requests.append(self._request.text(answered + len(self._sent)))
         self._write(b"".join(requests))
@@ -250,7 +249,7 @@ class PipeCallers:
     def close(self) -> None:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.close()
-        # What is still on its way is read away, so that the process can end.
+        # Reads the remaining answers, so that the process can end.
         while os.read(self._output, READ_BYTES):
             pass
         self.process.stdout.close()
@@ -266,8 +265,8 @@ CALLERS: dict[str, type[HttpCaller | EventStreamCaller | WebSocketCaller]] = {
 }
 
 
-def measure(plan: Plan) -> Counted:
-    """Carries the plan out; to be called in a process that does nothing else.
+def measure(plan: Plan) -> LoadResult:
+    """Runs the plan. Call it in a process that does nothing else.
 
     Raises RuntimeError when a call fails.
     """
@@ -295,18 +294,18 @@ def measure(plan: Plan) -> Counted:
     poll.close()
     calls = len(tally.waits)
     percentiles = [wait * 1e3 for wait in statistics.quantiles(tally.waits, n=100)]
-    return Counted(calls / seconds, percentiles[49], percentiles[98], spent / calls * 1e6, own / calls * 1e6)
+    return LoadResult(calls / seconds, percentiles[49], percentiles[98], spent / calls * 1e6, own / calls * 1e6)
 
 
 def run(poll: select.epoll, ready: Ready, tally: Tally, seconds: float, calls_max: int | None) -> None:
-    """Until the time is over or there were so many calls; those under way stay so."""
+    """Runs until the time or the number of calls is reached. Calls in flight are not awaited."""
     ends_at = time.perf_counter() + seconds
     while time.perf_counter() < ends_at and (calls_max is None or len(tally.waits) < calls_max):
         for descriptor, _ in poll.poll(POLL_SECONDS):
             ready[descriptor]()
 
 
-def received(data: bytes) -> bytes:
+def require_data(data: bytes) -> bytes:
     if not data:
         raise RuntimeError("the server closed")
     return data

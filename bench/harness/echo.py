@@ -1,4 +1,4 @@
-"""What answers every call at once with the same text: against it, load shows how fast it can be itself."""
+"""A server that answers each call with the same text at once; it measures the maximum speed of the load generator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESSAGES = b"POST /mcp/messages/"
 
 
 class Echo:
-    """A process that speaks as much of each transport as the load looks at, from entering the block to leaving it."""
+    """A process that implements the part of each transport that the load generator uses. It runs as long as the block."""
 
     def __init__(self, text: bytes) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
@@ -55,7 +55,7 @@ class Echo:
                     self._connections.pop(descriptor).close()
 
     def _answer(self, descriptor: int) -> bool:
-        """False once the other side has gone. Each read is one message, as nobody sends two at a time."""
+        """False after the peer has closed. Each read is one message, because a client sends one at a time."""
         connection = self._connections[descriptor]
         try:
             data = connection.recv(READ_BYTES)

@@ -15,7 +15,7 @@ DBHUB_PROGRAM = PACKAGES / "@bytebase/dbhub/dist/index.js"
 
 
 def version(package: str) -> str:
-    """The version that is installed."""
+    """The installed version."""
     return str(json.loads((PACKAGES / package / "package.json").read_text())["version"])
 
 
@@ -28,18 +28,18 @@ def dbhub_name() -> str:
 
 
 def toolbox(folder: Path, cluster: Cluster, tools: str, connections: int) -> Server:
-    """MCP Toolbox with `tools`, the part of its configuration that names them, over the source `bank`."""
+    """MCP Toolbox with `tools`, the tools section of its configuration, over the source `bank`."""
     file = folder / "toolbox.yaml"
     file.write_text(TOOLBOX.format(port=cluster.port, user=LOGIN, connections=connections) + tools)
     address = free_address()
     port = address.split(":")[1]
-    # It would ask the network for a newer one.
+    # The version check would use the network.
     command = (TOOLBOX_PROGRAM, "--disable-version-check", "--config", file, "--port", port)
     return Server(*command, address=address)
 
 
 def dbhub(folder: Path, cluster: Cluster, tools: str) -> Server:
-    """DBHub with `tools`, the part of its configuration that names them, over the source `bank`."""
+    """DBHub with `tools`, the tools section of its configuration, over the source `bank`."""
     file = folder / "dbhub.toml"
     file.write_text(DBHUB.format(port=cluster.port, user=LOGIN) + tools)
     address = free_address()

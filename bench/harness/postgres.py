@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL 15 with the accounts of pgbench, and what its processes spend."""
+"""A throw-away PostgreSQL 15 with the accounts of pgbench, and the processor time of its processes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.process import ROOT, cpu_seconds
+from harness.process import ROOT, Server, cpu_seconds
 
 SCRIPT = ROOT / "scripts/postgres"
 VERSION = "15"
 ROWS_PER_SCALE = 100_000
-# The roles that servers log in as and run as. What lies in a throw-away cluster is no secret.
+# The roles that servers log in as and run as. The passwords of a throw-away cluster are no secrets.
 LOGIN, READER = "bench", "reader"
-# So much that the tables lie in memory, as they would on any server that is asked often.
+# Large enough for all tables, as on any server that is queried often.
 SHARED_BUFFERS = "1GB"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -31,43 +31,47 @@ class Cluster:
 
     @property
     def target(self) -> str:
-        """Where the servers find it: over TCP, without TLS, as a role that owns nothing."""
+        """The connection string of the servers: TCP, without TLS, as a role that owns nothing."""
         return f"host=127.0.0.1 port={self.port} user={LOGIN} password={LOGIN} dbname=postgres sslmode=disable"
 
-    def ask(self, sql: str) -> str:
-        """What psql prints of a statement of the superuser."""
+    def server(self, configuration: Path, *arguments: str) -> Server:
+        """Tidegate with this configuration, in which `${BENCH_DSN}` is this cluster."""
+        return Server.tidegate("--config", configuration, *arguments, variables={"BENCH_DSN": self.target})
+
+    def query(self, sql: str) -> str:
+        """Runs a statement as the superuser and returns the output of psql."""
         command = [self.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", "--command", sql, self.superuser]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def run(self, sql: str) -> None:
-        """Many statements of the superuser, all or none."""
+        """Runs several statements as the superuser in one transaction."""
         command = [self.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", "--single-transaction"]
         subprocess.run([*command, "--file=-", self.superuser], input=sql, check=True, capture_output=True, text=True)
 
     def fill(self, scale: int) -> int:
-        """Makes the tables of pgbench anew; gives the accounts."""
+        """Creates the tables of pgbench again and returns the number of accounts."""
         command = [self.bin / "pgbench", "--initialize", "--quiet", f"--scale={scale}", self.superuser]
         subprocess.run(command, check=True, capture_output=True)
-        self.ask(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {LOGIN}, {READER}")
-        # Hint bits are written now, and not by whoever is the first to read.
-        self.ask("SELECT sum(abalance) FROM pgbench_accounts")
+        self.query(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {LOGIN}, {READER}")
+        # Writes the hint bits now, so that the first reader does not pay for them.
+        self.query("SELECT sum(abalance) FROM pgbench_accounts")
         return scale * ROWS_PER_SCALE
 
     def connections(self) -> int:
-        """Those that the servers under measurement hold at this moment."""
-        return int(self.ask(f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{LOGIN}'"))
+        """The number of open connections of the servers under measurement."""
+        return int(self.query(f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{LOGIN}'"))
 
     def cpu_seconds(self) -> float:
-        """The processor time of all processes of the server, those that ended included."""
+        """The processor time of all processes of the server, including those that have ended."""
         postmaster = int((self.folder / "data/postmaster.pid").read_text().split()[0])
-        # After the name, which may hold spaces: times of children that were waited for stand 14th and 15th.
+        # After the name, which may contain spaces, fields 14 and 15 are the times of the children that have ended.
         fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
         ended = (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
         return ended + sum(living_cpu_seconds(pid) for pid in [postmaster, *children(postmaster)])
 
 
 def within_cluster() -> Cluster:
-    """The cluster that this script runs in. Without one, the script begins again within a new one."""
+    """The cluster of this script. Without one, starts the script again inside a new cluster."""
     if "TIDEGATE_TEST_POSTGRES" not in os.environ:
         sys.stdout.flush()
         os.execv(SCRIPT, [str(SCRIPT), "run", "--version", VERSION, "--", sys.executable, *sys.argv])
@@ -78,10 +82,10 @@ def within_cluster() -> Cluster:
         folder=Path(os.environ["TIDEGATE_TEST_POSTGRES_FOLDER"]),
         bin=Path(os.environ["TIDEGATE_TEST_POSTGRES_BIN"]),
     )
-    cluster.ask(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
+    cluster.query(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
     subprocess.run([SCRIPT, "restart", cluster.folder], check=True)
-    cluster.ask(f"CREATE ROLE {READER} NOLOGIN")
-    cluster.ask(f"CREATE ROLE {LOGIN} LOGIN NOINHERIT PASSWORD '{LOGIN}' IN ROLE {READER}")
+    cluster.query(f"CREATE ROLE {READER} NOLOGIN")
+    cluster.query(f"CREATE ROLE {LOGIN} LOGIN NOINHERIT PASSWORD '{LOGIN}' IN ROLE {READER}")
     return cluster
 
 

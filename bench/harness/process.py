@@ -1,4 +1,4 @@
-"""Programs under measurement: starting them, and what the system says of their memory and time."""
+"""Programs under measurement: how to start them, and their memory and processor time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CONNECT_POLL_SECONDS = 0.02
 STOP_SECONDS_MAX = 30
 RSS_SAMPLE_SECONDS = 0.02
 ADDRESS = re.compile(rb"(127\.0\.0\.1:\d+)")
-# Printed before the address by a server that asks for one.
+# Printed before the address by a server that requires a key.
 KEY = re.compile(rb"(tg_\S+)")
 
 
 class Server:
-    """A server on a free port of its own, from entering the block to leaving it."""
+    """A server on a free port that runs as long as the block."""
 
     def __init__(self, *command: str | Path, address: str = "", variables: dict[str, str] | None = None) -> None:
-        """A server that does not say where it listens is told an `address`; `variables` join the environment's."""
+        """Pass `address` for a server that does not print its own. `variables` are added to the environment."""
         self.command = [str(part) for part in command]
         self.address = address
         self.key: str | None = None
@@ -38,7 +38,7 @@ class Server:
 
     @classmethod
     def tidegate(cls, *arguments: str | Path, variables: dict[str, str] | None = None) -> Server:
-        """The release binary, which says on standard error where it listens and logs its calls there."""
+        """The release binary, which prints its address on standard error and logs its calls there."""
         return cls(TIDEGATE, "serve", "--listen", "127.0.0.1:0", *arguments, variables=variables)
 
     def __enter__(self) -> Server:
@@ -49,13 +49,13 @@ class Server:
         os.close(writer)
         if self.address:
             threading.Thread(target=discard, args=(output,), daemon=True).start()
-            self._wait_until_it_listens()
+            self._wait_until_listening()
         else:
             self._read_address(output)
             threading.Thread(target=discard, args=(output,), daemon=True).start()
         return self
 
-    def _wait_until_it_listens(self) -> None:
+    def _wait_until_listening(self) -> None:
         host, port = self.address.split(":")
         for _ in range(int(START_SECONDS_MAX / CONNECT_POLL_SECONDS)):
             try:
@@ -67,16 +67,17 @@ class Server:
         raise RuntimeError(f"{self.command} does not listen on {self.address}")
 
     def _read_address(self, output: int) -> None:
-        said = b""
+
+        output_text = b""
         with os.fdopen(output, "rb", buffering=0, closefd=False) as lines:
-            while not (found := ADDRESS.search(said)):
+            while not (match := ADDRESS.search(output_text)):
                 piece = lines.read(4096)
                 if not piece:
-                    raise RuntimeError(f"{self.command} ended: {said.decode(errors='replace')}")
-                said += piece
-        self.address = found[1].decode()
-        if shown := KEY.search(said):
-            self.key = shown[1].decode()
+                    raise RuntimeError(f"{self.command} ended: {output_text.decode(errors='replace')}")
+                output_text += piece
+        self.address = match[1].decode()
+        if key := KEY.search(output_text):
+            self.key = key[1].decode()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -94,31 +95,31 @@ class Server:
 
 
 def free_address() -> str:
-    """An address on which nobody listens at this moment."""
+    """An address on which no program listens at this moment."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def discard(descriptor: int) -> None:
-    """Reads the log away, so that the server never waits for its reader."""
+    """Reads and drops the log, so that the server is never blocked by its reader."""
     while os.read(descriptor, 1 << 16):
         pass
     os.close(descriptor)
 
 
 def rss_anon_bytes(pid: int) -> int:
-    """The anonymous memory of a process that is resident; 0 once it has ended."""
+    """The resident anonymous memory of a process; 0 after it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    found = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time of all living threads, to the nanosecond where the scheduler keeps it."""
+    """The processor time of all living threads, to the nanosecond where the scheduler records it."""
     nanoseconds = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -129,7 +130,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def children_cpu_seconds() -> float:
-    """The processor time of what this process started and has waited for."""
+    """The processor time of ended child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -163,6 +164,6 @@ class RssPeak:
         return self.peak - self.before
 
 
-def settled(seconds: float = 1.0) -> None:
-    """Gives a server that has just started or answered the time to come to rest."""
+def settle(seconds: float = 1.0) -> None:
+    """Waits until a server that has just started or answered is idle again."""
     time.sleep(seconds)

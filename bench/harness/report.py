@@ -1,4 +1,4 @@
-"""Results: kept as JSON beside the scripts, printed as Markdown tables."""
+"""Results: written as JSON files to `bench/results`, printed as Markdown tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def keep(name: str, results: Any) -> None:
-    """Writes `results` with where and when they were measured."""
+    """Writes `results` with the time and the machine of the measurement."""
     RESULTS.mkdir(exist_ok=True)
     document = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -15,12 +15,12 @@ from types import TracebackType
 from harness import wire
 from harness.process import START_SECONDS_MAX
 
-# The newest revision with a handshake, without which HTTP+SSE has no session.
+# The newest revision with a handshake, which the session of HTTP+SSE needs.
 HANDSHAKE_REVISION = "2025-11-25"
 SSE, WEB_SOCKET = "HTTP+SSE", "WebSocket"
 READ_BYTES = 1 << 16
 POLL_SECONDS = 0.25
-# Opcodes of RFC 6455, each with the bit that says that its message ends here.
+# Opcodes of RFC 6455, each with the bit that marks the end of a message.
 TEXT, CLOSE, PING, PONG = 0x81, 0x88, 0x89, 0x8A
 LENGTH_FOLLOWS, LONG_LENGTH_FOLLOWS, MASKED = 126, 127, 0x80
 ENDPOINT = re.compile(rb"event: endpoint\ndata: (\S+)\n\n")
@@ -30,7 +30,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 @dataclass(frozen=True)
 class EventStream:
-    """A stream of events, and where its messages are posted to."""
+    """A stream of events, and the endpoint that receives its messages."""
 
     socket: socket.socket
     endpoint: str
@@ -45,7 +45,7 @@ def initialize() -> wire.Json:
 INITIALIZED: wire.Json = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-def connected(address: str) -> socket.socket:
+def connect_socket(address: str) -> socket.socket:
     host, port = address.split(":")
     connection = socket.create_connection((host, int(port)), START_SECONDS_MAX)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -53,14 +53,15 @@ def connected(address: str) -> socket.socket:
 
 
 def open_event_stream(address: str) -> EventStream:
-    connection = connected(address)
+    connection = connect_socket(address)
     connection.sendall(f"GET /mcp/sse HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n".encode())
-    said = read_until(connection, ENDPOINT)
-    return EventStream(connection, said[1].decode())
+
+    match = read_until(connection, ENDPOINT)
+    return EventStream(connection, match[1].decode())
 
 
 def open_web_socket(address: str) -> socket.socket:
-    connection = connected(address)
+    connection = connect_socket(address)
     opening = (
         f"GET /mcp/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -71,29 +72,31 @@ def open_web_socket(address: str) -> socket.socket:
     return connection
 
 
-def read_until(connection: socket.socket, sought: re.Pattern[bytes]) -> re.Match[bytes]:
-    """Reads until `sought` is there.
+def read_until(connection: socket.socket, pattern: re.Pattern[bytes]) -> re.Match[bytes]:
+    """Reads until `pattern` matches.
 
-    Raises RuntimeError when the server says something else and then nothing more.
+    Raises RuntimeError when the server closes before that.
     """
-    said = b""
-    while not (found := sought.search(said)):
+
+    data = b""
+    while not (match := pattern.search(data)):
         piece = connection.recv(READ_BYTES)
         if not piece:
-            raise RuntimeError(f"the server closed: {said[:1000]!r}")
-        said += piece
-    return found
+            raise RuntimeError(f"the server closed: {data[:1000]!r}")
+
+        data += piece
+    return match
 
 
 def post(address: str, path: str, body: bytes, headers: dict[str, str]) -> bytes:
-    """A whole request."""
+    """The bytes of a POST request."""
     fields = {"Host": address, "Content-Length": str(len(body)), **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
 def is_whole_response(data: bytes) -> bool:
-    """Whether what came of a response to a POST is all of it."""
+    """Whether the response to a POST is complete."""
     head, blank, body = data.partition(b"\r\n\r\n")
     if not blank:
         return False
@@ -114,7 +117,7 @@ def frame(opcode: int, payload: bytes, *, masked: bool = True) -> bytes:
 
 
 def first_frame(data: bytes) -> tuple[int, bytes, bytes] | None:
-    """Opcode and payload of the first frame of a server, and what follows it; `None` while it is not whole."""
+    """Opcode and payload of the first frame of a server, and the rest; `None` while the frame is incomplete."""
     start = 2
     if len(data) < start:
         return None
@@ -130,10 +133,10 @@ def first_frame(data: bytes) -> tuple[int, bytes, bytes] | None:
     return data[0], data[start : start + length], data[start + length :]
 
 
-class Held:
-    """Many open streams of one kind, each after its handshake; they are read while the block runs.
+class OpenStreams:
+    """Many open streams of one kind, after their handshake; a thread reads them while the block runs.
 
-    Pings are answered. Raises RuntimeError at the end when a stream did not last.
+    Answers pings. Raises RuntimeError at the end when a stream was closed early.
     """
 
     def __init__(self, kind: str, address: str, count: int) -> None:
@@ -143,7 +146,7 @@ class Held:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> OpenStreams:
         opened = self._event_streams() if self._kind == SSE else self._web_sockets()
         self._streams = {stream.fileno(): stream for stream in opened}
         self._thread.start()
@@ -181,12 +184,13 @@ class Held:
             poll.register(descriptor, select.EPOLLIN)
         while not self._ended.is_set():
             for descriptor, _ in poll.poll(POLL_SECONDS):
-                said = os.read(descriptor, READ_BYTES)
-                if not said or (self._kind == WEB_SOCKET and said[0] == CLOSE):
+
+                data = os.read(descriptor, READ_BYTES)
+                if not data or (self._kind == WEB_SOCKET and data[0] == CLOSE):
                     self._broken += 1
                     poll.unregister(descriptor)
-                elif self._kind == WEB_SOCKET and said[0] == PING:
-                    self._streams[descriptor].sendall(frame(PONG, said[2 : 2 + said[1]]))
+                elif self._kind == WEB_SOCKET and data[0] == PING:
+                    self._streams[descriptor].sendall(frame(PONG, data[2 : 2 + data[1]]))
         poll.close()
 
     def __exit__(
@@ -197,4 +201,4 @@ class Held:
         for stream in self._streams.values():
             stream.close()
         if self._broken and error is None:
-            raise RuntimeError(f"{self._broken} of {self._count} streams over {self._kind} did not last")
+            raise RuntimeError(f"{self._broken} of {self._count} streams over {self._kind} were closed early")

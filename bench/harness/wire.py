@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 REVISION = "2026-07-28"
-# The newest one that the peers speak.
+# The newest revision that the peers support.
 PEERS_REVISION = "2025-11-25"
 META = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Timing:
-    """How one answer came in, in seconds since the request was sent."""
+    """The timing of one answer, in seconds since the request was sent."""
 
     headers_seconds: float
     first_row_seconds: float | None
@@ -50,13 +50,13 @@ class Timing:
 
 
 def message(method: str, params: Json | None = None, request_id: int = 1, revision: str = REVISION) -> Json:
-    """A request of the revision; the older one knows no metadata in each request."""
+    """A request of the revision; the older one has no metadata in each request."""
     meta = {"_meta": META} if revision == REVISION else {}
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**(params or {}), **meta}}
 
 
 def headers(method: str, name: str | None = None, key: str | None = None, revision: str = REVISION) -> dict[str, str]:
-    """The headers that a request of the revision must have, and the key that the server asks for."""
+    """The headers that a request of the revision must have, and the key that the server requires."""
     mirrored = {"Mcp-Method": method, **({"Mcp-Name": name} if name else {})}
     return {
         "Content-Type": "application/json",
@@ -78,14 +78,14 @@ def send(
     key: str | None = None,
     revision: str = REVISION,
 ) -> http.client.HTTPResponse:
-    """Sends a request and gives its response once the headers are there."""
+    """Sends a request and returns its response after the headers have arrived."""
     body = json.dumps(message(method, params, revision=revision)).encode()
     connection.request("POST", "/mcp", body, headers(method, params.get("name"), key, revision))
     return connection.getresponse()
 
 
 def call(connection: http.client.HTTPConnection, tool: str, arguments: Json, key: str | None = None) -> str:
-    """The text of a tool's answer, to whoever shows `key`.
+    """Calls a tool, with `key` as the credential, and returns the text of its answer.
 
     Raises RuntimeError when the tool fails.
     """
@@ -102,16 +102,16 @@ def sql_arguments(sql: str) -> Json:
 
 
 def time_sql(address: str, sql: str) -> Timing:
-    """Runs a statement over a connection of its own and reads its answer away as it comes."""
+    """Runs a statement over a new connection and reads its answer as it arrives."""
     return time_call(address, "sql", sql_arguments(sql), ROW_OPENING)
 
 
 def time_call(
     address: str, tool: str, arguments: Json, row_mark: bytes, *, counted: bool = False, revision: str = REVISION
 ) -> Timing:
-    """Calls a tool over a connection of its own and reads its answer away as it comes.
+    """Calls a tool over a new connection and reads its answer as it arrives.
 
-    The first row is there with the first `row_mark`. Rows are what the server says or, `counted`, how many marks came.
+    The first `row_mark` marks the first row. The rows are the number that the server reports or, with `counted`, the number of marks.
     """
     connection = connect(address)
     connection.connect()
@@ -126,30 +126,31 @@ def time_call(
         if first_row_seconds is None and row_mark in joined:
             first_row_seconds = time.perf_counter() - started
         marks += joined.count(row_mark) if counted else 0
-        # One byte less than a mark: what is cut in two is found once.
+        # One byte less than a mark, so that a mark across two pieces counts once.
         seam = joined[1 - len(row_mark) :]
         tail = (tail + piece)[-TAIL_BYTES:]
     total_seconds = time.perf_counter() - started
     connection.close()
-    said = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
+
+    reported = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
     return Timing(
         headers_seconds=headers_seconds,
         first_row_seconds=first_row_seconds,
         total_seconds=total_seconds,
         body_bytes=body_bytes,
-        rows=marks if counted else int(said[1]) if said else None,
+        rows=marks if counted else int(reported[1]) if reported else None,
         is_error=response.status != HTTPStatus.OK or is_error(tail, revision),
         tail=tail.decode(errors="replace"),
     )
 
 
 def is_error(tail: bytes, revision: str) -> bool:
-    """Whether an answer that ends so failed. The peers leave out that it did not."""
+    """Whether the answer with this end failed. The peers omit `isError` when it did not."""
     return NO_ERROR not in tail if revision == REVISION else IS_ERROR.search(tail) is not None
 
 
 class Stdio:
-    """A program that speaks MCP over its standard input and output."""
+    """A program that serves MCP over its standard input and output."""
 
     def __init__(self, *command: str | Path) -> None:
         parts = [str(part) for part in command]

@@ -1,4 +1,4 @@
-"""Load by wrk: one kind of request, sent by many connections as soon as the last answer is there."""
+"""Load by wrk: one kind of request, sent over many connections, each as soon as the previous answer has arrived."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.process import Server, cpu_seconds
 
 SCRIPT = Path(__file__).resolve().parents[1] / "post.lua"
 CONNECTIONS = 50
-# Stands for a number of six digits, another in each request.
+# A placeholder for a number of six digits, different in each request.
 RANDOM = "@random@"
 RANDOM_EXAMPLE = 100_000
 
@@ -36,18 +36,18 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of wrk gave, or the medians of several."""
+    """The result of one run of wrk, or the medians of several."""
 
     requests_per_second: float
     p50_ms: float
     p99_ms: float
     server_cpu_us_per_request: float
-    # Of the processes that the server asks; 0 where none are looked at.
+    # Of the processes that the server calls, such as a database; 0 if they are not measured.
     others_cpu_us_per_request: float = 0.0
 
 
 def check(server: Server, load: Load) -> int:
-    """One answer is looked at before thousands are counted. Gives its bytes."""
+    """Checks one answer before thousands are counted. Returns its length in bytes."""
     params = json.loads(json.dumps(load.params).replace(f'"{RANDOM}"', str(RANDOM_EXAMPLE)))
     connection = wire.connect(server.address)
     response = wire.send(connection, load.method, params, server.key, load.revision)
@@ -68,9 +68,9 @@ def run(
     others: Callable[[], float] | None = None,
     answers_read: bool = False,
 ) -> Run:
-    """Loads the server; `others` tells the processor seconds of the processes that it asks.
+    """Loads the server; `others` returns the processor seconds of the processes that the server calls.
 
-    Raises RuntimeError when a request fails; `answers_read`, also when only its tool does.
+    Raises RuntimeError when a request fails or, with `answers_read`, when a tool fails.
     """
     before, others_before = cpu_seconds(server.pid), others() if others else 0.0
     counted = counts(server, load, seconds, answers_read)
@@ -89,7 +89,7 @@ def run(
 
 
 def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire.Json:
-    """What wrk itself says."""
+    """The counts that wrk prints."""
     body = json.dumps(wire.message(load.method, load.params, revision=load.revision), separators=(",", ":"))
     headers = wire.headers(load.method, load.params.get("name"), server.key, load.revision)
     return post(f"http://{server.address}/mcp", body, headers, seconds, answers_read=answers_read)
@@ -104,7 +104,7 @@ def post(
     answers_read: bool = False,
     connections: int = CONNECTIONS,
 ) -> wire.Json:
-    """Posts the body for so long; what wrk says of it."""
+    """Posts the body for some seconds and returns the counts of wrk."""
     with tempfile.TemporaryFile("w+") as output:
         with posting(
             url, body, headers, seconds, output, answers_read=answers_read, connections=connections
@@ -126,9 +126,9 @@ def posting(
     answers_read: bool = False,
     connections: int = CONNECTIONS,
 ) -> Iterator[subprocess.Popen[str]]:
-    """wrk while it posts the body; what it says goes to `output`, in the last line.
+    """Runs wrk, which posts the body and prints its counts as the last line of `output`.
 
-    Raises RuntimeError when it ends otherwise than well.
+    Raises RuntimeError when wrk fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
@@ -149,9 +149,9 @@ def posting(
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True)
         try:
             yield process
-            _, complaint = process.communicate()
+            _, error_text = process.communicate()
             if process.returncode:
-                raise RuntimeError(f"wrk ended with {process.returncode}: {complaint}")
+                raise RuntimeError(f"wrk ended with {process.returncode}: {error_text}")
         finally:
             process.kill()
             process.wait()

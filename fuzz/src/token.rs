@@ -24,7 +24,7 @@ const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://tidegate.example/mcp";
 const SECRET: &str = "a secret of sixty-four bytes, which is long enough for each HS...";
 
-static GATE: LazyLock<CredentialAuthenticator> = LazyLock::new(|| {
+static AUTHENTICATOR: LazyLock<CredentialAuthenticator> = LazyLock::new(|| {
     let key = TokenKey::Secret(Secret::new(SECRET));
     let tokens = TokenOptions::new(key, ISSUER, vec![AUDIENCE.to_owned()], vec![TokenAlgorithm::Hs256]);
     let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
@@ -41,16 +41,16 @@ static GATE: LazyLock<CredentialAuthenticator> = LazyLock::new(|| {
 pub(crate) fn check(bytes: &[u8]) {
     if let Ok(bearer) = std::str::from_utf8(bytes) {
         // Nobody who does not know the secret is let in, so it is what the corpus holds or nothing.
-        check_shown(bearer);
+        check_credential(bearer);
     }
     // A header and claims, apart by the first zero byte.
     let Some(at) = bytes.iter().position(|byte| *byte == 0) else { return };
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(&bytes[..at]), URL_SAFE_NO_PAD.encode(&bytes[at + 1..]));
     let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), message.as_bytes());
-    check_shown(&format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)));
+    check_credential(&format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)));
 }
 
-fn check_shown(bearer: &str) {
+fn check_credential(bearer: &str) {
     let Ok(principal) = show(bearer) else { return };
     let parts: Vec<&str> = bearer.split('.').collect();
     let [header, claims, signature] = parts[..] else { panic!("let in without three parts: {bearer}") };
@@ -80,7 +80,7 @@ fn check_shown(bearer: &str) {
 
 /// No token that is signed with a secret has anything to wait for.
 fn show(bearer: &str) -> Result<Arc<Principal>, AuthenticationError> {
-    let mut answer = GATE.authenticate(Credentials { bearer: Some(bearer), ..Credentials::default() });
+    let mut answer = AUTHENTICATOR.authenticate(Credentials { bearer: Some(bearer), ..Credentials::default() });
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("the gate waits"),

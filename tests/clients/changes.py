@@ -1,9 +1,9 @@
-"""What is changed on disk while a client listens: the configuration, and a table's file.
+"""Changes files while a client listens: the configuration, and the file of a table.
 
-    changes.py tool NAME      offers a tool of that name
-    changes.py table          gives the table `orders` a row more
+    changes.py tool NAME      adds a tool of that name
+    changes.py table          adds a row to the table `orders`
 
-A file is replaced whole, as an editor does. The folder and the configuration are those of `with_server.py`.
+Files are replaced atomically, as an editor does. The folder and the configuration are those of `with_server.py`.
 """
 
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 
 NEW_TOOL = """\
   - name: {name}
-    description: Came while clients listened.
+    description: Added while clients listened.
     sql: SELECT 1 AS one
     database: shop
 """
-# Before this section tools are added.
+# The section after the tools.
 AFTER_TOOLS = "limits:\n"
-NEW_ROW = "6,Ann,1,2024-03-02,came while clients listened\n"
+NEW_ROW = "6,Ann,1,2024-03-02,added while clients listened\n"
 
 
 def replace(file: Path, text: str) -> None:
@@ -27,15 +27,15 @@ def replace(file: Path, text: str) -> None:
     unfinished.rename(file)
 
 
-def offer_tool(name: str) -> None:
-    """Offers a tool more. One of that name must not be there."""
+def add_tool(name: str) -> None:
+    """Adds a tool. The name must not exist yet."""
     file = Path(os.environ["TIDEGATE_CONFIGURATION"])
     tools, rest = file.read_text(encoding="utf-8").split(AFTER_TOOLS)
     replace(file, tools + NEW_TOOL.format(name=name) + AFTER_TOOLS + rest)
 
 
 def add_row() -> None:
-    """Gives `orders` a row more."""
+    """Adds a row to `orders`."""
     file = Path(os.environ["TIDEGATE_SHOP"]) / "orders.csv"
     replace(file, file.read_text(encoding="utf-8") + NEW_ROW)
 
@@ -43,6 +43,6 @@ def add_row() -> None:
 if __name__ == "__main__":
     what, *names = sys.argv[1:]
     if what == "tool":
-        offer_tool(*names)
+        add_tool(*names)
     else:
         add_row()

@@ -1,4 +1,4 @@
-"""The files that the client tests ask about: small, awkward on purpose, written anew for each run."""
+"""The files that the client tests query: small, with deliberately irregular content, written for each run."""
 
 import gzip
 import json
@@ -46,11 +46,11 @@ databases:
     sqlite: {ledger}
 tools:
   - name: largest
-    description: The longest message that the default bounds allow, as CSV; its rows come as structured content once more.
+    description: The longest message that the default bounds allow, as CSV; its rows are also structured content.
     database: {database}
     sql: SELECT repeat(chr(1), 39695) AS t
   - name: refund
-    description: What an order is refunded, when a person agrees.
+    description: Refunds an order after a person has confirmed.
     database: {database}
     sql: SELECT id, CAST(:amount AS DOUBLE) AS refunded FROM orders WHERE id = :purchase
     confirm: "Refund {{{{amount}}}} for order {{{{purchase}}}}?"
@@ -66,9 +66,9 @@ limits:
 
 
 def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
-    """Writes the configuration that serves both folders, a ledger, and tools beside them, into `parent`."""
+    """Writes a configuration with both folders, a ledger and declared tools into `parent`."""
     file = parent / "tidegate.yaml"
-    # A JSON text is one of YAML, whatever the path has in it.
+    # JSON is valid YAML and quotes any character of the path.
     paths = {"shop": shop, "large": large, "ledger": write_ledger(parent)}
     texts = {name: json.dumps(str(path)) for name, path in paths.items()}
     file.write_text(CONFIGURATION.format(database=DATABASE, **texts), encoding="utf-8")
@@ -76,7 +76,7 @@ def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
 
 
 def write_ledger(parent: Path) -> Path:
-    """Writes a ledger of SQLite, which says nothing of a count before its end, into `parent`."""
+    """Writes a SQLite ledger, whose count has no progress, into `parent`."""
     file = parent / "ledger.db"
     with closing(sqlite3.connect(file)) as ledger:
         ledger.execute("CREATE TABLE refunds (purchase INTEGER NOT NULL, amount REAL NOT NULL)")
@@ -98,7 +98,7 @@ def write(parent: Path) -> Path:
 
 
 def write_numbers(parent: Path) -> Path:
-    """Writes a folder with ten million rows in one table, for calls that take their time; kept when it is there already."""
+    """Writes a folder with ten million rows in one table, for slow calls. Reuses an existing folder."""
     folder = parent / "large"
     file = folder / "numbers.csv"
     if not file.exists():

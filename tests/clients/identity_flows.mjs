@@ -1,5 +1,5 @@
-// npm `@modelcontextprotocol/client` finds its way by itself: from the refusal to the node's metadata, to the provider, to a
-// token, and with it to the answer; and once more when a call needs a scope that the token has not.
+// npm `@modelcontextprotocol/client` performs the OAuth flow: from the 401 response to the node's metadata, to the provider,
+// to a token, and to the answer; and again when a call needs a scope that the token lacks.
 
 import assert from "node:assert/strict";
 import { check, packages, textsOf, under } from "./node_checks.mjs";
@@ -21,9 +21,9 @@ const newClient = () => new Client({ name: "tidegate-tests", version: "1.0.0" },
 const rowsOf = (result) => JSON.parse(textsOf(result)[0]);
 const scopesOf = ({ scope }) => scope.split(" ").sort();
 
-/** What a client of a person keeps, with what the provider knows it by already. `asked` are the addresses to which it sent
- *  its person. */
-class Keeper {
+/** The OAuth state of an interactive client, with its existing registration at the provider, if any.
+ *  `authorizationUrls` are the addresses to which it sent the user. */
+class ClientState {
   redirectUrl = RETURN;
   clientMetadata = {
     client_name: "tidegate-tests",
@@ -31,43 +31,43 @@ class Keeper {
     grant_types: ["authorization_code"],
     token_endpoint_auth_method: "none",
   };
-  asked = [];
-  #kept;
+  authorizationUrls = [];
+  #stored;
 
   constructor(client) {
-    this.#kept = { client };
+    this.#stored = { client };
   }
   clientInformation() {
-    return this.#kept.client;
+    return this.#stored.client;
   }
   saveClientInformation(client) {
-    this.#kept.client = client;
+    this.#stored.client = client;
   }
   tokens() {
-    return this.#kept.tokens;
+    return this.#stored.tokens;
   }
   saveTokens(tokens) {
-    this.#kept.tokens = tokens;
+    this.#stored.tokens = tokens;
   }
   codeVerifier() {
-    return this.#kept.verifier;
+    return this.#stored.verifier;
   }
   saveCodeVerifier(verifier) {
-    this.#kept.verifier = verifier;
+    this.#stored.verifier = verifier;
   }
   discoveryState() {
-    return this.#kept.discovery;
+    return this.#stored.discovery;
   }
   saveDiscoveryState(discovery) {
-    this.#kept.discovery = discovery;
+    this.#stored.discovery = discovery;
   }
   redirectToAuthorization(url) {
-    this.asked.push(url);
+    this.authorizationUrls.push(url);
   }
 }
 
-/** Goes where the provider leads, as a browser does, until that is back to the client. */
-async function followed(start) {
+/** Follows the redirects of the provider, as a browser does, until one leads back to the client. */
+async function followRedirects(start) {
   const cookies = new Map();
   let url = start;
   for (let step = 0; step < REDIRECTS_MAX; step += 1) {
@@ -78,26 +78,26 @@ async function followed(start) {
       cookies.set(name, value);
     }
     const location = response.headers.get("Location");
-    assert.ok(location, `${url} leads nowhere: ${response.status} ${await response.text()}`);
+    assert.ok(location, `${url} does not redirect: ${response.status} ${await response.text()}`);
     url = new URL(location, url);
     if (url.href.startsWith(RETURN)) return url.searchParams;
   }
-  throw new Error(`${start} leads round and round`);
+  throw new Error(`${start} redirects too often`);
 }
 
-/** A client that is let in: refused at first, it sends its person to the provider and comes again. */
-async function connected(keeper) {
-  const transport = () => new StreamableHTTPClientTransport(new URL(RESOURCE), { authProvider: keeper });
-  const refused = transport();
-  await assert.rejects(newClient().connect(refused), UnauthorizedError);
-  await refused.finishAuth(await followed(keeper.asked.at(-1)));
+/** Connects a client: the first attempt is rejected, and after the login of the user the second one succeeds. */
+async function connectUser(state) {
+  const transport = () => new StreamableHTTPClientTransport(new URL(RESOURCE), { authProvider: state });
+  const rejected = transport();
+  await assert.rejects(newClient().connect(rejected), UnauthorizedError);
+  await rejected.finishAuth(await followRedirects(state.authorizationUrls.at(-1)));
   const client = newClient();
   await client.connect(transport());
   return client;
 }
 
-/** A client finds the provider by the address of the node alone. */
-export async function checkFound(provider) {
+/** A client discovers the provider with only the address of the node. */
+export async function checkDiscovery(provider) {
   const metadata = await discoverOAuthProtectedResourceMetadata(RESOURCE);
   assert.equal(metadata.resource, RESOURCE);
   assert.deepEqual(metadata.authorization_servers, [provider.issuer]);
@@ -109,46 +109,46 @@ async function checkProgram(provider) {
   const { client_id: clientId, client_secret: clientSecret } = IMPORTER;
   const authProvider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: provider.issuer });
   const client = newClient();
-  await check("a program is refused, fetches a token and is answered, all by itself", async () => {
+  await check("a program is rejected, fetches a token and receives an answer, without help", async () => {
     await client.connect(new StreamableHTTPClientTransport(new URL(RESOURCE), { authProvider }));
     assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
     assert.deepEqual(scopesOf(authProvider.tokens()), ["orders:read"]);
     assert.deepEqual(rowsOf(await client.callTool({ name: "orders_of_tenant", arguments: {} })), [{ id: 1 }, { id: 3 }]);
   });
-  await check("a program that lacks a scope fetches a token that has it, and is answered", async () => {
+  await check("a program that lacks a scope fetches a token with the scope and receives an answer", async () => {
     assert.deepEqual(rowsOf(await client.callTool({ name: "orders_refund", arguments: {} })), [{ refunded: 1 }]);
     assert.deepEqual(scopesOf(authProvider.tokens()), ["orders:read", "orders:refund"]);
   });
   await client.close();
 }
 
-async function checkPerson() {
-  await check("a client registers itself, its person logs in, and is answered as who that is", async () => {
-    const keeper = new Keeper();
-    const client = await connected(keeper);
-    assert.ok(keeper.clientInformation().client_id);
-    assert.deepEqual(scopesOf(keeper.tokens()), ["orders:read"]);
+async function checkUser() {
+  await check("a client registers itself, its user logs in, and receives the rows of this user", async () => {
+    const state = new ClientState();
+    const client = await connectUser(state);
+    assert.ok(state.clientInformation().client_id);
+    assert.deepEqual(scopesOf(state.tokens()), ["orders:read"]);
     assert.deepEqual(rowsOf(await client.callTool({ name: "self", arguments: {} })), [{ name: "Bob" }]);
     assert.deepEqual(rowsOf(await client.callTool({ name: "orders_of_tenant", arguments: {} })), [{ id: 2 }, { id: 5 }]);
     await client.close();
   });
-  await check("a person is asked once more for what a call needs, and the call is answered", async () => {
-    const keeper = new Keeper(DESK);
-    const client = await connected(keeper);
+  await check("a user is sent to the provider again for a missing scope, and the call succeeds", async () => {
+    const state = new ClientState(DESK);
+    const client = await connectUser(state);
     const refund = () => client.callTool({ name: "orders_refund", arguments: {} });
     await assert.rejects(refund(), UnauthorizedError);
-    assert.equal(keeper.asked.length, 2);
-    await client.transport.finishAuth(await followed(keeper.asked[1]));
+    assert.equal(state.authorizationUrls.length, 2);
+    await client.transport.finishAuth(await followRedirects(state.authorizationUrls[1]));
     assert.deepEqual(rowsOf(await refund()), [{ refunded: 1 }]);
-    assert.deepEqual(scopesOf(keeper.tokens()), ["orders:read", "orders:refund"]);
+    assert.deepEqual(scopesOf(state.tokens()), ["orders:read", "orders:refund"]);
     await client.close();
   });
 }
 
-/** Everything that the package does by itself with this provider. */
+/** The OAuth flows of the package with this provider. */
 export async function checkFlows(provider) {
   under("identity provider, npm client");
-  await check("its discovery finds the provider by the address of the node alone", () => checkFound(provider));
+  await check("its discovery needs only the address of the node", () => checkDiscovery(provider));
   await checkProgram(provider);
-  await checkPerson();
+  await checkUser();
 }

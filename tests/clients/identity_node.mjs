@@ -1,23 +1,23 @@
-// The node that believes an identity provider: its configuration, written while it serves, and how it is asked with a token.
+// The node that trusts an identity provider: its configuration, which is replaced while it runs, and calls with a token.
 
 import assert from "node:assert/strict";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ADDRESSES, withinReason } from "./node_checks.mjs";
+import { ADDRESSES, withTimeout } from "./node_checks.mjs";
 import { NODE } from "./identity_provider.mjs";
 
 const { TIDEGATE_CONFIGURATION, TIDEGATE_SHOP } = process.env;
 const REVISION = "2026-07-28";
 const POLL_MS = 100;
-/** What clients are told to ask for at first. */
+/** The scope in the challenge. */
 const SCOPE = "orders:read";
 
-/** What tokens are for. */
+/** The audience of tokens. */
 export const RESOURCE = ADDRESSES.http.href;
-/** Where it says who issues them (RFC 9728). */
+/** The address of its protected resource metadata (RFC 9728). */
 export const METADATA = new URL(`/.well-known/oauth-protected-resource${ADDRESSES.http.pathname}`, RESOURCE).href;
 
-/** The challenge to who shows nothing, and to who shows what is not good. */
+/** The challenges for a request without a token, and with an invalid one. */
 export const MISSING = `Bearer realm="tidegate", scope="${SCOPE}", resource_metadata="${METADATA}"`;
 export const INVALID = MISSING.replace(",", ', error="invalid_token",');
 
@@ -47,27 +47,27 @@ const configuration = (tokens) => ({
   },
 });
 
-/** The provider's keys are looked for by its name. */
+/** The node discovers the keys of the provider by its issuer. */
 export const bySignature = ({ issuer }) => configuration({ issuer, discovery: true, algorithms: ["ES256"] });
 
-/** The provider is asked about each token. */
+/** The node introspects each token at the provider. */
 export const byIntrospection = ({ issuer, url }) =>
   configuration({ issuer, introspection: { ...NODE, url: `${url}/token/introspection` } });
 
-/** Replaces the configuration whole, as an editor does; the node follows it. */
+/** Replaces the configuration atomically, as an editor does; the node reloads it. */
 export function configure(content) {
   const unfinished = join(TIDEGATE_SHOP, "..", "tidegate.unfinished");
-  // A JSON text is one of YAML.
+  // JSON is valid YAML.
   writeFileSync(unfinished, JSON.stringify(content));
   renameSync(unfinished, TIDEGATE_CONFIGURATION);
 }
 
-/** Looks again and again until `look` finds something, and gives that. */
-export function until(failure, look) {
-  return withinReason(failure, async () => {
+/** Calls `probe` until its result is true, and returns this result. */
+export function waitUntil(failure, probe) {
+  return withTimeout(failure, async () => {
     for (;;) {
-      const found = await look();
-      if (found) return found;
+      const result = await probe();
+      if (result) return result;
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   });
@@ -85,7 +85,7 @@ async function answerTo(url, headers, content) {
   return { status: response.status, challenge: response.headers.get("WWW-Authenticate"), body: await response.json() };
 }
 
-/** What a call over MCP is answered, by status. */
+/** The response to a call over MCP. */
 export function overMcp(token, name) {
   const method = name ? "tools/call" : "tools/list";
   const _meta = {
@@ -110,37 +110,37 @@ export function overRest(token, name) {
   return name ? answerTo(`${rest}/tools/${name}/call`, bearer(token), {}) : answerTo(`${rest}/tools`, bearer(token));
 }
 
-export const DOORS = { mcp: overMcp, rest: overRest };
+export const ENDPOINTS = { mcp: overMcp, rest: overRest };
 
-/** What an answer over either door complains of. */
-const complaintOf = (body) => body.error?.message ?? body.detail;
+/** The error text of an answer of either endpoint. */
+const errorTextOf = (body) => body.error?.message ?? body.detail;
 
-/** The names of the tools in an answer over either door. */
+/** The names of the tools in an answer of either endpoint. */
 export const toolsIn = (body) => (body.result ?? body).tools.map(({ name }) => name);
 
-/** The rows in an answer over either door. */
+/** The rows in an answer of either endpoint. */
 export function rowsOf({ status, body }) {
-  assert.equal(status, 200, complaintOf(body));
+  assert.equal(status, 200, errorTextOf(body));
   return body.result ? JSON.parse(body.result.content[0].text) : body.Query;
 }
 
-/** Whether a token lets in, at this moment. */
-export const isLetIn = async (token) => (await overMcp(token)).status === 200;
+/** Whether the node accepts a token at this moment. */
+export const isAccepted = async (token) => (await overMcp(token)).status === 200;
 
-/** It lets in, through either door. */
-export async function assertLetIn(token) {
-  for (const [door, ask] of Object.entries(DOORS)) {
-    const { status, body } = await ask(token);
-    assert.equal(status, 200, `${door}: ${complaintOf(body)}`);
+/** Both endpoints accept the token. */
+export async function assertAccepted(token) {
+  for (const [endpoint, call] of Object.entries(ENDPOINTS)) {
+    const { status, body } = await call(token);
+    assert.equal(status, 200, `${endpoint}: ${errorTextOf(body)}`);
   }
 }
 
-/** It does not, and the answer says no more than the way in. */
-export async function assertRefused(token) {
-  for (const [door, ask] of Object.entries(DOORS)) {
-    const { status, challenge, body } = await ask(token);
-    assert.equal(status, 401, door);
-    assert.equal(challenge, INVALID, door);
-    assert.equal(complaintOf(body), "the key or token is not valid", door);
+/** Both endpoints reject the token, and the answer contains only the challenge. */
+export async function assertRejected(token) {
+  for (const [endpoint, call] of Object.entries(ENDPOINTS)) {
+    const { status, challenge, body } = await call(token);
+    assert.equal(status, 401, endpoint);
+    assert.equal(challenge, INVALID, endpoint);
+    assert.equal(errorTextOf(body), "the key or token is not valid", endpoint);
   }
 }

@@ -1,32 +1,32 @@
-// npm `oidc-provider` as the authorization server of these tests: its clients, the person who logs in, the keys that it signs
-// with, and whether it can be reached.
+// npm `oidc-provider` as the authorization server of these tests: its clients, the user who logs in, its signing
+// keys, and whether it is reachable.
 
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { createServer, request as httpRequest } from "node:http";
 import { text } from "node:stream/consumers";
-import { imported } from "./node_checks.mjs";
+import { importModule } from "./node_checks.mjs";
 
-const { Provider } = await imported("oidc-provider/lib/index.js");
+const { Provider } = await importModule("oidc-provider/lib/index.js");
 
 const ALGORITHM = "ES256";
 const SCOPES = "orders:read orders:refund";
-const PERSON = "Bob";
+const USER = "Bob";
 const TOKEN_SECONDS = 600;
 
-/** Where a client of a person waits for its return. */
+/** The redirect URI of interactive clients. */
 export const RETURN = "http://127.0.0.1/return";
 
-/** What the node shows when it asks about a token. Only what is escaped arrives. */
+/** The credentials of the node for introspection. They are valid only when they are escaped correctly. */
 export const NODE = { client_id: "tide gate", client_secret: "of the/node: 100%+" };
-/** A program of a tenant and a group, and one of which nothing more is known. */
+/** A program with a tenant and groups, and one without further claims. */
 export const IMPORTER = { client_id: "importer", client_secret: "of-the-importer" };
 export const STRANGER = { client_id: "stranger", client_secret: "of-the-stranger" };
-/** What a person uses; it is known already and has no secret. */
+/** An interactive client that is already registered and has no secret. */
 export const DESK = { client_id: "desk" };
 const CLAIMS = {
   [IMPORTER.client_id]: { tenant: "Ann", groups: ["importers", "clerks"] },
-  [PERSON]: { tenant: PERSON, groups: ["clerks"] },
+  [USER]: { tenant: USER, groups: ["clerks"] },
 };
 
 const desk = {
@@ -45,8 +45,8 @@ export function newKey(kid, namedCurve = "P-256", alg = ALGORITHM) {
   return { ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg };
 }
 
-/** Status and text of what a form is answered, over a connection of its own: the provider hangs up on open ones. */
-async function posted(url, { client_id, client_secret }, form) {
+/** Posts a form over a new connection, because the provider closes idle ones, and returns status and text. */
+async function postForm(url, { client_id, client_secret }, form) {
   const response = await new Promise((resolve, reject) => {
     const headers = { "Content-Type": "application/x-www-form-urlencoded" };
     const request = httpRequest(url, { method: "POST", agent: false, auth: `${client_id}:${client_secret}`, headers }, resolve);
@@ -56,26 +56,26 @@ async function posted(url, { client_id, client_secret }, form) {
 }
 
 export class IdentityProvider {
-  /** Where it is. */
+  /** Its address. */
   url;
-  /** Who it says that it is. */
+  /** The issuer that it claims to be. */
   issuer;
-  /** How often it could not be reached since it was stopped. */
-  missed = 0;
+  /** The number of connections that it has refused since `stop`. */
+  refusedConnections = 0;
   #server;
   #path;
   #provider;
   #answer;
   #isDown = false;
-  /** What the next tokens are like. */
+  /** The properties of the next tokens. */
   #issued = { format: "jwt", seconds: TOKEN_SECONDS };
 
-  /** With these keys, of which the last one signs, below `path`. `issuer` if it says that it is another. */
+  /** Starts a provider below `path` with these keys, of which the last one signs. `issuer` sets a different issuer. */
   static async start(keys, { path = "", issuer } = {}) {
     const provider = new IdentityProvider();
-    provider.#server = createServer((request, response) => provider.#answered(request, response));
-    // Its port stays its own while it is down: it only hangs up.
-    provider.#server.on("connection", (socket) => provider.#isDown && provider.#hangUp(socket));
+    provider.#server = createServer((request, response) => provider.#handle(request, response));
+    // It holds its port while it is down, and closes each connection.
+    provider.#server.on("connection", (socket) => provider.#isDown && provider.#refuse(socket));
     await new Promise((resolve) => provider.#server.listen(0, "127.0.0.1", resolve));
     const origin = `http://127.0.0.1:${provider.#server.address().port}`;
     provider.#path = path.replace(/\/$/, "");
@@ -85,7 +85,7 @@ export class IdentityProvider {
     return provider;
   }
 
-  /** Goes on as after a restart, with these keys, of which the last one signs. It can be reached again. */
+  /** Simulates a restart with these keys, of which the last one signs. It is reachable again. */
   restart(keys) {
     this.#server.closeAllConnections();
     this.#provider = new Provider(this.issuer, this.#configuration(keys));
@@ -93,15 +93,15 @@ export class IdentityProvider {
     this.resume();
   }
 
-  /** Can be reached again, as it was. */
+  /** Makes it reachable again, unchanged. */
   resume() {
     this.#isDown = false;
   }
 
-  /** Cannot be reached. */
+  /** Makes it unreachable. */
   stop() {
     this.#isDown = true;
-    this.missed = 0;
+    this.refusedConnections = 0;
     this.#server.closeAllConnections();
   }
 
@@ -111,7 +111,7 @@ export class IdentityProvider {
     await closed;
   }
 
-  /** A token of `client`: for whom, for what, signed (`jwt`) or `opaque`, and for how long. */
+  /** Requests a token for `client`: its resource, scope, format (`jwt` or `opaque`) and lifetime. */
   async token(client, { resource, scope, format = "jwt", seconds = TOKEN_SECONDS } = {}) {
     const usual = this.#issued;
     this.#issued = { format, seconds };
@@ -130,9 +130,9 @@ export class IdentityProvider {
   }
 
   async #post(path, client, form) {
-    const [status, said] = await posted(this.url + path, client, form);
-    assert.equal(status, 200, said);
-    return said && JSON.parse(said);
+    const [status, body] = await postForm(this.url + path, client, form);
+    assert.equal(status, 200, body);
+    return body && JSON.parse(body);
   }
 
   #configuration(keys) {
@@ -174,25 +174,25 @@ export class IdentityProvider {
     };
   }
 
-  #hangUp(socket) {
-    this.missed += 1;
+  #refuse(socket) {
+    this.refusedConnections += 1;
     socket.destroy();
   }
 
-  #answered(request, response) {
+  #handle(request, response) {
     if (!request.url.startsWith(this.#path)) return response.writeHead(404).end();
-    // So it knows that it is not at the root.
+    // `oidc-provider` derives its mount path from this.
     request.originalUrl = request.url;
     request.url = request.url.slice(this.#path.length);
     if (!request.url.startsWith("/interaction/")) return this.#answer(request, response);
     this.#interact(request, response).catch((error) => response.writeHead(500).end(`${error.stack}`));
   }
 
-  /** The person logs in, and agrees to whatever is asked for. */
+  /** Logs the user in and grants all requested scopes. */
   async #interact(request, response) {
     const { prompt, params, session } = await this.#provider.interactionDetails(request, response);
     if (prompt.name === "login") {
-      return this.#provider.interactionFinished(request, response, { login: { accountId: PERSON } });
+      return this.#provider.interactionFinished(request, response, { login: { accountId: USER } });
     }
     const grant = new this.#provider.Grant({ accountId: session.accountId, clientId: params.client_id });
     grant.addOIDCScope(params.scope);

@@ -1,6 +1,6 @@
-"""The inspector's command line against the real binary, over its three transports and in both eras: one process a question.
+"""The inspector's command line against the real binary, over its three transports and in both eras, with one process for each question.
 
-Runs under `with_server.py`; TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES say where Node.js and the packages are.
+Runs under `with_server.py`; TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES are the paths of Node.js and the packages.
 """
 
 import json
@@ -16,10 +16,10 @@ from questions import QUESTIONS, compare
 from report import Report
 
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-# A process takes a second, nearly all of it to start: over HTTP+SSE, which is of the legacy era, that era is enough.
+# A process takes a second, most of it for its start. HTTP+SSE belongs to the legacy era, so it runs only in that era.
 ERAS = {"stdio": ("legacy", "modern"), "http": ("legacy", "modern"), "sse": ("legacy",)}
-# Each question is a process of a second or so: these show every kind of answer once.
-ASKED = (
+# Each question takes about a second; these cover every kind of answer once.
+SELECTED_QUESTIONS = (
     "databases are listed",
     "query filters, groups and orders",
     "sql binds parameters",
@@ -41,10 +41,10 @@ class Inspector:
     def __init__(self, transport: str, era: str, home: str):
         self._target = target(transport)
         self._era = era
-        # The inspector keeps a catalog of servers in the home folder; the tests' own one leaves the user's alone.
+        # The inspector stores a catalog of servers in the home folder, which must not be the user's.
         self._environment = {**os.environ, "HOME": home}
 
-    def ask(self, method: str, *arguments: str) -> dict[str, Any]:
+    def request(self, method: str, *arguments: str) -> dict[str, Any]:
         packages = Path(os.environ["TIDEGATE_NODE_PACKAGES"])
         command = [os.environ["TIDEGATE_NODE"], str(packages / INSPECTOR), "--cli", *self._target]
         command += ["--protocol-era", self._era, "--format", "json", "--quiet", "--method", method, *arguments]
@@ -52,21 +52,21 @@ class Inspector:
             command, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX, env=self._environment
         )
         assert done.stdout.strip(), f"exit code {done.returncode}: {done.stderr[-1500:]}"
-        # A tool's own error makes the exit code, too, differ from 0, so the answer alone is looked at.
+        # A tool error changes the exit code too, so only the answer is checked.
         answer = json.loads(done.stdout)
         return answer.get("result", answer)
 
 
 def check_lists(inspector: Inspector, report: Report) -> None:
     with report.check("tools/list"):
-        names = {tool["name"] for tool in inspector.ask("tools/list")["tools"]}
+        names = {tool["name"] for tool in inspector.request("tools/list")["tools"]}
         assert {question["tool"] for question in QUESTIONS} <= names, names
     with report.check("resources/list and resources/read"):
-        resources = inspector.ask("resources/list")["resources"]
+        resources = inspector.request("resources/list")["resources"]
         uri = next(resource["uri"] for resource in resources if "orders" in resource["uri"])
-        assert inspector.ask("resources/read", "--uri", uri)["contents"]
+        assert inspector.request("resources/read", "--uri", uri)["contents"]
     with report.check("resources/templates/list"):
-        templates = inspector.ask("resources/templates/list")["resourceTemplates"]
+        templates = inspector.request("resources/templates/list")["resourceTemplates"]
         assert any("{table}" in template["uriTemplate"] for template in templates), templates
 
 
@@ -79,11 +79,11 @@ def main() -> int:
                 inspector = Inspector(transport, era, home)
                 check_lists(inspector, report)
                 for question in QUESTIONS:
-                    if question["name"] not in ASKED:
+                    if question["name"] not in SELECTED_QUESTIONS:
                         continue
                     with report.check(question["name"]):
                         arguments = ("--tool-name", question["tool"], "--tool-args-json", json.dumps(question["arguments"]))
-                        result = inspector.ask("tools/call", *arguments)
+                        result = inspector.request("tools/call", *arguments)
                         texts = [block["text"] for block in result["content"] if block["type"] == "text"]
                         compare(question, texts, result.get("isError", False))
     return report.close()

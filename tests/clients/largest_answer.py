@@ -1,10 +1,10 @@
-"""The largest answer that each client takes over each transport, measured; and the table of it in docs/transports/clients.md.
+"""Measures the largest answer that each client accepts over each transport, for the table in docs/reference/client-limits.md.
 
     largest_answer.py            prints the table
-    largest_answer.py --write    puts it into the page
+    largest_answer.py --write    writes it into the page
 
-Each pair of client and transport is asked for answers of ever closer sizes, from a server without a bound of its own. Run by
-hand when a pinned client changes: `scripts/test clients` installs what it needs. TIDEGATE_BINARY names the binary,
+Each pair of client and transport requests answers in a binary search of sizes, from a server without a limit. Run it
+manually when a pinned client changes: `scripts/test clients` installs what it needs. TIDEGATE_BINARY names the binary,
 TIDEGATE_PYTHON and TIDEGATE_PYTHON1 the environments with PyPI's `mcp` 2.x and 1.x, TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES
 Node.js and the packages.
 """
@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import data_folder
-from with_server import listening
+from with_server import run_server
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "transports" / "clients.md"
-MARKS = ("<!-- measured -->\n", "<!-- end of what was measured -->\n")
+PAGE = HERE.parent.parent / "docs" / "reference" / "client-limits.md"
+MARKS = ("<!-- measure -->\n", "<!-- end of what was measure -->\n")
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
-# Beyond it nobody looks: a model reads a hundredth of it.
+# The upper end of the search; a model reads a hundredth of it.
 SIZE_MAX = 16 * 1024 * 1024
 ROW_BYTES = 1024
 ATTEMPT_SECONDS_MAX = 60
-SAID_CHARACTERS_MAX = 200
+ERROR_CHARACTERS_MAX = 200
 UNBOUNDED = ["--inline-bytes", "unlimited", "--log", "error"]
 
 TRANSPORTS = {
@@ -48,7 +48,7 @@ TRANSPORTS = {
 class Client:
     title: str
     transports: tuple[str, ...]
-    # What is started, before the transport and its target; the inspector has a command line of its own.
+    # The command before the transport and its target; empty for the inspector, which has its own command line.
     command: tuple[str, ...] = ()
 
 
@@ -66,7 +66,7 @@ def clients() -> list[Client]:
 
 
 def question(size: int) -> dict[str, Any]:
-    """A call whose answer is one text of `size` bytes: lines of 1 KiB, and one of what is left."""
+    """A call whose answer is one text of `size` bytes: lines of 1 KiB, and one line with the rest."""
     header, line_end = len("t\r\n"), len("\r\n")
     rows = max(0, (size - header - line_end) // ROW_BYTES)
     rest = size - header - line_end - rows * ROW_BYTES
@@ -78,13 +78,13 @@ def question(size: int) -> dict[str, Any]:
 
 
 class Probe:
-    """A process that asks; begun anew when it does not answer in time."""
+    """A process that sends requests; it is restarted when it does not answer in time."""
 
     def __init__(self, command: list[str]):
         self._command = command
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, size: int) -> str:
+    def request(self, size: int) -> str:
         if self._process is None:
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
@@ -102,7 +102,7 @@ class Probe:
             self.close()
             return "no answer and no error"
         if outcome.startswith("answer of "):
-            raise SystemExit(f"instead of {size} bytes the server gave an {outcome}")
+            raise SystemExit(f"instead of {size} bytes the server returned an {outcome}")
         return outcome
 
     def close(self) -> None:
@@ -113,18 +113,18 @@ class Probe:
 
 
 class Inspector:
-    """The inspector's command line: a process an answer."""
+    """The inspector's command line, with one process for each answer."""
 
     def __init__(self, transport: str, target: list[str], home: str):
         node, packages = os.environ["TIDEGATE_NODE"], Path(os.environ["TIDEGATE_NODE_PACKAGES"])
-        where = target if transport == "stdio" else ["--server-url", target[0], "--transport", transport]
-        self._command = [node, str(packages / INSPECTOR), "--cli", *where, "--format", "json", "--quiet"]
+        server = target if transport == "stdio" else ["--server-url", target[0], "--transport", transport]
+        self._command = [node, str(packages / INSPECTOR), "--cli", *server, "--format", "json", "--quiet"]
         self._environment = {**os.environ, "HOME": home}
 
-    def ask(self, size: int) -> str:
-        asked = question(size)
-        arguments = ["--method", "tools/call", "--tool-name", asked["name"]]
-        arguments += ["--tool-args-json", json.dumps(asked["arguments"])]
+    def request(self, size: int) -> str:
+        call = question(size)
+        arguments = ["--method", "tools/call", "--tool-name", call["name"]]
+        arguments += ["--tool-args-json", json.dumps(call["arguments"])]
         try:
             done = subprocess.run(
                 [*self._command, *arguments],
@@ -140,43 +140,44 @@ class Inspector:
         except (ValueError, LookupError):
             return " ".join(done.stderr.split())[:400] or done.stdout[:200]
         if len(text) != size:
-            raise SystemExit(f"instead of {size} bytes the server gave an answer of {len(text)}: {text[:200]}")
+            raise SystemExit(f"instead of {size} bytes the server returned an answer of {len(text)}: {text[:200]}")
         return "whole"
 
     def close(self) -> None:
-        """Each process has ended by itself."""
+        """Does nothing: each process has already ended."""
 
 
 def largest(probe: Probe | Inspector) -> tuple[int, str]:
-    """The largest size that arrives whole, and what is said of the next; SIZE_MAX and nothing when that arrives."""
-    if (outcome := probe.ask(SIZE_MAX)) == "whole":
+    """The largest size that arrives whole, and the error of the next one; SIZE_MAX and no error when that arrives."""
+    if (outcome := probe.request(SIZE_MAX)) == "whole":
         return SIZE_MAX, ""
     taken, refused = 0, SIZE_MAX
-    # Limits are powers of two or round, less an envelope: looked for from the small side, so that most attempts are cheap.
+    # The search starts with small sizes, so that most attempts are cheap.
     size = 64 * 1024
     while refused - taken > 1:
-        if (told := probe.ask(size)) == "whole":
+        if (attempt := probe.request(size)) == "whole":
             taken = size
         else:
-            refused, outcome = size, told
+            refused, outcome = size, attempt
         size = min(size * 2, (taken + refused) // 2)
     return taken, outcome
 
 
 def row(client: Client, transport: str, taken: int, outcome: str) -> str:
-    # Whether the inspector asks for progress, and so for events, is its own affair.
-    how = TRANSPORTS[transport] if client.command else TRANSPORTS[transport].removesuffix(", as JSON")
-    shown = f"{taken:,} bytes" if taken < SIZE_MAX else "16 MiB and more"
-    # Where in the probe it came up tells a reader nothing.
-    said = re.sub(r" \(\w+\.\w+:\d+\)|[|`]", "", outcome)[:SAID_CHARACTERS_MAX]
-    return f"| {client.title} | {how} | {shown} | {f'`{said}`' if said else ''} |\n"
+    # The inspector decides whether it requests progress, and thereby events.
+
+    transport_name = TRANSPORTS[transport] if client.command else TRANSPORTS[transport].removesuffix(", as JSON")
+    size_text = f"{taken:,} bytes" if taken < SIZE_MAX else "16 MiB and more"
+    # The place in the probe does not help a reader.
+    error_text = re.sub(r" \(\w+\.\w+:\d+\)|[|`]", "", outcome)[:ERROR_CHARACTERS_MAX]
+    return f"| {client.title} | {transport_name} | {size_text} | {f'`{error_text}`' if error_text else ''} |\n"
 
 
-def measured(shop: str, home: str) -> list[str]:
+def measure(shop: str, home: str) -> list[str]:
     """The lines of the table."""
     binary = os.environ["TIDEGATE_BINARY"]
     lines = ["| client | transport | largest answer | beyond it |\n", "|---|---|---|---|\n"]
-    with listening([binary, "serve", shop, "--listen", "127.0.0.1:0", *UNBOUNDED]) as url:
+    with run_server([binary, "serve", shop, "--listen", "127.0.0.1:0", *UNBOUNDED]) as url:
         targets = {
             "stdio": [binary, "stdio", shop, *UNBOUNDED],
             "http": [url],
@@ -200,7 +201,7 @@ def measured(shop: str, home: str) -> list[str]:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tidegate-largest-") as temporary:
         shop = data_folder.write(Path(temporary))
-        table = "".join(measured(str(shop), temporary))
+        table = "".join(measure(str(shop), temporary))
     if sys.argv[1:] != ["--write"]:
         print(table, end="")
         return 0

@@ -1,4 +1,4 @@
-// Asks one of the npm packages for answers of given sizes, as largest_probe.py does for PyPI's:
+// Requests answers of given sizes with one of the npm packages, as largest_probe.py does with PyPI's:
 //
 //     largest_probe.mjs PACKAGE TRANSPORT TARGET…
 
@@ -9,7 +9,7 @@ import { join } from "node:path";
 const [name, transport, ...target] = process.argv.slice(2);
 const require = createRequire(join(process.env.TIDEGATE_NODE_PACKAGES, "package.json"));
 
-/** The classes of version 2 lie in two places, those of version 1 in one each. */
+/** The classes of version 2 are in two modules, those of version 1 in one module each. */
 function classes() {
   if (name === "client") return { ...require("@modelcontextprotocol/client"), ...require("@modelcontextprotocol/client/stdio") };
   const parts = ["index", "stdio", "streamableHttp", "sse", "websocket"];
@@ -18,7 +18,7 @@ function classes() {
 
 const { Client, StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport, WebSocketClientTransport } = classes();
 
-function opened() {
+function newTransport() {
   if (transport === "stdio") return new StdioClientTransport({ command: target[0], args: target.slice(1), stderr: "ignore" });
   const address = new URL(target[0]);
   if (transport === "sse") return new SSEClientTransport(address);
@@ -26,14 +26,14 @@ function opened() {
   return new StreamableHTTPClientTransport(address);
 }
 
-async function ask({ question, size }) {
+async function request({ question, size }) {
   const client = new Client({ name: "tidegate-tests", version: "1.0.0" });
-  // What a transport throws away it tells here alone; the call itself would wait for its time limit.
+  // A transport reports dropped messages only here; the call itself would wait for its timeout.
   const failed = Promise.withResolvers();
   client.onerror = (error) => failed.reject(error);
   client.onclose = () => failed.reject(new Error("the connection closed"));
   failed.promise.catch(() => {});
-  await client.connect(opened());
+  await client.connect(newTransport());
   try {
     const options = transport === "events" ? { onprogress: () => {} } : {};
     const call = name === "client" ? client.callTool(question, options) : client.callTool(question, undefined, options);
@@ -48,7 +48,7 @@ async function ask({ question, size }) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const outcome = await ask(JSON.parse(line)).catch(String);
+  const outcome = await request(JSON.parse(line)).catch(String);
   console.log(outcome.replaceAll(/\s+/g, " ").slice(0, 400));
 }
 process.exit(0);

@@ -1,10 +1,11 @@
-"""Asks one PyPI `mcp`, the one that is installed, for answers of given sizes; `largest_answer.py` tells it which.
+"""Requests answers of given sizes with the installed version of PyPI `mcp`, for `largest_answer.py`.
 
     largest_probe.py TRANSPORT TARGET…
 
 TRANSPORT is `stdio`, `http`, `events`, `sse` or `ws`; TARGET is the command or the address. `events` is Streamable HTTP with
-progress asked for, upon which the answer comes in an event stream. A line of standard input is a question and the size that its
-answer has, as JSON; it is answered with a line: `whole`, `answer of …` for another one, or what went wrong. Each has a connection of its own, since what is too large often ends one.
+requested progress, so that the answer is an event stream. Each line of standard input is a question and the size of its answer, as
+JSON. The output is one line for each: `whole`, `answer of …` for another size, or the error. Each question has a new connection,
+because a too large answer often closes it.
 """
 
 import json
@@ -24,14 +25,14 @@ from report import describe
 warnings.simplefilter("ignore", DeprecationWarning)
 
 
-def opened(transport: str, target: list[str]) -> Any:
+def open_streams(transport: str, target: list[str]) -> Any:
     match transport:
         case "stdio":
             return stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
         case "sse":
             return sse_client(target[0])
         case "ws":
-            # Version 2 has none.
+            # Version 2 has no WebSocket client.
             from mcp.client.websocket import websocket_client
 
             return websocket_client(target[0])
@@ -40,18 +41,18 @@ def opened(transport: str, target: list[str]) -> Any:
 
 
 @asynccontextmanager
-async def connected(transport: str, target: list[str]) -> AsyncIterator[ClientSession]:
-    async with opened(transport, target) as (reads, writes, *_), ClientSession(reads, writes) as session:
+async def connect(transport: str, target: list[str]) -> AsyncIterator[ClientSession]:
+    async with open_streams(transport, target) as (reads, writes, *_), ClientSession(reads, writes) as session:
         await session.initialize()
         yield session
 
 
 async def ignore(_progress: float, _total: float | None, _message: str | None) -> None:
-    """Nobody looks at it."""
+    """Drops the progress."""
 
 
-async def ask(transport: str, target: list[str], question: dict[str, Any], size: int) -> str:
-    async with connected(transport, target) as session:
+async def request(transport: str, target: list[str], question: dict[str, Any], size: int) -> str:
+    async with connect(transport, target) as session:
         progress = ignore if transport == "events" else None
         result = await session.call_tool(question["name"], question["arguments"], progress_callback=progress)
         text = result.content[0].text
@@ -60,9 +61,9 @@ async def ask(transport: str, target: list[str], question: dict[str, Any], size:
 
 async def main(transport: str, target: list[str]) -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
+        line_content = json.loads(line)
         try:
-            outcome = await ask(transport, target, asked["question"], asked["size"])
+            outcome = await request(transport, target, line_content["question"], line_content["size"])
         except Exception as error:
             outcome = describe(error)
         print(" ".join(outcome.split())[:400], flush=True)

@@ -1,7 +1,7 @@
-// What every client of Node.js asks, whichever package it is of and whatever its transport.
+// The checks of all Node.js clients, for each package and transport.
 //
-// A package is described by how it connects (`connect(transport)` gives a client) and how it calls a tool, whose signature
-// differs (`call(client, params, options)`).
+// A package provides `connect(transport)`, which returns a client, and `call(client, params, options)`, because the signatures
+// of tool calls differ.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,23 +13,23 @@ const { TIDEGATE_BINARY, TIDEGATE_CONFIGURATION, TIDEGATE_NODE_PACKAGES, TIDEGAT
   process.env;
 const { questions: QUESTIONS, endless: ENDLESS } = JSON.parse(readFileSync(join(import.meta.dirname, "questions.json"), "utf8"));
 const TEE = join(import.meta.dirname, "..", "wire", "stdio_tee.py");
-// No answer of these tests takes longer on a machine that is not broken.
+// The limit for any answer of these tests.
 const WAIT_MS_MAX = 60_000;
 
-/** The packages lie in a cache folder, TIDEGATE_NODE_PACKAGES, so they are required from there. */
+/** Loads packages from the cache folder TIDEGATE_NODE_PACKAGES. */
 export const packages = createRequire(join(TIDEGATE_NODE_PACKAGES, "package.json"));
 
-/** A module of a package that can only be imported, by its path. */
-export const imported = (path) => import(pathToFileURL(join(TIDEGATE_NODE_PACKAGES, "node_modules", path)));
+/** A module of a package that can only be importModule, by its path. */
+export const importModule = (path) => import(pathToFileURL(join(TIDEGATE_NODE_PACKAGES, "node_modules", path)));
 
-/** The addresses of the doors, through the recording proxy. */
+/** The addresses of the HTTP transports, through the recording proxy. */
 export const ADDRESSES = {
   http: new URL(TIDEGATE_URL),
   sse: new URL(`${TIDEGATE_URL}/sse`),
   ws: new URL(`${TIDEGATE_URL.replace("http", "ws")}/ws`),
 };
 
-/** A server of its own over standard input and output, recorded. */
+/** A separate server over standard input and output, recorded. */
 export const COMMAND = {
   command: TIDEGATE_PYTHON,
   args: [TEE, TIDEGATE_RECORDINGS, TIDEGATE_BINARY, "stdio", "--config", TIDEGATE_CONFIGURATION],
@@ -39,7 +39,7 @@ let passed = 0;
 let failed = 0;
 let subject = "";
 
-/** What is under test from here on; it stands before each check's name. */
+/** Sets the subject of the following checks; it precedes the name of each check. */
 export function under(what) {
   subject = what;
 }
@@ -55,15 +55,15 @@ export async function check(name, body) {
   }
 }
 
-/** An assertion speaks for itself; anything else shows where in the tests it came from. */
+/** The message of an assertion; for any other error, also the line of the test. */
 function describe(error) {
   if (error instanceof assert.AssertionError) return error.message.replaceAll(/\s+/g, " ");
   const place = error.stack?.split("\n").find((line) => line.includes(import.meta.filename));
   return `${error}${place ? ` (${place.trim()})` : ""}`;
 }
 
-/** What `wait` gives, unless that takes longer than anything may: then an error that says `failure`. */
-export function withinReason(failure, wait) {
+/** The result of `wait`; after the time limit, an error with the message `failure`. */
+export function withTimeout(failure, wait) {
   const late = new Promise((_, reject) => setTimeout(() => reject(new Error(failure)), WAIT_MS_MAX));
   return Promise.race([wait(), late]);
 }
@@ -74,14 +74,14 @@ export const textsOf = (result) => result.content.filter((block) => block.type =
 function compare(question, result) {
   const texts = textsOf(result);
   const text = texts.join("\n");
-  const shown = text.length < 1500 ? text : `${text.slice(0, 700)} […] ${text.slice(-700)}`;
-  assert.equal(result.isError ?? false, question.isError ?? false, `isError is ${result.isError}: ${shown}`);
+  const excerpt = text.length < 1500 ? text : `${text.slice(0, 700)} […] ${text.slice(-700)}`;
+  assert.equal(result.isError ?? false, question.isError ?? false, `isError is ${result.isError}: ${excerpt}`);
   assert.ok(text, "the answer is empty");
-  if ("equals" in question) assert.deepEqual(JSON.parse(texts[0]), question.equals, shown);
-  for (const part of question.contains ?? []) assert.ok(text.includes(part), `no ${part} in: ${shown}`);
-  for (const part of question.lacks ?? []) assert.ok(!text.includes(part), `${part} in: ${shown}`);
-  // Python writes the flag for "a dot matches a line end too" into the pattern, JavaScript beside it.
-  if (question.matches) assert.match(text, new RegExp(question.matches.replace("(?s)", ""), "s"), shown);
+  if ("equals" in question) assert.deepEqual(JSON.parse(texts[0]), question.equals, excerpt);
+  for (const part of question.contains ?? []) assert.ok(text.includes(part), `no ${part} in: ${excerpt}`);
+  for (const part of question.lacks ?? []) assert.ok(!text.includes(part), `${part} in: ${excerpt}`);
+  // Python writes the dotall flag into the pattern, JavaScript passes it separately.
+  if (question.matches) assert.match(text, new RegExp(question.matches.replace("(?s)", ""), "s"), excerpt);
 }
 
 async function checkLists(client, call) {
@@ -138,7 +138,7 @@ async function checkLongCall(client, call) {
     await Promise.race([reported.promise, ended]);
     const running = (await jobs(client, call)).filter((job) => job.target === ENDLESS.tool && job.status === "running");
     assert.equal(running.length, 1, JSON.stringify(running));
-    abort.abort("no longer wanted");
+    abort.abort("cancelled by the test");
     await ended;
     const { id } = running[0];
     while ((await jobs(client, call)).some((job) => job.id === id && job.status === "running")) deadline.throwIfAborted();
@@ -146,7 +146,7 @@ async function checkLongCall(client, call) {
   });
 }
 
-/** Asks everything over each transport in turn and ends the process. */
+/** Runs all checks over each transport in turn and ends the process. */
 export async function run(name, transports, { connect, call, revisionOf, revision }) {
   for (const transport of transports) {
     under(`${name} ${transport}`);
@@ -158,7 +158,7 @@ export async function run(name, transports, { connect, call, revisionOf, revisio
         await check(question.name, async () => compare(question, await call(client, { name: question.tool, arguments: question.arguments })));
       }
       await checkLongCall(client, call);
-      await check("the connection lives on", async () => compare(QUESTIONS[0], await call(client, { name: "list_databases", arguments: {} })));
+      await check("the connection is still usable", async () => compare(QUESTIONS[0], await call(client, { name: "list_databases", arguments: {} })));
       await client.close();
     });
   }

@@ -1,5 +1,5 @@
-// The ways in which npm `@modelcontextprotocol/client` connects where both eras are looked at: the transports that carry
-// both, and how it negotiates.
+// How npm `@modelcontextprotocol/client` connects in tests of both eras: the transports that support both, and the options
+// of version negotiation.
 
 import { ADDRESSES, COMMAND, packages } from "./node_checks.mjs";
 

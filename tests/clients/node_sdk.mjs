@@ -1,5 +1,5 @@
-// npm `@modelcontextprotocol/sdk` 1.x against the real binary: each of its transports, the two that newer packages left behind
-// (HTTP+SSE and WebSocket) among them.
+// npm `@modelcontextprotocol/sdk` 1.x against the real binary: each of its transports, including HTTP+SSE and WebSocket,
+// which newer packages lack.
 //
 // Runs under `with_server.py`.
 
@@ -18,7 +18,7 @@ const TRANSPORTS = {
   ws: () => new WebSocketClientTransport(ADDRESSES.ws),
 };
 
-// The package shows the version that was agreed on to its transports alone.
+// The package reports the negotiated version only to its transports.
 const revisions = new WeakMap();
 
 await run("node sdk 1", Object.keys(TRANSPORTS), {
@@ -28,10 +28,10 @@ await run("node sdk 1", Object.keys(TRANSPORTS), {
   connect: async (name) => {
     const client = new Client({ name: "tidegate-tests", version: "1.0.0" });
     const transport = TRANSPORTS[name]();
-    const told = transport.setProtocolVersion?.bind(transport);
+    const setProtocolVersion = transport.setProtocolVersion?.bind(transport);
     transport.setProtocolVersion = (version) => {
       revisions.set(client, version);
-      told?.(version);
+      setProtocolVersion?.(version);
     };
     await client.connect(transport);
     return client;

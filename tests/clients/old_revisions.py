@@ -1,13 +1,13 @@
-"""Each legacy revision over stdio, in the client's own words: SDKs ask only for the newest that they know.
+"""Tests each legacy revision over stdio without an SDK, because SDKs request only their newest revision.
 
-Runs under `with_server.py`; TIDEGATE_BINARY names the binary. What is said here is recorded, so that the schema checker
-sees every revision, not only those that clients choose.
+Runs under `with_server.py`; TIDEGATE_BINARY names the binary. The messages are recorded, so that the schema checker
+covers every revision, not only those that clients choose.
 """
 
 import os
 import sys
 
-from raw_stdio import Connection, connected
+from raw_stdio import Connection, connect
 from report import Report
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -17,34 +17,34 @@ WITH_BATCHES = "2025-03-26"
 
 
 def check_revision(connection: Connection, revision: str, report: Report) -> None:
-    with report.check("initialize is answered with the revision asked for"):
+    with report.check("initialize is answered with the requested revision"):
         result = connection.initialize(revision)["result"]
         assert result["protocolVersion"] == revision, result["protocolVersion"]
     with report.check("ping"):
-        assert connection.ask("ping")["result"] == {}
+        assert connection.request("ping")["result"] == {}
     with report.check("lists"):
-        assert connection.ask("tools/list")["result"]["tools"]
-        assert connection.ask("resources/templates/list")["result"]["resourceTemplates"]
-        assert "prompts" in connection.ask("prompts/list")["result"]
+        assert connection.request("tools/list")["result"]["tools"]
+        assert connection.request("resources/templates/list")["result"]["resourceTemplates"]
+        assert "prompts" in connection.request("prompts/list")["result"]
     with report.check("a resource is read"):
-        resources = connection.ask("resources/list")["result"]["resources"]
-        assert connection.ask("resources/read", {"uri": resources[0]["uri"]})["result"]["contents"]
+        resources = connection.request("resources/list")["result"]["resources"]
+        assert connection.request("resources/read", {"uri": resources[0]["uri"]})["result"]["contents"]
     with report.check("an unknown resource is -32002"):
-        answer = connection.ask("resources/read", {"uri": "tidegate://nowhere/nothing"})
+        answer = connection.request("resources/read", {"uri": "tidegate://nowhere/nothing"})
         assert answer["error"]["code"] == -32002, answer
-    with report.check("a call is answered, with progress when asked for"):
+    with report.check("a call is answered, with progress on request"):
         arguments = {"database": "shop", "table": "orders"}
         params = {"name": "query", "arguments": arguments, "_meta": {"progressToken": "p"}}
-        assert "Ann" in connection.ask("tools/call", params)["result"]["content"][0]["text"]
+        assert "Ann" in connection.request("tools/call", params)["result"]["content"][0]["text"]
     with report.check("an unknown method is -32601"):
-        assert connection.ask("no/such/method")["error"]["code"] == -32601
+        assert connection.request("no/such/method")["error"]["code"] == -32601
     if revision >= WITH_BATCHES:
-        with report.check("a batch is answered in 2025-03-26 and refused since"):
+        with report.check("a batch is answered in 2025-03-26 and rejected since"):
             check_batch(connection, revision)
-    with report.check("malformed JSON is -32700 and the connection lives on"):
+    with report.check("malformed JSON is -32700 and the connection is still usable"):
         connection.send_text("{")
         assert connection.receive()["error"]["code"] == -32700
-        assert connection.ask("ping")["result"] == {}
+        assert connection.request("ping")["result"] == {}
 
 
 def check_batch(connection: Connection, revision: str) -> None:
@@ -62,11 +62,11 @@ def main() -> int:
     report = Report()
     for revision in LEGACY:
         report.subject = f"raw {revision}"
-        with report.check("the server ends well"), connected(command) as connection:
+        with report.check("the server exits successfully"), connect(command) as connection:
             check_revision(connection, revision, report)
     for revision in UNKNOWN_REVISIONS:
         report.subject = f"raw {revision}"
-        with report.check("the server ends well"), connected(command) as connection:
+        with report.check("the server exits successfully"), connect(command) as connection:
             with report.check(f"initialize offers {NEWEST_LEGACY} instead"):
                 result = connection.initialize(revision)["result"]
                 assert result["protocolVersion"] == NEWEST_LEGACY, result

@@ -1,4 +1,4 @@
-"""A hundred pings while a call over millions of rows runs on the same stdio: each is answered at once, and before the call.
+"""Sends a hundred pings while a call over millions of rows runs on the same stdio: each is answered at once, before the call.
 
     ping_flood.py TRANSPORT…
 
@@ -11,24 +11,24 @@ import sys
 import time
 
 from endpoints import command
-from raw_stdio import connected
+from raw_stdio import connect
 from report import Report
 
 PINGS = 100
-# The bridge's own server answers beside three more processes, the recorder among them, that share the cores with the call.
+# The bridge shares the cores with the call and three more processes, including the recorder.
 PING_SECONDS_MAX = {"stdio": 0.1, "bridge-http": 0.5, "bridge-ws": 0.5}
-# The engine must read every row for it, which keeps the cores busy while the pings come.
+# The engine must read every row, so that the cores are busy during the pings.
 STATEMENT = "SELECT count(*) AS rows, sum(n % 1000) AS total FROM (SELECT n FROM numbers LIMIT {rows})"
-# What the bridge adds is seen over fewer rows as well.
+# Fewer rows are enough to measure the bridge.
 ROWS = {"stdio": 10_000_000, "bridge-http": 1_000_000, "bridge-ws": 1_000_000}
 
 
 def check_flood(transport: str, report: Report) -> None:
     rows = ROWS[transport]
-    # Asked a second time over another transport, it would be answered from what was kept.
+    # Without `no_cache`, the second transport would receive the cached answer.
     arguments = {"database": "large", "sql": STATEMENT.format(rows=rows), "no_cache": True}
     delays: list[float] = []
-    with report.check("the server ends well"), connected(command(transport)) as connection:
+    with report.check("the server exits successfully"), connect(command(transport)) as connection:
         connection.initialize("2025-11-25")
         call = connection.start("tools/call", {"name": "sql", "arguments": arguments})
         answer = None

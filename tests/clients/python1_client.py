@@ -1,15 +1,14 @@
-"""PyPI `mcp` 1.x against the real binary: a client that knows no newer revision than the handshake, over all its transports.
+"""PyPI `mcp` 1.x against the real binary: a client of the last revision with a handshake, over all its transports.
 
     python1_client.py TRANSPORT…
 
-Transports are `stdio`, `http`, `sse` and `ws`. Runs under `with_server.py`, in an environment of its own: two versions of one
-package cannot be installed beside each other.
+Transports are `stdio`, `http`, `sse` and `ws`. Runs under `with_server.py`, in a separate environment, because two versions of one
+package cannot be installed together.
 """
 
-import json
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -20,45 +19,42 @@ from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, ResourceTemplateReference, TextContent
+from mcp.types import CallToolResult, ResourceTemplateReference
+from python_checks import running_job, texts_of
 from questions import ENDLESS, QUESTIONS, compare
 from report import Report
 
 REVISION = "2025-11-25"
-# No answer of these tests takes longer on a machine that is not broken.
+# The limit for any answer of these tests.
 WAIT_SECONDS_MAX = 60
 
 
 @asynccontextmanager
 async def streams(transport: str) -> AsyncIterator[Any]:
-    """The two streams of a connection; some transports give more than these."""
+    """The two streams of a connection; some transports return further values."""
     if transport == "stdio":
         program, *arguments = recorded_command(transport)
-        opened = stdio_client(StdioServerParameters(command=program, args=arguments))
+        connection = stdio_client(StdioServerParameters(command=program, args=arguments))
     elif transport == "http":
-        opened = streamable_http_client(address(transport))
+        connection = streamable_http_client(address(transport))
     elif transport == "sse":
-        opened = sse_client(address(transport))
+        connection = sse_client(address(transport))
     else:
         with warnings.catch_warnings():
-            # That it is gone from 2.x is known; people who have 1.x have it.
+            # The transport is deprecated in 1.x and removed in 2.x.
             warnings.simplefilter("ignore", DeprecationWarning)
             from mcp.client.websocket import websocket_client
 
-            opened = websocket_client(address(transport))
-    async with opened as (reads, writes, *_):
+            connection = websocket_client(address(transport))
+    async with connection as (reads, writes, *_):
         yield reads, writes
-
-
-def texts_of(result: CallToolResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 async def check_lists(session: ClientSession, report: Report) -> None:
     with report.check("tools are listed with their schemas"):
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        wanted = {question["tool"] for question in QUESTIONS} | {"list_jobs", "cancel_job"}
-        assert wanted <= tools.keys(), f"missing: {wanted - tools.keys()}"
+        expected = {question["tool"] for question in QUESTIONS} | {"list_jobs", "cancel_job"}
+        assert expected <= tools.keys(), f"missing: {expected - tools.keys()}"
         assert all(tool.description and tool.inputSchema["type"] == "object" for tool in tools.values())
     with report.check("a table is a resource that can be read"):
         resources = (await session.list_resources()).resources
@@ -86,21 +82,8 @@ async def check_questions(session: ClientSession, report: Report) -> None:
             raise AssertionError(f"it was called: {result}")
 
 
-async def jobs(session: ClientSession) -> list[dict[str, Any]]:
-    return json.loads(texts_of(await session.call_tool("list_jobs", {}))[0])
-
-
-async def running_job(session: ClientSession, is_over: Callable[[], bool]) -> dict[str, Any]:
-    """Asks until the endless call is among the jobs."""
-    while not is_over():
-        for job in await jobs(session):
-            if job["target"] == ENDLESS["tool"] and job["status"] == "running":
-                return job
-    raise AssertionError("the call ended before it was among the jobs")
-
-
 async def check_long_call(session: ClientSession, report: Report) -> None:
-    """This version tells the server nothing when a call is given up, so that only `cancel_job` ends one."""
+    """This version sends no cancellation to the server, so only `cancel_job` ends a call."""
     progress: list[float] = []
     arrived = anyio.Event()
     results: list[CallToolResult] = []
@@ -112,7 +95,7 @@ async def check_long_call(session: ClientSession, report: Report) -> None:
     async def call() -> None:
         results.append(await session.call_tool(ENDLESS["tool"], ENDLESS["arguments"], progress_callback=note))
 
-    with report.check("a long call reports progress, and cancel_job ends it, which it says"):
+    with report.check("a long call reports progress, and cancel_job ends it, with a message"):
         with anyio.fail_after(WAIT_SECONDS_MAX):
             async with anyio.create_task_group() as group:
                 group.start_soon(call)
@@ -122,7 +105,7 @@ async def check_long_call(session: ClientSession, report: Report) -> None:
         assert results and results[0].isError, results
         assert "cancel" in " ".join(texts_of(results[0])).lower(), results
         assert progress == sorted(set(progress)), progress
-    with report.check("the connection lives on"):
+    with report.check("the connection is still usable"):
         compare(QUESTIONS[0], texts_of(await session.call_tool("list_databases", {})), False)
 
 

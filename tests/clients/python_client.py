@@ -1,4 +1,4 @@
-"""PyPI `mcp` 2.x against the real binary: every transport that it has, negotiating by itself and as a legacy client.
+"""PyPI `mcp` 2.x against the real binary: all its transports, with version negotiation and as a legacy client.
 
     python_client.py TRANSPORT…
 
@@ -6,9 +6,7 @@ Transports are `stdio`, `http`, `sse`, and `bridge-http` and `bridge-ws`, the co
 under `with_server.py`; TIDEGATE_BINARY names the binary.
 """
 
-import json
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,33 +15,30 @@ from endpoints import COMMANDS, address, recorded_command
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ResourceTemplateReference, TextContent
+from mcp_types import CallToolResult, ResourceTemplateReference
+from python_checks import jobs, running_job, texts_of
 from questions import ENDLESS, QUESTIONS, compare
 from report import Report
 
-# What each way of negotiating must arrive at.
+# The expected revision of each negotiation mode.
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-# No answer of these tests takes longer on a machine that is not broken.
+# The limit for any answer of these tests.
 WAIT_SECONDS_MAX = 60
 
 
 def connect(transport: str) -> Any:
-    """What `Client` takes to connect."""
+    """The first argument of `Client`."""
     if transport in COMMANDS:
         program, *arguments = recorded_command(transport)
         return StdioServerParameters(command=program, args=arguments)
     return sse_client(address("sse")) if transport == "sse" else address(transport)
 
 
-def texts_of(result: CallToolResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
-
-
 async def check_lists(client: Client, report: Report) -> None:
     with report.check("tools are listed with their schemas"):
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        wanted = {question["tool"] for question in QUESTIONS} | {"list_jobs", "cancel_job"}
-        assert wanted <= tools.keys(), f"missing: {wanted - tools.keys()}"
+        expected = {question["tool"] for question in QUESTIONS} | {"list_jobs", "cancel_job"}
+        assert expected <= tools.keys(), f"missing: {expected - tools.keys()}"
         assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
     with report.check("a table is a resource that can be read"):
         resources = (await client.list_resources()).resources
@@ -82,21 +77,8 @@ async def check_questions(client: Client, report: Report) -> None:
             raise AssertionError(f"it was called: {result}")
 
 
-async def jobs(client: Client) -> list[dict[str, Any]]:
-    return json.loads(texts_of(await client.call_tool("list_jobs", {}))[0])
-
-
-async def running_job(client: Client, is_over: Callable[[], bool]) -> dict[str, Any]:
-    """Asks until the endless call is among the jobs."""
-    while not is_over():
-        for job in await jobs(client):
-            if job["target"] == ENDLESS["tool"] and job["status"] == "running":
-                return job
-    raise AssertionError("the call ended before it was among the jobs")
-
-
-async def gone(client: Client, job: dict[str, Any]) -> None:
-    """Asks until the job runs no more; WAIT_SECONDS_MAX around it bounds the asking."""
+async def wait_until_ended(client: Client, job: dict[str, Any]) -> None:
+    """Polls until the job has ended; the caller limits the time."""
     while any(other["id"] == job["id"] and other["status"] == "running" for other in await jobs(client)):
         await anyio.lowlevel.checkpoint()
 
@@ -124,10 +106,10 @@ async def check_long_calls(client: Client, report: Report) -> None:
                 job = await running_job(client, lambda: bool(results))
                 await arrived.wait()
                 scope.cancel()
-            await gone(client, job)
+            await wait_until_ended(client, job)
         assert not results, f"it was answered: {results}"
         assert all(a < b for a, b in pairwise(progress)), progress
-    with report.check("cancel_job ends a call, which says so"):
+    with report.check("cancel_job ends a call, with a message"):
         with anyio.fail_after(WAIT_SECONDS_MAX):
             async with anyio.create_task_group() as group:
                 group.start_soon(call, anyio.CancelScope())
@@ -135,7 +117,7 @@ async def check_long_calls(client: Client, report: Report) -> None:
                 await client.call_tool("cancel_job", {"id": job["id"]})
         assert results and results[0].is_error, results
         assert "cancel" in " ".join(texts_of(results[0])).lower(), results
-    with report.check("the connection lives on"):
+    with report.check("the connection is still usable"):
         compare(QUESTIONS[0], texts_of(await client.call_tool("list_databases", {})), False)
 
 

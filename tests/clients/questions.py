@@ -1,4 +1,4 @@
-"""The questions of `questions.json`, which each client asks in its own way, and the comparison of answers with them."""
+"""The questions of `questions.json`, which all clients send, and the comparison of the answers."""
 
 import json
 import re
@@ -7,22 +7,22 @@ from typing import Any
 
 CONTENTS = json.loads(Path(__file__).with_name("questions.json").read_text(encoding="utf-8"))
 QUESTIONS: list[dict[str, Any]] = CONTENTS["questions"]
-# A call that reads ten thousand million rows and answers with a hundred values: it is there to be cancelled.
+# A call that reads ten thousand million rows, for tests of cancellation.
 ENDLESS: dict[str, Any] = CONTENTS["endless"]
 
 
 def compare(question: dict[str, Any], texts: list[str], is_error: bool) -> None:
-    """Compares the text blocks of an answer; an AssertionError shows them when they are not the ones expected."""
+    """Compares the text blocks of an answer; raises an AssertionError with the answer if it is unexpected."""
     text = "\n".join(texts)
-    shown = text if len(text) < 1500 else f"{text[:700]} […] {text[-700:]}"
-    assert is_error == question.get("isError", False), f"isError is {is_error}: {shown}"
+    excerpt = text if len(text) < 1500 else f"{text[:700]} […] {text[-700:]}"
+    assert is_error == question.get("isError", False), f"isError is {is_error}: {excerpt}"
     assert text, "the answer is empty"
     if "equals" in question:
-        # Rows stand in the first block; a line on what was left out comes in one of its own.
-        assert json.loads(texts[0]) == question["equals"], shown
+        # The first block has the rows; a line about omitted rows is a separate block.
+        assert json.loads(texts[0]) == question["equals"], excerpt
     for part in question.get("contains", []):
-        assert part in text, f"no {part!r} in: {shown}"
+        assert part in text, f"no {part!r} in: {excerpt}"
     for part in question.get("lacks", []):
-        assert part not in text, f"{part!r} in: {shown}"
+        assert part not in text, f"{part!r} in: {excerpt}"
     if pattern := question.get("matches"):
-        assert re.search(pattern, text), f"no match of {pattern!r} in: {shown}"
+        assert re.search(pattern, text), f"no match of {pattern!r} in: {excerpt}"

@@ -1,6 +1,6 @@
 """A stdio client without an SDK: it writes JSON lines and reads JSON lines, and records both for the schema checker.
 
-SDKs speak the revisions they like and hide when an answer came; these tests choose the revision and look at the clock.
+SDKs choose the revision and hide the time of an answer; these tests choose the revision and measure times.
 """
 
 import itertools
@@ -30,7 +30,7 @@ class Connection:
         self.send_text(json.dumps(message))
 
     def send_text(self, line: str) -> None:
-        """Sends a line as it is, which need not be JSON."""
+        """Sends a line unchanged; it need not be JSON."""
         assert self._process.stdin
         self._recording.add(Message("client", line))
         self._process.stdin.write(line + "\n")
@@ -44,13 +44,13 @@ class Connection:
         return json.loads(line)
 
     def start(self, method: str, params: dict[str, Any] | None = None) -> int:
-        """Sends a request and gives its id, without waiting for the answer."""
+        """Sends a request and returns its id, without waiting for the answer."""
         number = next(self._ids)
         self.send({"jsonrpc": "2.0", "id": number, "method": method, **({} if params is None else {"params": params})})
         return number
 
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Sends a request and waits for its answer; notifications that come first are passed over."""
+    def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Sends a request and waits for its answer; skips earlier notifications."""
         number = self.start(method, params)
         while True:
             message = self.receive()
@@ -61,21 +61,21 @@ class Connection:
         self.send({"jsonrpc": "2.0", "method": method})
 
     def initialize(self, revision: str) -> dict[str, Any]:
-        """Opens a legacy session and gives the answer to `initialize`."""
+        """Opens a legacy session and returns the answer to `initialize`."""
         client = {"name": "tidegate-tests", "version": "1.0.0"}
-        answer = self.ask("initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": client})
+        answer = self.request("initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": client})
         self.notify("notifications/initialized")
         return answer
 
 
 @contextmanager
-def connected(command: list[str]) -> Iterator[Connection]:
-    """Starts a stdio server; in the end closes its input, upon which it must end by itself."""
+def connect(command: list[str]) -> Iterator[Connection]:
+    """Starts a stdio server; at the end closes its input, after which it must exit."""
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     )
     assert process.stdin
-    # An answer that never comes ends the server, and with it the waiting.
+    # Ends the server, and the waiting client, if an answer does not arrive.
     watchdog = threading.Timer(CONNECTION_SECONDS_MAX, process.kill)
     watchdog.start()
     try:

@@ -1,4 +1,4 @@
-"""What a test program prints: a line a check, and the closing line that `scripts/test` adds up."""
+"""The output of a test program: a line for each check, and the summary line that `scripts/test` adds up."""
 
 import traceback
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ HERE = Path(__file__).parent
 
 class Report:
     def __init__(self) -> None:
-        # What is under test right now, such as a transport; it stands before each check's name.
+        # The current subject, such as a transport; it precedes the name of each check.
         self.subject = ""
         self._passed = 0
         self._failed = 0
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
-        """A check fails when its block raises; the next one runs all the same."""
+        """A check fails when its block raises; the next one still runs."""
         try:
             yield
         except Exception as error:
@@ -34,7 +34,7 @@ class Report:
 
 
 def describe(error: BaseException) -> str:
-    """An assertion speaks for itself; anything else shows where in the tests it came from."""
+    """The message of an assertion; for any other error, also the line of the test."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(describe(part) for part in error.exceptions)
     if isinstance(error, AssertionError) and error.args:

@@ -1,9 +1,9 @@
-"""What the REST door says of itself, `openapi.json`, against what it does: schemathesis makes up calls and judges the answers.
+"""Checks the REST endpoint against its `openapi.json`: schemathesis generates calls and checks the answers.
 
     rest_contract.py
 
-Starts the server twice: open, with any names in the paths; and with keys, with the names of what is there. TIDEGATE_BINARY
-names it. A finding shows the command that reproduces it.
+Starts the server twice: open, with generated names in the paths; and with keys, with existing names. TIDEGATE_BINARY names
+the server. A finding has a command that reproduces it.
 """
 
 import json
@@ -18,14 +18,14 @@ from pathlib import Path
 
 import data_folder
 from report import Report
-from with_server import listening
+from with_server import run_server
 
-# The same calls each time: a run must not turn red by itself.
+# The same calls each time, so that a run fails only after a change.
 SEED = "1"
 EXAMPLES_MAX = "8"
 RUN_SECONDS_MAX = 300
-# Whether an answer may be a refusal although the arguments fit their schema: here it may, since no schema knows which
-# tables there are, nor what is a statement.
+# The excluded check requires success for all arguments that fit their schema. The schemas do not describe which tables
+# exist, nor the syntax of statements.
 EXCLUDED_CHECKS = "positive_data_acceptance"
 
 CONFIGURATION = """\
@@ -38,7 +38,7 @@ roles:
 auth:
   keys: {keys}
 """
-# What stands in each path of the second run.
+# The names in the paths of the second run.
 NAMES = """\
 [parameters]
 "path.database" = "shop"
@@ -47,23 +47,23 @@ NAMES = """\
 
 
 def contract(url: str, folder: Path, *options: str) -> None:
-    """One run; AssertionError with what schemathesis found."""
+    """Runs schemathesis once; raises an AssertionError with its findings."""
     program = Path(sys.executable).with_name("st")
     command = [str(program), *(["--config-file", str(folder / "names.toml")] if options else []), "run"]
     command += [f"{url}/openapi.json", "--seed", SEED, "--max-examples", EXAMPLES_MAX, "--checks", "all"]
     command += ["--exclude-checks", EXCLUDED_CHECKS, "--continue-on-failure", "--warnings", "off", "--no-color", *options]
-    # What it keeps between runs would make the next one another.
+    # A fresh folder, because stored data of a run would change the next one.
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
     counted = re.search(r"^ +(\d+) generated.*$", done.stdout, re.MULTILINE)
     print(f"     {counted[0].strip() if counted else 'no calls were made'}")
-    # Its own heading is left out; what it found stands from here on.
-    found = done.stdout.split("= FAILURES =")[-1].split("= ERRORS =")[-1]
-    assert done.returncode == 0, f"exit code {done.returncode}:\n{found[:8000]}{done.stderr[-2000:]}"
+    # Omits the heading; the findings start here.
+    findings = done.stdout.split("= FAILURES =")[-1].split("= ERRORS =")[-1]
+    assert done.returncode == 0, f"exit code {done.returncode}:\n{findings[:8000]}{done.stderr[-2000:]}"
     assert counted and int(counted[1]) > 100, done.stdout[-2000:]
 
 
-def check_refused(url: str) -> None:
-    """Nothing is told to who shows no key."""
+def check_rejected(url: str) -> None:
+    """Requests without a key receive no data."""
     for path in ("openapi.json", "tools", "databases/shop/tables/orders/rows", "jobs"):
         try:
             urllib.request.urlopen(f"{url}/{path}")
@@ -83,20 +83,20 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tidegate-rest-") as temporary:
         folder = Path(temporary)
         shop = data_folder.write(folder)
-        with listening([*serve, str(shop)]) as url:
-            with report.check("the door does what openapi.json says, open"):
+        with run_server([*serve, str(shop)]) as url:
+            with report.check("REST conforms to openapi.json, open"):
                 contract(url.removesuffix("/mcp") + "/rest", folder)
         configuration = folder / "tidegate.yaml"
         configuration.write_text(CONFIGURATION.format(folder=shop, keys=folder / "keys.json"), encoding="utf-8")
         (folder / "names.toml").write_text(NAMES, encoding="utf-8")
         add = [binary, "key", "add", "tester", "--role", "reader", "--config", str(configuration)]
         key = subprocess.run(add, check=True, capture_output=True, text=True).stdout.strip()
-        with listening([*serve, "--config", str(configuration)]) as url:
-            door = url.removesuffix("/mcp") + "/rest"
-            with report.check("who shows no key is refused"):
-                check_refused(door)
-            with report.check("the door does what openapi.json says, with a key"):
-                contract(door, folder, "--header", f"Authorization: Bearer {key}")
+        with run_server([*serve, "--config", str(configuration)]) as url:
+            rest_url = url.removesuffix("/mcp") + "/rest"
+            with report.check("requests without a key are rejected"):
+                check_rejected(rest_url)
+            with report.check("REST conforms to openapi.json, with a key"):
+                contract(rest_url, folder, "--header", f"Authorization: Bearer {key}")
     return report.close()
 
 

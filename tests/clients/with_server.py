@@ -1,10 +1,11 @@
-"""Serves the tests' data, records what is said, and runs a client against it.
+"""Serves the tests' data, records the messages, and runs a client against it.
 
     with_server.py RECORDINGS SERVER [ARGUMENT…] -- CLIENT [ARGUMENT…]
 
-The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` stand for the data folders and
-`{configuration}` for a file that names both; in the client's `{url}` stands for the address. The environment has them too:
-TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, TIDEGATE_CONFIGURATION, and TIDEGATE_RECORDINGS for clients that record by themselves. The exit code is the client's, or 1 when a server did not stop.
+The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` are replaced by the data folders and
+`{configuration}` by a file with both; in the client's, `{url}` is replaced by the address. The environment has them too:
+TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, TIDEGATE_CONFIGURATION, and TIDEGATE_RECORDINGS for clients that write recordings.
+The exit code is that of the client, or 1 when a server did not stop.
 """
 
 import os
@@ -25,20 +26,20 @@ STOP_SECONDS_MAX = 15
 
 
 @contextmanager
-def listening(command: list[str]) -> Iterator[str]:
-    """Runs `command` and gives the address that it prints; stops it in the end and wants it to stop by itself."""
+def run_server(command: list[str]) -> Iterator[str]:
+    """Runs `command` and yields the address that it prints; at the end sends SIGTERM, after which it must stop."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     assert process.stderr
     try:
         for line in process.stderr:
             sys.stderr.write(line)
-            if found := re.search(r"listening on (http://\S+)", line):
+            if match := re.search(r"listening on (http://\S+)", line):
                 break
         else:
             raise SystemExit(f"{command[0]} ended without listening, exit code {process.wait()}")
-        # Somebody must go on reading, or the process would block on a full pipe.
+        # A thread continues to read, because the process would block on a full pipe.
         threading.Thread(target=lambda: sys.stderr.writelines(process.stderr or ()), daemon=True).start()
-        yield found[1]
+        yield match[1]
     finally:
         process.terminate()
         try:
@@ -49,7 +50,7 @@ def listening(command: list[str]) -> Iterator[str]:
 
 
 def main() -> int:
-    # Ended from outside, the servers are stopped all the same.
+    # Stops the servers also on SIGTERM.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     recordings, *rest = sys.argv[1:]
     divider = rest.index("--")
@@ -59,9 +60,9 @@ def main() -> int:
         shop = data_folder.write(Path(temporary))
         large = data_folder.write_numbers(cache)
         configuration = data_folder.write_configuration(Path(temporary), shop, large)
-        served = {"shop": str(shop), "large": str(large), "configuration": str(configuration)}
-        command = [argument.format(**served) for argument in server]
-        with listening(command) as direct, listening([sys.executable, str(PROXY), recordings, direct]) as url:
+        replacements = {"shop": str(shop), "large": str(large), "configuration": str(configuration)}
+        command = [argument.format(**replacements) for argument in server]
+        with run_server(command) as direct, run_server([sys.executable, str(PROXY), recordings, direct]) as url:
             environment = {
                 **os.environ,
                 "TIDEGATE_URL": url,

@@ -1,10 +1,10 @@
-"""Runs the official conformance suite once against a server that listens.
+"""Runs the official conformance suite once against a running server.
 
     run.py REVISION URL [EXPECTED…]
 
-EXPECTED are files of expected failures beside `expected-failures.yaml`. REVISION decides the way: the suite has frozen
-requirements for the two newest revisions, and for the older ones all scenarios that apply. TIDEGATE_NODE and
-TIDEGATE_NODE_PACKAGES say where Node.js and the suite are.
+EXPECTED are files of expected failures in addition to `expected-failures.yaml`. For the two newest revisions, the suite has
+frozen requirements; for the older ones, all applicable scenarios run. TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES are the
+paths of Node.js and the suite.
 """
 
 import json
@@ -17,14 +17,14 @@ from pathlib import Path
 
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 EXPECTED = Path(__file__).with_name("expected-failures.yaml")
-WAYS = {
+SUITE_OPTIONS = {
     "2026-07-28": ["--requirements", "2026-07-28"],
     "2025-11-25": ["--requirements", "2025-11-25"],
     "2025-06-18": ["--suite", "all", "--spec-version", "2025-06-18"],
     "2025-03-26": ["--suite", "all", "--spec-version", "2025-03-26"],
 }
-# The suite runs extensions and leaves them out of its verdict; of these we serve tasks. Skills are an extension that names
-# files for models to work by; what is served here is data.
+# The suite runs extensions and excludes them from its verdict; Tidegate implements tasks. It does not implement skills, an
+# extension for instruction files of models.
 NOT_SERVED = ("sep-2640-skills-",)
 
 
@@ -34,21 +34,21 @@ def scenario_of(result: Path) -> str:
 
 
 def entries_of(files: list[Path]) -> set[str]:
-    """What is expected to fail: scenarios, or single checks of them, as SCENARIO:CHECK."""
+    """The expected failures: scenarios, or single checks as SCENARIO:CHECK."""
     texts = [file.read_text(encoding="utf-8") for file in files]
     return {entry for text in texts for entry in re.findall(r"^  - ([\w:-]+)", text, re.MULTILINE)}
 
 
 def checks_of(results: Path) -> dict[str, list[dict[str, str]]]:
-    """Of each scenario that ran."""
-    found: dict[str, list[dict[str, str]]] = {}
+    """The checks of each scenario that ran."""
+    checks_by_scenario: dict[str, list[dict[str, str]]] = {}
     for result in sorted(results.rglob("checks.json")):
-        found.setdefault(scenario_of(result), []).extend(json.loads(result.read_text(encoding="utf-8")))
-    return found
+        checks_by_scenario.setdefault(scenario_of(result), []).extend(json.loads(result.read_text(encoding="utf-8")))
+    return checks_by_scenario
 
 
 def unexpected_failures(results: Path, expected: set[str]) -> list[str]:
-    """Failures of scenarios without an entry, those included that the suite leaves out of its verdict."""
+    """Failures without an entry, including those that the suite excludes from its verdict."""
     return [
         f"{scenario}: {check['id']}: {check.get('errorMessage', '')[:300]}"
         for scenario, checks in checks_of(results).items()
@@ -59,18 +59,18 @@ def unexpected_failures(results: Path, expected: set[str]) -> list[str]:
 
 
 def unexpected_successes(results: Path, expected: set[str]) -> list[str]:
-    """Entries that ran and did not fail, those included that the suite leaves out of its verdict."""
-    found = checks_of(results)
+    """Entries that ran and did not fail, including those that the suite excludes from its verdict."""
+    checks_by_scenario = checks_of(results)
     passing = []
     for entry in sorted(expected):
         scenario, _, check_id = entry.partition(":")
-        checks = [check for check in found.get(scenario, []) if check_id in ("", check["id"])]
+        checks = [check for check in checks_by_scenario.get(scenario, []) if check_id in ("", check["id"])]
         if checks and not any(check["status"] in ("FAILURE", "WARNING") for check in checks):
             passing.append(f"{entry}: it passes, and is expected to fail")
     return passing
 
 
-def succeeded(results: Path) -> int:
+def success_count(results: Path) -> int:
     return sum(check["status"] == "SUCCESS" for checks in checks_of(results).values() for check in checks)
 
 
@@ -83,19 +83,19 @@ def main() -> int:
         entries = Path(folder) / "expected-failures.yaml"
         entries.write_text(json.dumps({"server": sorted(expected)}), encoding="utf-8")
         results = Path(folder) / "results"
-        command = [os.environ["TIDEGATE_NODE"], str(packages / SUITE), "server", "--url", url, *WAYS[revision]]
+        command = [os.environ["TIDEGATE_NODE"], str(packages / SUITE), "server", "--url", url, *SUITE_OPTIONS[revision]]
         command += ["--expected-failures", str(entries), "--output-dir", str(results)]
         suite = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        # Above the summary the suite shows every check of every scenario, and its long description when one fails.
+        # Omits the part above the summary, which has every check of every scenario.
         print(suite.stdout[suite.stdout.find("=== SUMMARY ===") :])
         failures = unexpected_failures(results, expected) + unexpected_successes(results, expected)
         for failure in failures:
             print(f"FAIL {failure}")
         failed = len(failures)
         if suite.returncode and not failures:
-            # A warning, a stale entry or a check beside those expected: the suite's own lines above say which.
+            # A warning, a stale entry or a check beside those expected: the output of the suite above has the details.
             failed = 1
-        passed = succeeded(results)
+        passed = success_count(results)
         print(f"{passed} passed, {failed} failed")
         return 1 if failed or not passed else 0
 

@@ -1,8 +1,8 @@
-"""Serves the handlers of `handlers.sql`, records what is said, and runs a command against them.
+"""Serves the handlers of `handlers.sql`, records the messages, and runs a command against them.
 
     scripts/postgres run -- with_handlers.py RECORDINGS -- COMMAND [ARGUMENT…]
 
-In the command's arguments `{url}` stands for the address. The node logs in as the owner of the handlers, since two of them
+In the command's arguments `{url}` is replaced by the address. The node logs in as the owner of the handlers, because two of them
 register others. TIDEGATE_BINARY names the binary.
 """
 
@@ -13,12 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from with_server import PROXY, listening
+from with_server import PROXY, run_server
 
 HERE = Path(__file__).parent
-LAYER = HERE.parent.parent / "crates/postgres/sql/handlers"
+LAYER = HERE.parent.parent / "crates/postgres-handlers/sql/handlers"
 OWNER = "conformance_owner"
-# What lies in a throw-away cluster is no secret.
+# The passwords of a temporary cluster are no secrets.
 PREPARATION = f"""\
 CREATE ROLE {OWNER} LOGIN PASSWORD '{OWNER}';
 CREATE DATABASE conformance OWNER {OWNER};
@@ -29,7 +29,7 @@ databases:
     postgres: ${HANDLERS_DSN}
     handlers: {schema: api, writes: true}
 built_in: []
-# Soon enough for what takes a second, and late enough for what answers at once.
+# Shorter than the slow scenarios of a second, and longer than a quick answer.
 limits: {task_after: 300ms}
 """
 
@@ -41,7 +41,7 @@ def psql(target: str, sql: str, *options: str) -> None:
 
 
 def prepare() -> str:
-    """Makes the database; gives where it is."""
+    """Creates the database and returns its connection string."""
     psql(os.environ["TIDEGATE_TEST_POSTGRES"], PREPARATION)
     tcp = os.environ["TIDEGATE_TEST_POSTGRES_TCP"]
     target = f"{tcp} user={OWNER} password={OWNER} dbname=conformance sslmode=disable"
@@ -52,7 +52,7 @@ def prepare() -> str:
 
 
 def main() -> int:
-    # Ended from outside, the servers are stopped all the same.
+    # Stops the servers also on SIGTERM.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     recordings, divider, *command = sys.argv[1:]
     assert divider == "--", divider
@@ -61,7 +61,7 @@ def main() -> int:
         file = Path(folder) / "tidegate.yaml"
         file.write_text(CONFIGURATION, encoding="utf-8")
         serve = [os.environ["TIDEGATE_BINARY"], "serve", "--config", str(file), "--listen", "127.0.0.1:0", "--log", "error"]
-        with listening(serve) as direct, listening([sys.executable, str(PROXY), recordings, direct]) as url:
+        with run_server(serve) as direct, run_server([sys.executable, str(PROXY), recordings, direct]) as url:
             return subprocess.run([part.format(url=url) for part in command]).returncode
 
 

@@ -2,7 +2,7 @@
 
     scripts/postgres run -- python acceptance.py
 
-TIDEGATE_BINARY names the binary, TIDEGATE_RECORDINGS the folder for what is said.
+TIDEGATE_BINARY names the binary, TIDEGATE_RECORDINGS the folder for recordings.
 """
 
 import sys
@@ -15,10 +15,10 @@ import lines_lifecycle  # noqa: F401
 import lines_protocol  # noqa: F401
 import lines_round_trip  # noqa: F401
 import sdk
-from bridged import HERE, Database, served
+from bridged import HERE, Database, run_node
 from report import Report
 
-# A tool of the file, whose name a handler has too: the file's counts, and the node starts.
+# A declared tool with the same name as a handler: the declared tool has precedence, and the node starts.
 MORE = """\
 tools:
   - name: declared
@@ -28,10 +28,10 @@ tools:
 """
 
 
-def check_doubles(world: lines.World, report: Report) -> None:
-    with report.check("a handler with the name of a declared tool is left out, and hurts nobody"):
+def check_name_conflict(world: lines.World, report: Report) -> None:
+    with report.check("a handler with the name of a declared tool is ignored, and does not affect others"):
         caller = world.caller("staff")
-        assert caller.listed("tools")["declared"]["description"] == "Of the configuration."
+        assert caller.list_entries("tools")["declared"]["description"] == "Of the configuration."
         assert "the configuration" in lines.text_of(caller.call("declared"))
         assert "echo" in caller.names()
 
@@ -43,10 +43,10 @@ def main() -> int:
     database.run_file(HERE / "handlers.sql")
     database.run_file(HERE / "seed.sql")
     database.register({"type": "tool", "name": "declared", "description": "Of the database."}, "BEGIN RETURN NULL; END")
-    with served(database, more=MORE) as node:
+    with run_node(database, more=MORE) as node:
         world = lines.World(database, node)
         lines.run(world, report)
-        check_doubles(world, report)
+        check_name_conflict(world, report)
         anyio.run(sdk.check, node, report)
     return report.close()
 

@@ -1,7 +1,7 @@
 """A new database with the SQL layer in it, and a node that offers its handlers.
 
-Runs beside a server of `scripts/postgres run`, whose variables say where it is. TIDEGATE_BINARY names the binary and
-TIDEGATE_RECORDINGS the folder for what is said.
+Needs a server of `scripts/postgres run`, and uses its variables. TIDEGATE_BINARY names the binary and
+TIDEGATE_RECORDINGS the folder for recordings.
 """
 
 import json
@@ -19,15 +19,15 @@ from typing import Any
 
 import jwt
 from caller import Caller
-from with_server import PROXY, listening
+from with_server import PROXY, run_server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-LAYER = ROOT / "crates/postgres/sql/handlers"
+LAYER = ROOT / "crates/postgres-handlers/sql/handlers"
 SCHEMA = "api"
 HANDLERS = f"{{schema: {SCHEMA}, writes: true}}"
 LOGIN = "mcp_node"
-# Of roles that callers have, and the roles of the database that their calls run as.
+# The roles of callers, and the database roles of their calls.
 ROLES = {"staff": "mcp_staff", "auditor": "mcp_auditor", "public": "mcp_public"}
 ISSUER, AUDIENCE = "https://issuer.example.com/", "tidegate-tests"
 WAIT_SECONDS_MAX = 30
@@ -60,52 +60,53 @@ auth:
 
 
 class Database:
-    """A database of its own, and psql as the superuser. What lies in a throw-away cluster is no secret."""
+    """A new database, and psql as the superuser. The passwords of a temporary cluster are no secrets."""
 
     def __init__(self, name: str) -> None:
         self._server = os.environ["TIDEGATE_TEST_POSTGRES"]
         self._psql = Path(os.environ["TIDEGATE_TEST_POSTGRES_BIN"]) / "psql"
-        # Of keywords that stand there twice the last one counts.
+        # The last of two equal keywords applies.
         self.superuser = self._server
-        self.ask(f'DROP DATABASE IF EXISTS "{name}"')
-        self.ask(f'CREATE DATABASE "{name}"')
+        self.query(f'DROP DATABASE IF EXISTS "{name}"')
+        self.query(f'CREATE DATABASE "{name}"')
         self.superuser = f"{self._server} dbname={name}"
         tcp = os.environ["TIDEGATE_TEST_POSTGRES_TCP"]
         self.target = f"{tcp} user={LOGIN} password={LOGIN} dbname={name} sslmode=disable"
         self.install()
 
     def install(self) -> None:
-        """The layer, and the roles that it lets in."""
+        """Installs the SQL layer and the roles with access to it."""
         layer = "".join(file.read_text(encoding="utf-8") for file in sorted(LAYER.glob("[0-9]*.sql")))
         self.run(layer.replace("@schema@", SCHEMA))
         self.run_file(HERE / "roles.sql")
 
-    def ask(self, sql: str, role: str | None = None) -> str:
-        """What psql prints of one statement; AssertionError with the server's words when it fails."""
+    def query(self, sql: str, role: str | None = None) -> str:
+        """The output of psql for one statement; AssertionError with the server's message when it fails."""
         become = [] if role is None else ["--command", f"SET ROLE {role}"]
-        return self._say([*become, "--command", sql], "")
+        return self._run_psql([*become, "--command", sql], "")
 
     def run(self, sql: str) -> str:
-        """Many statements, all or none."""
-        return self._say(["--single-transaction", "--file", "-"], sql)
+        """Runs several statements in one transaction."""
+        return self._run_psql(["--single-transaction", "--file", "-"], sql)
 
     def run_file(self, file: Path) -> str:
         return self.run(file.read_text(encoding="utf-8"))
 
     def run_each(self, statements: list[str]) -> None:
-        """Each in a transaction of its own."""
-        self._say(["--file", "-"], ";\n".join(statements))
+        """Runs each statement in its own transaction."""
+        self._run_psql(["--file", "-"], ";\n".join(statements))
 
     def refusal(self, sql: str, role: str | None = None) -> str:
-        """The server's words to a statement that it must refuse."""
+        """The error message of a statement that the server must reject."""
         try:
-            said = self.ask(sql, role)
+
+            output = self.query(sql, role)
         except AssertionError as error:
             return str(error)
-        raise AssertionError(f"it was carried out: {said}")
+        raise AssertionError(f"it succeeded: {output}")
 
     def register(self, metadata: dict[str, Any], body: str) -> str:
-        return self.ask(self.registration(metadata, body))
+        return self.query(self.registration(metadata, body))
 
     @staticmethod
     def registration(metadata: dict[str, Any], body: str) -> str:
@@ -116,14 +117,14 @@ class Database:
     def psql(self) -> list[str]:
         return [str(self._psql), "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", self.superuser]
 
-    def _say(self, arguments: list[str], text: str) -> str:
+    def _run_psql(self, arguments: list[str], text: str) -> str:
         done = subprocess.run([*self.psql(), *arguments], input=text, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr.strip()
         return done.stdout.strip()
 
 
 def tool(name: str, text: str, **more: Any) -> tuple[dict[str, Any], str]:
-    """Metadata and body of a tool that is open to everybody and answers with a text."""
+    """Metadata and body of a public tool that answers with a text."""
     quoted = text.replace("'", "''")
     body = f"BEGIN RETURN api.mcp_tool_result(jsonb_build_array(api.mcp_text('{quoted}')), (request).request_id); END"
     return {"type": "tool", "name": name, "requiresAuth": False, **more}, body
@@ -133,7 +134,7 @@ def tool(name: str, text: str, **more: Any) -> tuple[dict[str, Any], str]:
 class Node:
     """A running server."""
 
-    # Through the proxy that records, for clients that keep to the protocol; and past it, for those that do not.
+    # The address of the recording proxy, and the direct one, for clients that violate the protocol.
     url: str
     direct: str
     keys: dict[str, str]
@@ -146,7 +147,7 @@ class Node:
         return jwt.encode(claims | ({} if tenant is None else {"tenant": tenant}), self.secret, algorithm="HS256")
 
     def credential(self, who: str | None) -> str | None:
-        """Nobody, `staff` and `auditor` who have keys, or `NAME@TENANT` with a token."""
+        """None for an anonymous caller, the key of `staff` or `auditor`, or a token for `NAME@TENANT`."""
         if who is None:
             return None
         name, at, tenant = who.partition("@")
@@ -163,7 +164,7 @@ class Node:
 
 
 @contextmanager
-def served(
+def run_node(
     database: Database,
     *,
     handlers: str = HANDLERS,
@@ -171,7 +172,7 @@ def served(
     roles: dict[str, str] = ROLES,
     more: str = "",
 ) -> Iterator[Node]:
-    """Serves the handlers of the database; `more` joins the configuration."""
+    """Serves the handlers of the database; `more` is appended to the configuration."""
     binary = os.environ["TIDEGATE_BINARY"]
     recordings = os.environ["TIDEGATE_RECORDINGS"]
     with tempfile.TemporaryDirectory(prefix="tidegate-handlers-") as folder:
@@ -186,7 +187,7 @@ def served(
             add = [binary, "key", "add", name, "--role", name, "--file", f"{folder}/keys.json"]
             keys[name] = subprocess.run(add, check=True, capture_output=True, text=True).stdout.split()[-1]
         serve = [binary, "serve", "--config", str(file), "--listen", "127.0.0.1:0", "--log", "off"]
-        with listening(serve) as direct, listening([sys.executable, str(PROXY), recordings, direct]) as url:
+        with run_server(serve) as direct, run_server([sys.executable, str(PROXY), recordings, direct]) as url:
             node = Node(url, direct, keys, secret, file)
             try:
                 yield node
@@ -194,10 +195,10 @@ def served(
                 node.close()
 
 
-def until(is_so: Callable[[], Any], what: str) -> Any:
-    """Asks until the answer is true, and gives it; AssertionError when it never is."""
-    gives_up_at = time.monotonic() + WAIT_SECONDS_MAX
+def wait_until(is_so: Callable[[], Any], what: str) -> Any:
+    """Polls until the result is true, and returns it; raises an AssertionError after the time limit."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not (answer := is_so()):
-        assert time.monotonic() < gives_up_at, f"waited in vain until {what}"
+        assert time.monotonic() < deadline, f"timeout while waiting until {what}"
         time.sleep(POLL_SECONDS)
     return answer

@@ -1,6 +1,6 @@
-"""A client without an SDK: one HTTP connection that is kept, requests as they are given, answers as they came.
+"""A client without an SDK: one persistent HTTP connection, requests and answers unchanged.
 
-SDKs hide what stands in an answer and cannot send what is wrong; here both is meant.
+SDKs hide parts of an answer and cannot send invalid requests; these tests need both.
 """
 
 import http.client
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 Json = dict[str, Any]
 ANSWER_SECONDS_MAX = 120
-# What a kept connection says that the server has closed since the last answer.
+# The errors of a persistent connection that the server has closed since the last answer.
 CLOSED_WHILE_IDLE = (BrokenPipeError, http.client.RemoteDisconnected)
 
 
@@ -22,7 +22,7 @@ class Response:
 
     @property
     def message(self) -> Json:
-        """The JSON-RPC message, be it the body or the last event of a stream."""
+        """The JSON-RPC message, from the body or the last event of a stream."""
         events = [line.removeprefix("data:") for line in self.text.splitlines() if line.startswith("data:")]
         return json.loads(events[-1] if events else self.text)
 
@@ -38,40 +38,40 @@ class Caller:
         self._session: str | None = None
         self._connection = http.client.HTTPConnection(self._address, timeout=ANSWER_SECONDS_MAX)
 
-    def ask(self, method: str, params: Json | None = None, request_id: Any = 1) -> Json:
-        """The answer to a request, whole."""
+    def request(self, method: str, params: Json | None = None, request_id: Any = 1) -> Json:
+        """Sends a request and returns its complete answer."""
         if self.revision != self.MODERN and self._session is None:
             self._open_session()
         message = self._message(method, params or {}, request_id)
-        return self.post(json.dumps(message), method, mirrored(message["params"])).message
+        return self.post(json.dumps(message), method, name_header(message["params"])).message
 
     def call(self, name: str, arguments: Any = None, request_id: Any = 1) -> Json:
         arguments = {} if arguments is None else arguments
-        return self.ask("tools/call", {"name": name, "arguments": arguments}, request_id)
+        return self.request("tools/call", {"name": name, "arguments": arguments}, request_id)
 
     def read(self, uri: str) -> Json:
-        return self.ask("resources/read", {"uri": uri})
+        return self.request("resources/read", {"uri": uri})
 
     def get(self, name: str, arguments: Json | None = None) -> Json:
-        return self.ask("prompts/get", {"name": name, "arguments": arguments or {}})
+        return self.request("prompts/get", {"name": name, "arguments": arguments or {}})
 
-    def listed(self, kind: str) -> dict[str, Json]:
-        """Everything of a list by its name: `tools`, `resources`, `resourceTemplates` or `prompts`."""
+    def list_entries(self, kind: str) -> dict[str, Json]:
+        """All entries of a list by name: `tools`, `resources`, `resourceTemplates` or `prompts`."""
         method = "resources/templates/list" if kind == "resourceTemplates" else f"{kind}/list"
-        found: dict[str, Json] = {}
+        entries: dict[str, Json] = {}
         params: Json = {}
         while True:
-            result = self.ask(method, params)["result"]
-            found |= {entry["name"]: entry for entry in result[kind]}
+            result = self.request(method, params)["result"]
+            entries |= {entry["name"]: entry for entry in result[kind]}
             if "nextCursor" not in result:
-                return found
+                return entries
             params = {"cursor": result["nextCursor"]}
 
     def names(self, kind: str = "tools") -> set[str]:
-        return set(self.listed(kind))
+        return set(self.list_entries(kind))
 
     def post(self, text: str, method: str = "", name: str | None = None) -> Response:
-        """Posts a text, which need be no message."""
+        """Posts a text, which need not be a message."""
         headers = self._headers(method, name)
         try:
             response = self._exchange(text, headers)
@@ -86,17 +86,17 @@ class Caller:
             self._connection.request("POST", self._path, text.encode(), headers)
             return self._connection.getresponse()
         except Exception:
-            # What comes next needs a connection on which nothing is under way.
+            # The next request needs a connection without a request in flight.
             self._connection.close()
             raise
 
     def send_only(self, method: str, params: Json, request_id: Any = 1) -> None:
-        """Sends a request and does not wait; a client that gives up then closes."""
+        """Sends a request without waiting for the answer, for a client that closes before it."""
         message = self._message(method, params, request_id)
-        headers = self._headers(method, mirrored(message["params"]))
+        headers = self._headers(method, name_header(message["params"]))
         self._connection.request("POST", self._path, json.dumps(message).encode(), headers)
 
-    def sharing(self) -> "Caller":
+    def with_same_session(self) -> "Caller":
         """Another connection of the same session."""
         other = Caller(f"http://{self._address}{self._path}", self._credential, self.revision)
         other._session = self._session
@@ -119,8 +119,8 @@ class Caller:
             "io.modelcontextprotocol/clientInfo": {"name": "tidegate-tests", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        mine = {"_meta": meta} if self.revision == self.MODERN else {}
-        return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**params, **mine}}
+        own_meta = {"_meta": meta} if self.revision == self.MODERN else {}
+        return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**params, **own_meta}}
 
     def _headers(self, method: str, name: str | None) -> dict[str, str]:
         headers = {
@@ -145,6 +145,6 @@ class Caller:
         self._connection.close()
 
 
-def mirrored(params: Json) -> str | None:
-    """What a modern request says in a header too: whose name it calls."""
+def name_header(params: Json) -> str | None:
+    """The value of the header `Mcp-Name` of a modern request."""
     return params.get("name") or params.get("uri")

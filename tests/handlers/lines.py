@@ -1,7 +1,7 @@
-"""The acceptance list, line by line: what handlers must keep to, in SQL (crates/postgres/sql/tests) and here through MCP.
+"""The acceptance list of handlers, line by line, tested in SQL (crates/postgres-handlers/sql/tests) and here through MCP.
 
-A check says with `@line` which line it is of; a line without a check is a failure. What a line means where the words of the
-dispatcher make no sense over MCP stands behind it in brackets.
+`@line` assigns a check to a line; a line without a check is a failure. Brackets explain the meaning over MCP where it
+differs from that of the SQL dispatcher.
 """
 
 from collections.abc import Callable
@@ -36,11 +36,11 @@ LINES = {
     "R7": "outputSchema is listed and enforced, structuredContent keeps its nulls",
     "R8": "tags are under _meta.tags, never at the top",
     "R9": "blocks of all kinds come as the handler made them",
-    "R10": "rows come in the form that is asked for, and say how many",
+    "R10": "rows come in the requested format, with their number",
     "R11": "a function that was registered is a tool with a schema from its types",
     # Authorization
     "A1": "no context, an identity that resolves to nobody, a forged one: -32001 [over HTTP: nobody is an anonymous caller; "
-    "a key or a token that is none is stopped at the door with 401]",
+    "a key or a token that is none is rejected with 401]",
     "A2": "a public tool works for all",
     "A3": "no identity bleeds into the next call or list on a pooled connection",
     "A4": "lists hide what calls refuse, and show it to who may",
@@ -48,11 +48,11 @@ LINES = {
     "A6": "a role without the grant can neither dispatch nor register [registering is SQL's; over MCP its handlers are not "
     "there, neither to see nor to call]",
     # Errors
-    "E1": "a handler that raises: no protocol error, isError, the id kept, a neutral text, the detail in the exchange log",
+    "E1": "a handler that raises: no protocol error, isError, the same id, a neutral text, the detail in the exchange log",
     "E2": "RETURN NULL, a wrong envelope, a wrong id: an internal error, with an answer [of a tool, a result that says so]",
     "E3": "ASSERT, statement timeout, cancel: caught",
     "E4": "a returned tool error rolls its writes back unless opted out",
-    "E5": "40001 and 40P01 are retried, then said",
+    "E5": "40001 and 40P01 are retried, then reported",
     # Lifecycle
     "L1": "the same id again replaces",
     "L2": "a rename drops the old function and the old name",
@@ -61,7 +61,7 @@ LINES = {
     "L5": "dropped and registered again it is back",
     "L6": "the registry changes with the transaction",
     # Transaction policy
-    "T1": "the floor decides the transaction [a client asks for none; what it asks for is SQL's]",
+    "T1": "the floor decides the transaction [clients cannot request one; in SQL they can]",
     "T2": "SERIALIZABLE READ ONLY becomes deferrable",
     "T3": "a write in a read-only tool is refused with a machine-readable code [an isolation is never too weak, since the "
     "node begins the transaction]",
@@ -76,14 +76,14 @@ LINES = {
 
 @dataclass
 class World:
-    """What the checks ask."""
+    """The database and the node under test."""
 
     database: Database
     node: Node
     _callers: dict[tuple[str | None, str], Caller] = field(default_factory=dict)
 
     def caller(self, who: str | None = None, revision: str = Caller.MODERN) -> Caller:
-        """The same one each time."""
+        """Returns the same caller each time."""
         if (who, revision) not in self._callers:
             self._callers[who, revision] = self.node.caller(who, revision)
         return self._callers[who, revision]
@@ -98,7 +98,7 @@ CHECKS: list[tuple[str, str, Check]] = []
 
 
 def line(key: str, name: str) -> Callable[[Check], Check]:
-    """Makes a function a check of that line; it fails when it raises."""
+    """Registers a function as a check of that line; the check fails when the function raises."""
     assert key in LINES, key
 
     def add(check: Check) -> Check:
@@ -129,14 +129,14 @@ def result_of(answer: dict) -> dict:
 
 
 def text_of(answer: dict) -> str:
-    """The first text of a tool that went well."""
+    """The first text of a successful tool result."""
     result = result_of(answer)
     assert not result.get("isError"), answer
     return result["content"][0]["text"]
 
 
 def failure_of(answer: dict) -> str:
-    """The texts of a tool that says that it failed."""
+    """The texts of a failed tool result."""
     result = result_of(answer)
     assert result.get("isError") is True, answer
     return "\n".join(block["text"] for block in result["content"])

@@ -1,10 +1,10 @@
-"""Lines of the acceptance list about who asks, and what is there for whom."""
+"""Lines of the acceptance list about callers and their access."""
 
 import json
 from http import HTTPStatus
 
 import jwt
-from bridged import AUDIENCE, ISSUER, ROLES, served, until
+from bridged import AUDIENCE, ISSUER, ROLES, run_node, wait_until
 from caller import Caller
 from lines import World, error_of, line, result_of, text_of
 
@@ -12,8 +12,8 @@ AUTHENTICATION_REQUIRED = -32001
 CLOSED = {"tools": "closed", "resources": "closed", "resourceTemplates": "closed_each", "prompts": "closed"}
 
 
-def ask_closed(caller: Caller) -> list[dict]:
-    """The answers of each handler that asks who calls."""
+def call_closed(caller: Caller) -> list[dict]:
+    """The answers of the handlers that require authentication."""
     return [
         caller.call("closed"),
         caller.read("closed:///one"),
@@ -25,18 +25,18 @@ def ask_closed(caller: Caller) -> list[dict]:
 @line("A1", "an anonymous caller")
 def anonymous(world: World) -> None:
     for caller in world.both():
-        for answer in ask_closed(caller):
+        for answer in call_closed(caller):
             assert error_of(answer)["code"] == AUTHENTICATION_REQUIRED, answer
 
 
-@line("A1", "context that a client makes up")
+@line("A1", "context that a client forges")
 def forged_context(world: World) -> None:
     claimed = {"user_id": "mallory", "tenant_id": "north"}
     for extra in ({"context": claimed}, {"_meta": {**claimed, "context": claimed}}, claimed):
         caller = world.caller(None, Caller.LEGACY)
-        answer = caller.ask("tools/call", {"name": "closed", "arguments": {}, **extra})
+        answer = caller.request("tools/call", {"name": "closed", "arguments": {}, **extra})
         assert error_of(answer)["code"] == AUTHENTICATION_REQUIRED, answer
-        who = result_of(caller.ask("tools/call", {"name": "who", "arguments": {}, **extra}))["structuredContent"]
+        who = result_of(caller.request("tools/call", {"name": "who", "arguments": {}, **extra}))["structuredContent"]
         assert "mallory" not in json.dumps(who), who
 
 
@@ -54,24 +54,24 @@ def forged_credentials(world: World) -> None:
         assert response.status == HTTPStatus.UNAUTHORIZED, response
 
 
-@line("A1", "whom the database does not know: its own check decides")
+@line("A1", "callers unknown to the database: its own check decides")
 def unknown_to_the_database(world: World) -> None:
-    world.database.ask("SELECT api.set_mcp_identity_check('public.is_employee(jsonb)')")
+    world.database.query("SELECT api.set_mcp_identity_check('public.is_employee(jsonb)')")
     try:
         ann, ben, nobody = (world.caller(who) for who in ("ann@north", "ben@north", None))
         # The node reads the check with the handlers.
-        until(lambda: "result" not in ben.read("closed:///one"), "the check counts")
+        wait_until(lambda: "result" not in ben.read("closed:///one"), "the check counts")
         assert text_of(ann.call("closed")) == "ann@north"
-        for answer in [*ask_closed(ben), *ask_closed(nobody)]:
+        for answer in [*call_closed(ben), *call_closed(nobody)]:
             assert error_of(answer)["code"] == AUTHENTICATION_REQUIRED, answer
         for caller in (ben, nobody):
-            said = result_of(caller.call("who"))["structuredContent"]
-            assert not said["user"] and not said["tenant"] and "ben" not in json.dumps(said), said
-            (said,) = json.loads(text_of(caller.call("who_in_rows")))
-            assert not said["user"] and not said["tenant"], said
+            result = result_of(caller.call("who"))["structuredContent"]
+            assert not result["user"] and not result["tenant"] and "ben" not in json.dumps(result), result
+            (result,) = json.loads(text_of(caller.call("who_in_rows")))
+            assert not result["user"] and not result["tenant"], result
     finally:
-        world.database.ask("SELECT api.set_mcp_identity_check(NULL)")
-    until(lambda: "result" in world.caller("ben@north").read("closed:///one"), "the check counts no more")
+        world.database.query("SELECT api.set_mcp_identity_check(NULL)")
+    wait_until(lambda: "result" in world.caller("ben@north").read("closed:///one"), "the check counts no more")
 
 
 @line("A2", "anonymously, with a key, with a token")
@@ -83,32 +83,32 @@ def public(world: World) -> None:
 
 @line("A3", "calls and lists of several callers in turn over one connection")
 def no_bleeding(world: World) -> None:
-    wanted = {
+    expected = {
         "ann@north": ("ann", "north", "mcp_staff"),
         None: ("", "", "mcp_public"),
         "ben@south": ("ben", "south", "mcp_staff"),
         "eve@": ("eve", "", "mcp_staff"),
     }
-    with served(world.database, connections=1) as node:
-        callers = {who: node.caller(who) for who in wanted}
-        # Each after each, itself included.
-        for first in wanted:
-            for second in wanted:
+    with run_node(world.database, connections=1) as node:
+        callers = {who: node.caller(who) for who in expected}
+        # All pairs of callers, including equal ones.
+        for first in expected:
+            for second in expected:
                 for who in (first, second):
-                    said = result_of(callers[who].call("who"))["structuredContent"]
-                    assert (said["user"] or "", said["tenant"] or "", said["role"]) == wanted[who], f"{who}: {said}"
+                    result = result_of(callers[who].call("who"))["structuredContent"]
+                    assert (result["user"] or "", result["tenant"] or "", result["role"]) == expected[who], f"{who}: {result}"
                     assert ("closed" in callers[who].names()) == (who is not None), who
 
 
-@line("A3", "the context says the same as the settings")
+@line("A3", "the context matches the settings")
 def context(world: World) -> None:
-    said = result_of(world.caller("ann@north").call("who"))["structuredContent"]
-    assert (said["context"]["user_id"], said["context"]["tenant_id"]) == ("ann", "north"), said
-    said = result_of(world.caller().call("who"))["structuredContent"]
-    assert not (said["context"] or {}).get("user_id") and not (said["context"] or {}).get("tenant_id"), said
+    result = result_of(world.caller("ann@north").call("who"))["structuredContent"]
+    assert (result["context"]["user_id"], result["context"]["tenant_id"]) == ("ann", "north"), result
+    result = result_of(world.caller().call("who"))["structuredContent"]
+    assert not (result["context"] or {}).get("user_id") and not (result["context"] or {}).get("tenant_id"), result
 
 
-@line("A4", "lists of nobody and of somebody, and calls that agree with them")
+@line("A4", "lists of anonymous and authenticated callers, and calls that agree with them")
 def lists_agree(world: World) -> None:
     for caller in world.both():
         for kind, name in CLOSED.items():
@@ -116,7 +116,7 @@ def lists_agree(world: World) -> None:
     for caller in world.both("staff"):
         for kind, name in CLOSED.items():
             assert name in caller.names(kind), f"{kind} of {caller.revision}"
-        answers = ask_closed(caller)
+        answers = call_closed(caller)
         assert text_of(answers[0]) == "staff@", answers[0]
         assert result_of(answers[1])["contents"][0]["text"] == "for somebody", answers[1]
         assert result_of(answers[2])["contents"][0]["text"] == "7", answers[2]
@@ -128,23 +128,23 @@ def ungranted_in_sql(world: World) -> None:
     ping = """SELECT api.mcp_handle_request('{"jsonrpc": "2.0", "id": 1, "method": "ping"}')"""
     evil = world.database.registration({"type": "tool", "name": "evil"}, "BEGIN END")
     for role, sql in (("mcp_stranger", ping), ("mcp_stranger", evil), ("mcp_staff", evil)):
-        said = world.database.refusal(sql, role)
-        assert "permission denied" in said, f"{role}: {said}"
+        result = world.database.refusal(sql, role)
+        assert "permission denied" in result, f"{role}: {result}"
 
 
-@line("A6", "over MCP, a role without the grant meets no handlers, and hurts nobody else's")
+@line("A6", "over MCP, a role without the grant has no handlers, and does not affect others")
 def ungranted_over_mcp(world: World) -> None:
-    world.database.ask("GRANT mcp_stranger TO mcp_node")
-    with served(world.database, roles={**ROLES, "stranger": "mcp_stranger"}) as node:
+    world.database.query("GRANT mcp_stranger TO mcp_node")
+    with run_node(world.database, roles={**ROLES, "stranger": "mcp_stranger"}) as node:
         stranger = Caller(node.url, node.token("eve", "north", "stranger"))
         assert not stranger.names() and not stranger.names("prompts"), stranger.names()
         known = error_of(stranger.call("echo", {"message": "x"}))
-        assert said_of("echo", known) == said_of("ecko", error_of(stranger.call("ecko"))), known
+        assert error_without_name("echo", known) == error_without_name("ecko", error_of(stranger.call("ecko"))), known
         stranger.close()
         assert text_of(node.caller("staff").call("echo", {"message": "hello"})) == "Echo: hello"
 
 
-@line("A6", "a handler of certain roles reads to others as one that never was")
+@line("A6", "a handler of certain roles looks unknown to others")
 def of_certain_roles(world: World) -> None:
     for auditor in world.both("auditor"):
         assert "audit" in auditor.names() and result_of(auditor.call("audit"))["content"] == []
@@ -152,12 +152,12 @@ def of_certain_roles(world: World) -> None:
         for caller in world.both(who):
             assert "audit" not in caller.names()
             known, unknown = error_of(caller.call("audit")), error_of(caller.call("audix"))
-            assert unknown["code"] == -32602 and said_of("audit", known) == said_of("audix", unknown), known
+            assert unknown["code"] == -32602 and error_without_name("audit", known) == error_without_name("audix", unknown), known
             assert "audit" not in known["message"].partition("Valid choices")[2], known
 
 
-def said_of(name: str, error: dict) -> dict:
-    """What is said of a name, without the name itself and the ones that are like it."""
+def error_without_name(name: str, error: dict) -> dict:
+    """An error about a name, without the name itself and similar names."""
     message = error["message"].partition("\nValid choices: ")[0]
     assert name in message, error
     return {**error, "message": message.replace(name, "NAME")}

@@ -1,33 +1,34 @@
-"""Lines of the acceptance list about what fails: there is always an answer, it gives nothing away, and nothing stays."""
+"""Lines of the acceptance list about failures: there is always an answer, without internal details, and nothing is written."""
 
 import json
 import threading
 
-from bridged import until
+from bridged import wait_until
 from caller import Caller
 from lines import World, error_of, failure_of, line, result_of, text_of
 
 RAISING = ["raises", "divides", "misses", "falls_off", "ends_transaction", "inserts_nothing", "insists", "raises_cancel"]
 BROKEN = ["null", "null_envelope", "no_jsonrpc", "array", "both", "neither", "no_content", "wrong_content", "text_null"]
 BROKEN += ["wrong_id", "null_id", "reserved_code", "text_code", "output", "no_output"]
-# Of SQL's own words about what the handlers do wrong, and of what only SQL knows.
+# Words of SQL error messages and of internal details.
 TELLTALES = ["canary", "by zero", "relation", "assert", "control reached", "termination", "violates", "null value"]
 TELLTALES += ["plpgsql", "written", "api.mcp_", "sqlstate", "statement timeout", "mcp_staff", "mcp_public", "duplicate key", "some-id"]
 
 
 def check_neutral(answer: dict) -> None:
-    said = json.dumps(answer).lower()
-    found = [word for word in TELLTALES if word in said]
-    assert not found, f"{found} in {said}"
+
+    text = json.dumps(answer).lower()
+    leaked = [word for word in TELLTALES if word in text]
+    assert not leaked, f"{leaked} in {text}"
 
 
 def check_nothing_written(world: World, handler: str) -> None:
-    """As another connection sees it."""
-    count = world.database.ask(f"SELECT count(*) FROM written WHERE handler = '{handler}'")
+    """Checks from another connection."""
+    count = world.database.query(f"SELECT count(*) FROM written WHERE handler = '{handler}'")
     assert count == "0", f"what {handler} wrote is there, {count} times"
 
 
-@line("E1", "a result that says that it failed, the id kept, nothing written")
+@line("E1", "a failed result, with the same id, nothing written")
 @line("A5", "of whatever a handler raises")
 def raising(world: World) -> None:
     for caller in world.both():
@@ -49,32 +50,32 @@ def raising_without_result(world: World) -> None:
         check_nothing_written(world, "resource")
 
 
-@line("E1", "what is meant for the caller reaches it")
+@line("E1", "a message for the caller reaches it")
 def refusing(world: World) -> None:
     for caller in world.both():
         assert failure_of(caller.call("refuses")) == "choose a number below 5"
     check_nothing_written(world, "refuses")
 
 
-@line("E1", "the detail is in the exchange log, with who called and under the reference that the caller read")
+@line("E1", "the detail is in the exchange log, with the caller and the reference of the answer")
 def logged(world: World) -> None:
-    world.database.ask("SELECT api.set_mcp_exchange_log(true)")
-    seen: list[dict] = []
+    world.database.query("SELECT api.set_mcp_exchange_log(true)")
+    answers_seen: list[dict] = []
 
-    def found() -> str:
+    def logged_row() -> str:
         # The node reads the switch with the handlers: calls made before it did are not logged.
-        seen.append(world.caller("ann@north").call("raises"))
+        answers_seen.append(world.caller("ann@north").call("raises"))
         row = "SELECT json_build_array(outcome, user_id, tenant_id, detail, reference) FROM api.exchange"
-        return world.database.ask(f"{row} WHERE name = 'raises' ORDER BY at DESC LIMIT 1")
+        return world.database.query(f"{row} WHERE name = 'raises' ORDER BY at DESC LIMIT 1")
 
-    outcome, user, tenant, detail, reference = json.loads(until(found, "the failure is logged"))
+    outcome, user, tenant, detail, reference = json.loads(wait_until(logged_row, "the failure is logged"))
     assert (outcome, user, tenant) == ("failed", "ann", "north"), (outcome, user, tenant)
     assert "CANARY 42" in detail, detail
-    assert any(reference in json.dumps(answer) for answer in seen), f"{reference} in none of {seen}"
-    world.database.ask("SELECT api.set_mcp_exchange_log(false)")
+    assert any(reference in json.dumps(answer) for answer in answers_seen), f"{reference} in none of {answers_seen}"
+    world.database.query("SELECT api.set_mcp_exchange_log(false)")
 
 
-@line("E1", "what fails only when it is committed fails")
+@line("E1", "a failure at commit is a failure")
 def failing_commit(world: World) -> None:
     for caller in world.both():
         answer = caller.call("fails_at_commit")
@@ -117,16 +118,16 @@ def timing_out(world: World) -> None:
 
 def sleeping(world: World) -> bool:
     """Whether a backend is in a handler that sleeps."""
-    return world.database.ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "0"
+    return world.database.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "0"
 
 
-@line("E3", "a client that leaves ends its statement, and what it wrote is gone")
+@line("E3", "a client that disconnects ends its statement, and its writes are rolled back")
 def leaving(world: World) -> None:
     caller = world.node.caller()
     caller.send_only("tools/call", {"name": "sleeps", "arguments": {}})
-    until(lambda: sleeping(world), "the handler sleeps")
+    wait_until(lambda: sleeping(world), "the handler sleeps")
     caller.close()
-    until(lambda: not sleeping(world), "the statement is cancelled")
+    wait_until(lambda: not sleeping(world), "the statement is cancelled")
     check_nothing_written(world, "sleeps")
     assert text_of(world.caller().call("bare")) == "bare"
 
@@ -134,13 +135,13 @@ def leaving(world: World) -> None:
 @line("E3", "notifications/cancelled of a legacy client does the same")
 def cancelling(world: World) -> None:
     caller = world.node.caller("staff", Caller.LEGACY)
-    caller.ask("ping")
-    beside = caller.sharing()
+    caller.request("ping")
+    second_connection = caller.with_same_session()
     caller.send_only("tools/call", {"name": "sleeps", "arguments": {}}, "to be cancelled")
-    until(lambda: sleeping(world), "the handler sleeps")
-    beside.notify("notifications/cancelled", {"requestId": "to be cancelled", "reason": "enough"})
-    until(lambda: not sleeping(world), "the statement is cancelled")
-    beside.close()
+    wait_until(lambda: sleeping(world), "the handler sleeps")
+    second_connection.notify("notifications/cancelled", {"requestId": "to be cancelled", "reason": "enough"})
+    wait_until(lambda: not sleeping(world), "the statement is cancelled")
+    second_connection.close()
     check_nothing_written(world, "sleeps")
     assert text_of(world.caller("staff").call("bare")) == "bare"
 
@@ -151,8 +152,8 @@ def cancelled_elsewhere(world: World) -> None:
     caller = world.node.caller()
     thread = threading.Thread(target=lambda: answers.append(caller.call("sleeps")))
     thread.start()
-    until(lambda: sleeping(world), "the handler sleeps")
-    world.database.ask("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    wait_until(lambda: sleeping(world), "the handler sleeps")
+    world.database.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
     thread.join()
     failure_of(answers[0])
     check_neutral(answers[0])
@@ -186,7 +187,7 @@ def keeping(world: World) -> None:
         assert failure_of(caller.call("keeps")) == "no"
         assert result_of(caller.call("well"))["content"] == []
         for name in ("keeps", "well"):
-            written = world.database.ask(f"SELECT count(*) FROM written WHERE handler = '{name}'")
+            written = world.database.query(f"SELECT count(*) FROM written WHERE handler = '{name}'")
             assert written == str(number), f"{name}: {written}"
 
 
@@ -206,33 +207,33 @@ def at_once(world: World, name: str) -> list[dict]:
 
 @line("E5", "two serializable calls at once: both are done, one after the other")
 def skewing(world: World) -> None:
-    world.database.ask("UPDATE balance SET amount = 0")
+    world.database.query("UPDATE balance SET amount = 0")
     answers = at_once(world, "skews")
     assert [text_of(answer) for answer in answers] == ["done", "done"], answers
-    amounts = world.database.ask("SELECT string_agg(amount::text, ' ' ORDER BY amount) FROM balance")
+    amounts = world.database.query("SELECT string_agg(amount::text, ' ' ORDER BY amount) FROM balance")
     assert amounts == "1 2", f"each read what the other had not written: {amounts}"
-    arrivals = int(world.database.ask("SELECT last_value FROM skew_arrivals"))
+    arrivals = int(world.database.query("SELECT last_value FROM skew_arrivals"))
     assert arrivals >= 3, f"nothing was run again, {arrivals} attempts"
 
 
 @line("E5", "two calls that lock each other out: both are done")
 def locking(world: World) -> None:
-    world.database.ask("UPDATE balance SET amount = 0")
+    world.database.query("UPDATE balance SET amount = 0")
     answers = at_once(world, "locks")
     assert [text_of(answer) for answer in answers] == ["done", "done"], answers
-    amounts = world.database.ask("SELECT string_agg(amount::text, ' ') FROM balance")
+    amounts = world.database.query("SELECT string_agg(amount::text, ' ') FROM balance")
     assert amounts == "2 2", amounts
-    arrivals = int(world.database.ask("SELECT last_value FROM lock_arrivals"))
+    arrivals = int(world.database.query("SELECT last_value FROM lock_arrivals"))
     assert arrivals >= 3, f"nothing was run again, {arrivals} attempts"
 
 
-@line("E5", "a conflict that passes is not heard of")
+@line("E5", "a temporary conflict is not reported")
 def conflicting_twice(world: World) -> None:
     assert text_of(world.caller().call("conflicts_twice")) == "at last"
-    assert world.database.ask("SELECT last_value FROM conflicts_attempts") == "3"
+    assert world.database.query("SELECT last_value FROM conflicts_attempts") == "3"
 
 
-@line("E5", "one that stays is said, after as many attempts as the handler wants")
+@line("E5", "a permanent conflict is reported, after the configured number of attempts")
 def conflicting_always(world: World) -> None:
     attempts = 0
     for caller in world.both():
@@ -241,4 +242,4 @@ def conflicting_always(world: World) -> None:
             failure_of(answer)
             check_neutral(answer)
             attempts += 3
-            assert world.database.ask("SELECT last_value FROM never_attempts") == str(attempts), name
+            assert world.database.query("SELECT last_value FROM never_attempts") == str(attempts), name

@@ -1,64 +1,64 @@
-"""Lines of the acceptance list about handlers that come, change and go, about their transactions and arguments."""
+"""Lines of the acceptance list about adding, changing and removing handlers, and about their transactions and arguments."""
 
 import json
 import subprocess
 
-from bridged import SCHEMA, served, tool, until
+from bridged import SCHEMA, run_node, tool, wait_until
 from caller import Caller
 from lines import World, error_of, failure_of, line, result_of, text_of
 
 
-def says(world: World, name: str, text: str, **more: object) -> None:
+def register_text(world: World, name: str, text: str, **more: object) -> None:
     world.database.register(*tool(name, text, **more))
 
 
-def heard(world: World, name: str, text: str) -> None:
+def wait_for_text(world: World, name: str, text: str) -> None:
     """Waits until a tool answers with this text."""
     caller = world.caller()
 
-    def answered() -> bool:
+    def has_text() -> bool:
         answer = caller.call(name)
         return "result" in answer and text_of(answer) == text
 
-    until(answered, f"{name} says {text}")
+    wait_until(has_text, f"{name} answers {text}")
 
 
-def gone(world: World, name: str) -> None:
-    """Waits until a tool is not listed, and then may not be called either."""
+def wait_until_removed(world: World, name: str) -> None:
+    """Waits until a tool is not listed, and checks that it cannot be called."""
     caller = world.caller()
-    until(lambda: name not in caller.names(), f"{name} is gone")
+    wait_until(lambda: name not in caller.names(), f"{name} is removed")
     assert error_of(caller.call(name))["code"] == -32602
 
 
 @line("L1", "the body and the description of the next registration count")
 def replaced(world: World) -> None:
-    says(world, "one", "first", id="an id of any text, really")
-    heard(world, "one", "first")
-    says(world, "one", "second", id="an id of any text, really", description="It changed.")
-    heard(world, "one", "second")
-    # The body is the database's own and new at once; what is listed follows.
+    register_text(world, "one", "first", id="an id of any text, really")
+    wait_for_text(world, "one", "first")
+    register_text(world, "one", "second", id="an id of any text, really", description="It changed.")
+    wait_for_text(world, "one", "second")
+    # The body is the database's own and new at once; the list follows.
     caller = world.caller()
-    until(lambda: caller.listed("tools")["one"].get("description") == "It changed.", "the description is listed")
+    wait_until(lambda: caller.list_entries("tools")["one"].get("description") == "It changed.", "the description is listed")
 
 
 @line("L2", "the old name is no tool any more, and its function no function")
 def renamed(world: World) -> None:
-    says(world, "before", "x", id="renamed")
-    heard(world, "before", "x")
-    says(world, "after", "y", id="renamed")
-    heard(world, "after", "y")
-    gone(world, "before")
+    register_text(world, "before", "x", id="renamed")
+    wait_for_text(world, "before", "x")
+    register_text(world, "after", "y", id="renamed")
+    wait_for_text(world, "after", "y")
+    wait_until_removed(world, "before")
     functions = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'api'::regnamespace"
-    left = world.database.ask(f"{functions} AND starts_with(proname, 'mcp_tool_before_')")
+    left = world.database.query(f"{functions} AND starts_with(proname, 'mcp_tool_before_')")
     assert left == "0", left
 
 
 @line("L3", "a taken name")
 def collided(world: World) -> None:
-    says(world, "taken", "mine", id="owner of the name")
-    heard(world, "taken", "mine")
-    said = world.database.refusal(world.database.registration(*tool("taken", "stolen", id="another")))
-    assert "name:" in said and '"owner of the name"' in said, said
+    register_text(world, "taken", "mine", id="owner of the name")
+    wait_for_text(world, "taken", "mine")
+    text = world.database.refusal(world.database.registration(*tool("taken", "stolen", id="another")))
+    assert "name:" in text and '"owner of the name"' in text, text
     assert text_of(world.caller().call("taken")) == "mine"
 
 
@@ -66,20 +66,20 @@ def collided(world: World) -> None:
 def look_alikes(world: World) -> None:
     names = ["a.b", "a-b", "a_b", "A_B"]
     for name in names:
-        says(world, name, f"I am {name}")
+        register_text(world, name, f"I am {name}")
     for name in names:
-        heard(world, name, f"I am {name}")
+        wait_for_text(world, name, f"I am {name}")
     assert set(names) <= world.caller(None, Caller.LEGACY).names()
 
 
-@line("L5", "gone from lists and calls, and back in both")
+@line("L5", "removed from lists and calls, and back in both")
 def dropped(world: World) -> None:
-    says(world, "fleeting", "here")
-    heard(world, "fleeting", "here")
-    assert world.database.ask("SELECT api.drop_mcp_handler('fleeting')") == "t"
-    gone(world, "fleeting")
-    says(world, "fleeting", "again")
-    heard(world, "fleeting", "again")
+    register_text(world, "fleeting", "here")
+    wait_for_text(world, "fleeting", "here")
+    assert world.database.query("SELECT api.drop_mcp_handler('fleeting')") == "t"
+    wait_until_removed(world, "fleeting")
+    register_text(world, "fleeting", "again")
+    wait_for_text(world, "fleeting", "again")
     assert "fleeting" in world.caller().names()
 
 
@@ -90,13 +90,13 @@ def just_dropped(world: World) -> None:
     world.database.register(rows, "SELECT 1 AS n")
     caller = world.caller()
     for name in ("brief", "brief_rows"):
-        until(lambda: "result" in caller.call(name), f"{name} is there")
-        world.database.ask(f"SELECT api.drop_mcp_handler('{name}')")
-        # The node may have heard of it by now, or not: then the database says so.
+        wait_until(lambda: "result" in caller.call(name), f"{name} is there")
+        world.database.query(f"SELECT api.drop_mcp_handler('{name}')")
+        # The node may have wait_for_text of it by now, or not: then the database register_text so.
         answer = caller.call(name)
-        said = answer["error"]["message"] if "error" in answer else failure_of(answer)
-        # A handler with rows is found to be gone by a statement that does not know its name.
-        assert f'there is no tool "{name}"' in said or "the tool no longer exists" in said, answer
+        text = answer["error"]["message"] if "error" in answer else failure_of(answer)
+        # A handler with rows is reported as missing by a statement that does not know its name.
+        assert f'there is no tool "{name}"' in text or "the tool no longer exists" in text, answer
 
 
 @line("L6", "what is not committed is not there; two that are committed together come together")
@@ -104,7 +104,7 @@ def atomic(world: World) -> None:
     first = world.database.registration(*tool("together_1", "x"))
     second = world.database.registration(*tool("together_2", "x"))
     rolled_back = world.database.registration(*tool("rolled_back", "x"))
-    world.database.ask(f"BEGIN; {rolled_back}; ROLLBACK")
+    world.database.query(f"BEGIN; {rolled_back}; ROLLBACK")
     session = subprocess.Popen(world.database.psql(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert session.stdin and session.stdout
     session.stdin.write(f"BEGIN; {first}; {second};\n")
@@ -115,20 +115,20 @@ def atomic(world: World) -> None:
     session.stdin.write("COMMIT;\n")
     session.stdin.close()
     seen: list[int] = []
-    until(lambda: seen.append(len(caller.names() & {"together_1", "together_2"})) or seen[-1] == 2, "both are listed")
+    wait_until(lambda: seen.append(len(caller.names() & {"together_1", "together_2"})) or seen[-1] == 2, "both are listed")
     assert set(seen) <= {0, 2}, f"one came without the other: {seen}"
     assert session.wait() == 0 and "rolled_back" not in caller.names()
 
 
 @line("T1", "of read committed, repeatable read, serializable, read only")
 def policy(world: World) -> None:
-    wanted = {
+    expected = {
         "in_any": ("read committed", "off", "off"),
         "in_reads": ("read committed", "on", "off"),
         "in_middle": ("repeatable read", "off", "off"),
         "in_strict": ("serializable", "off", "off"),
     }
-    for name, transaction in wanted.items():
+    for name, transaction in expected.items():
         assert transaction_of(world, name) == transaction, name
 
 
@@ -138,31 +138,31 @@ def deferrable(world: World) -> None:
 
 
 def transaction_of(world: World, name: str) -> tuple[str, str, str]:
-    said = result_of(world.caller().call(name))["structuredContent"]
-    return said["isolation"], said["readOnly"], said["deferrable"]
+    text = result_of(world.caller().call(name))["structuredContent"]
+    return text["isolation"], text["readOnly"], text["deferrable"]
 
 
-@line("T3", "a handler that says that it reads")
+@line("T3", "a handler that is declared read-only")
 def writes_though_it_reads(world: World) -> None:
     for caller in world.both():
         answer = caller.call("writes_though_it_reads")
         failed = "error" in answer or answer["result"].get("isError")
         assert failed and "write_in_read_only_handler" in json.dumps(answer), answer
-    assert world.database.ask("SELECT count(*) FROM written WHERE handler = 'writes_though_it_reads'") == "0"
+    assert world.database.query("SELECT count(*) FROM written WHERE handler = 'writes_though_it_reads'") == "0"
 
 
 @line("T3", "a node that lets no handler write")
 def node_that_reads(world: World) -> None:
-    with served(world.database, handlers=SCHEMA) as node:
+    with run_node(world.database, handlers=SCHEMA) as node:
         for revision in Caller.REVISIONS:
             caller = node.caller(revision=revision)
             assert text_of(caller.call("echo", {"message": "hello"})) == "Echo: hello"
             answer = caller.call("well")
             assert "error" in answer or answer["result"].get("isError"), answer
-            said = result_of(caller.call("in_any"))["structuredContent"]
-            assert said["readOnly"] == "on", said
+            text = result_of(caller.call("in_any"))["structuredContent"]
+            assert text["readOnly"] == "on", text
     # Another check has written some.
-    assert world.database.ask("SELECT count(*) FROM written WHERE handler = 'well'") == "2"
+    assert world.database.query("SELECT count(*) FROM written WHERE handler = 'well'") == "2"
 
 
 @line("V1", "arguments of a tool")
@@ -177,15 +177,15 @@ def arguments(world: World) -> None:
     ]
     for caller in world.both():
         for given, named in wrong:
-            said = failure_of(caller.call("checked", given))
-            assert all(word in said for word in named), f"{given}: {said}"
-        said = failure_of(caller.call("checked", {"name": "a", "count": 0, "more": 1, "deep": 5}))
-        assert len([each for each in said.splitlines() if each.startswith("- ")]) == 4, said
-        assert error_of(caller.ask("tools/call", {"name": "checked", "arguments": []}))["code"] == -32602
-        assert error_of(caller.ask("tools/call", {"name": "checked", "arguments": "x"}))["code"] == -32602
-    assert world.database.ask("SELECT is_called FROM checked_ran") == "f", "the handler ran"
+            text = failure_of(caller.call("checked", given))
+            assert all(word in text for word in named), f"{given}: {text}"
+        text = failure_of(caller.call("checked", {"name": "a", "count": 0, "more": 1, "deep": 5}))
+        assert len([each for each in text.splitlines() if each.startswith("- ")]) == 4, text
+        assert error_of(caller.request("tools/call", {"name": "checked", "arguments": []}))["code"] == -32602
+        assert error_of(caller.request("tools/call", {"name": "checked", "arguments": "x"}))["code"] == -32602
+    assert world.database.query("SELECT is_called FROM checked_ran") == "f", "the handler ran"
     assert result_of(world.caller().call("checked", {"name": "ab", "count": 1}))["structuredContent"]["count"] == 1
-    assert world.database.ask("SELECT is_called FROM checked_ran") == "t"
+    assert world.database.query("SELECT is_called FROM checked_ran") == "t"
 
 
 @line("V1", "arguments of a prompt")
@@ -196,7 +196,7 @@ def prompt_arguments(world: World) -> None:
         assert all(word in error["message"] for word in ("task", "mood", "weather")), error
         error = error_of(caller.get("help"))
         assert error["code"] == -32602 and "task" in error["message"], error
-    assert world.database.ask("SELECT is_called FROM prompts_got") == "f", "the handler ran"
+    assert world.database.query("SELECT is_called FROM prompts_got") == "f", "the handler ran"
     messages = result_of(world.caller().get("help", {"task": "t"}))["messages"]
     assert messages == [{"role": "user", "content": {"type": "text", "text": "t"}}], messages
 
@@ -204,8 +204,8 @@ def prompt_arguments(world: World) -> None:
 @line("V1", "U+0000, which no value of the database can hold")
 def null_character(world: World) -> None:
     for caller in world.both():
-        said = failure_of(caller.call("echo", {"message": "a\0b"}))
-        assert "internal" not in said and "message" in said, said
+        text = failure_of(caller.call("echo", {"message": "a\0b"}))
+        assert "internal" not in text and "message" in text, text
         error = error_of(caller.get("help", {"task": "a\0b"}))
         assert error["code"] == -32602 and "task" in error["message"], error
         error = error_of(caller.read("app:///%00"))

@@ -1,4 +1,4 @@
-"""Lines of the acceptance list about the protocol. The node speaks it; its handlers must not change how."""
+"""Lines of the acceptance list about the protocol. The node implements it; handlers must not change it."""
 
 import json
 
@@ -6,7 +6,7 @@ from caller import Caller
 from lines import World, error_of, line, result_of
 
 NEWEST_LEGACY = Caller.LEGACY
-# Past the proxy that records: what is sent here breaks the protocol, and the judge of recordings would say so.
+# Sent without the recording proxy, because the validator would report these violations of the protocol.
 IDS = ['"ok1"', "7", "1.5", "42", "12345678901234567890123", '"7"']
 NO_IDS = ["null", "true", "{}", "[1]"]
 NO_REQUESTS = {
@@ -26,7 +26,7 @@ NO_REQUESTS = {
 def session(world: World) -> Caller:
     """A legacy client whose session is open."""
     caller = world.node.caller(revision=Caller.LEGACY, direct=True)
-    caller.ask("ping")
+    caller.request("ping")
     return caller
 
 
@@ -45,7 +45,7 @@ def no_revision(world: World) -> None:
     assert error_of(answer)["code"] == -32602, answer
 
 
-@line("P3", "initialize with a revision that never was")
+@line("P3", "initialize with an unknown revision")
 def unknown_revision(world: World) -> None:
     answer = world.node.caller(revision=Caller.LEGACY).initialize("1999-01-01")
     assert result_of(answer)["protocolVersion"] == NEWEST_LEGACY, answer
@@ -59,11 +59,11 @@ def older_revision(world: World) -> None:
 
 @line("P5", "ping")
 def ping(world: World) -> None:
-    answer = world.caller(None, Caller.LEGACY).ask("ping", {}, "p")
+    answer = world.caller(None, Caller.LEGACY).request("ping", {}, "p")
     assert answer == {"jsonrpc": "2.0", "id": "p", "result": {}}, answer
 
 
-@line("P6", "what has no id has no answer")
+@line("P6", "a message without an id has no answer")
 def notifications(world: World) -> None:
     caller = session(world)
     for text in (
@@ -72,23 +72,23 @@ def notifications(world: World) -> None:
     ):
         response = caller.post(text)
         assert (response.status, response.text) == (202, ""), response
-    written = world.database.ask("SELECT count(*) FROM written WHERE handler = 'well'")
-    assert written == "0", "a call without an id was carried out"
+    written = world.database.query("SELECT count(*) FROM written WHERE handler = 'well'")
+    assert written == "0", "a call without an id was executed"
     answer = caller.post('{"jsonrpc": "2.0", "id": 5, "method": "notifications/initialized"}').message
     assert error_of(answer)["code"] == -32601 and answer["id"] == 5, answer
 
 
 @line("P7", "the lists")
 def lists(world: World) -> None:
-    wanted = {
+    expected = {
         "tools": {"name", "inputSchema"},
         "resources": {"name", "uri"},
         "resourceTemplates": {"name", "uriTemplate"},
         "prompts": {"name"},
     }
     for caller in world.both():
-        for kind, members in wanted.items():
-            entries = caller.listed(kind)
+        for kind, members in expected.items():
+            entries = caller.list_entries(kind)
             assert entries, f"{kind} of {caller.revision} is empty"
             assert all(members <= entry.keys() for entry in entries.values()), entries
 
@@ -96,7 +96,7 @@ def lists(world: World) -> None:
 @line("P8", "an unknown method")
 def unknown_method(world: World) -> None:
     for caller in world.both():
-        answer = caller.ask("tools/fly")
+        answer = caller.request("tools/fly")
         assert error_of(answer)["code"] == -32601, answer
 
 
@@ -124,6 +124,6 @@ def ids(world: World) -> None:
         for method, params in (("ping", "{}"), ("tools/call", call)):
             text = f'{{"jsonrpc": "2.0", "id": {request_id}, "method": "{method}", "params": {params}}}'
             response = caller.post(text)
-            # As text: Python would make a number of its own of it.
+            # Compared as text, because Python would convert the number.
             assert f'"id":{request_id}' in response.text.replace(": ", ":"), f"{request_id}: {response.text}"
             assert json.loads(response.text)["result"] is not None, response.text

@@ -2,7 +2,7 @@
 
 import json
 
-from bridged import until
+from bridged import wait_until
 from caller import Caller
 from lines import World, error_of, failure_of, line, result_of, text_of
 
@@ -20,7 +20,7 @@ BAD_SCHEMAS = [
 @line("R1", "echo is listed as it was registered, and answers")
 def echo(world: World) -> None:
     for caller in world.both():
-        entry = caller.listed("tools")["echo"]
+        entry = caller.list_entries("tools")["echo"]
         assert entry["description"] == "Says it again." and entry["annotations"]["readOnlyHint"] is True, entry
         assert entry["inputSchema"]["required"] == ["message"], entry
         answer = caller.call("echo", {"message": "hello"}, "e")
@@ -30,10 +30,10 @@ def echo(world: World) -> None:
 @line("R2", "resources by template and by uri")
 def resource_lists(world: World) -> None:
     for caller in world.both():
-        templates = caller.listed("resourceTemplates")
+        templates = caller.list_entries("resourceTemplates")
         assert templates["deep"]["uriTemplate"] == "app:///{a}/x/{b}", templates
         assert templates["deep"]["mimeType"] == "text/plain", templates
-        resources = caller.listed("resources")
+        resources = caller.list_entries("resources")
         assert resources["plain"]["uri"] == "app:///plain", resources
         assert all("{" not in entry["uri"] and "uriTemplate" not in entry for entry in resources.values()), resources
         assert not resources.keys() & {"one", "other", "deep"}, resources
@@ -55,7 +55,7 @@ def overlapping(world: World) -> None:
 @line("R4", "no inputSchema")
 def no_schema(world: World) -> None:
     for caller in world.both():
-        assert caller.listed("tools")["bare"]["inputSchema"]["type"] == "object"
+        assert caller.list_entries("tools")["bare"]["inputSchema"]["type"] == "object"
         assert text_of(caller.call("bare")) == "bare"
 
 
@@ -64,26 +64,26 @@ def bad_schemas(world: World) -> None:
     body = "BEGIN RETURN NULL; END"
     for schema in BAD_SCHEMAS:
         metadata = {"type": "tool", "name": "badly_typed", "inputSchema": json.loads(schema)}
-        said = world.database.refusal(world.database.registration(metadata, body))
-        assert "inputSchema" in said, f"{schema}: {said}"
-    # What is registered afterwards is there, so nothing can still be on its way.
+        message = world.database.refusal(world.database.registration(metadata, body))
+        assert "inputSchema" in message, f"{schema}: {message}"
+    # A later registration is listed, so the earlier ones have been processed.
     world.database.register({"type": "tool", "name": "after_bad", "requiresAuth": False}, body)
-    until(lambda: "after_bad" in world.caller().names(), "after_bad is listed")
+    wait_until(lambda: "after_bad" in world.caller().names(), "after_bad is listed")
     assert "badly_typed" not in world.caller().names()
 
 
 @line("R6", "no uriTemplate")
 def no_template(world: World) -> None:
     registration = world.database.registration({"type": "resource", "name": "nowhere"}, "BEGIN END")
-    said = world.database.refusal(registration)
-    assert "uriTemplate" in said, said
+    message = world.database.refusal(registration)
+    assert "uriTemplate" in message, message
     assert "nowhere" not in world.caller().names("resources") | world.caller().names("resourceTemplates")
 
 
 @line("R7", "structured answers")
 def structured(world: World) -> None:
     for caller in world.both():
-        assert caller.listed("tools")["typed"]["outputSchema"]["required"] == ["a"]
+        assert caller.list_entries("tools")["typed"]["outputSchema"]["required"] == ["a"]
         result = result_of(caller.call("typed", {"a": None, "b": [None]}))
         assert result["structuredContent"] == {"a": None, "b": [None]}, result
         answer = caller.call("typed", {"a": "CANARY"})
@@ -94,7 +94,7 @@ def structured(world: World) -> None:
 @line("R8", "tags")
 def tags(world: World) -> None:
     for caller in world.both():
-        entry = caller.listed("tools")["echo"]
+        entry = caller.list_entries("tools")["echo"]
         assert entry["_meta"]["tags"] == ["a", "b"] and "tags" not in entry, entry
 
 
@@ -112,34 +112,34 @@ def blocks(world: World) -> None:
 def rows(world: World) -> None:
     for caller in world.both():
         for count in (0, 1, 500):
-            wanted = [{"n": n, "label": f"r{n}", "nothing": None} for n in range(1, count + 1)]
+            expected = [{"n": n, "label": f"r{n}", "nothing": None} for n in range(1, count + 1)]
             result = result_of(caller.call("rows", {"count": count}))
-            assert json.loads(result["content"][0]["text"]) == wanted, result["content"]
+            assert json.loads(result["content"][0]["text"]) == expected, result["content"]
             assert result["_meta"]["dev.tidegate/rows"] == count, result["_meta"]
             lines = text_of(caller.call("rows", {"count": count, "format": "ndjson"})).splitlines()
-            assert [json.loads(each) for each in lines] == wanted, lines
+            assert [json.loads(each) for each in lines] == expected, lines
 
 
 @line("R10", "more rows than an answer takes: as many as fit, and how to get the others")
 def many_rows(world: World) -> None:
     caller = world.caller()
-    found: list[int] = []
-    # Were the rows not taken one by one, each of these would take minutes.
+    numbers: list[int] = []
+    # Without streaming, each of these calls would take minutes.
     arguments = {"count": 100_000_000}
     for _ in range(3):
         result = result_of(caller.call("rows", arguments))
         page = json.loads(result["content"][0]["text"])
         meta = result["_meta"]
         assert meta["dev.tidegate/truncated"] and meta["dev.tidegate/rows"] == len(page), meta
-        found += [row["n"] for row in page]
+        numbers += [row["n"] for row in page]
         arguments["cursor"] = meta["dev.tidegate/cursor"]
-    assert found == list(range(1, len(found) + 1)) and len(found) > 300, f"{len(found)} rows"
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) > 300, f"{len(numbers)} rows"
 
 
 @line("R11", "a function of the database as a tool")
 def function_tool(world: World) -> None:
     for caller in world.both():
-        entry = caller.listed("tools")["add"]
+        entry = caller.list_entries("tools")["add"]
         assert entry["description"] == "Adds." and entry["inputSchema"]["required"] == ["a"], entry
         assert result_of(caller.call("add", {"a": 1}))["structuredContent"] == {"result": 11}
         assert result_of(caller.call("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
@@ -149,15 +149,15 @@ def function_tool(world: World) -> None:
 @line("S1", "my_tool, my_prompt, and my_resource whose body leaves its text NULL")
 def registered(world: World) -> None:
     for caller in world.both("staff"):
-        assert caller.listed("tools")["my_tool"]["inputSchema"]["required"] == ["param1"]
+        assert caller.list_entries("tools")["my_tool"]["inputSchema"]["required"] == ["param1"]
         assert text_of(caller.call("my_tool", {"param1": "p"})) == "Result: p"
         messages = result_of(caller.get("my_prompt", {"task": "t"}))["messages"]
         assert messages == [{"role": "user", "content": {"type": "text", "text": "Help me with: t"}}], messages
-        assert caller.listed("resourceTemplates")["my_resource"]["uriTemplate"] == "postgres:///{schema}/{table}"
+        assert caller.list_entries("resourceTemplates")["my_resource"]["uriTemplate"] == "postgres:///{schema}/{table}"
         assert error_of(caller.read("postgres:///public/orders"))["code"] == -32603
 
 
-@line("S1", "requiresAuth is true unless told otherwise")
+@line("S1", "requiresAuth is true by default")
 def closed_by_default(world: World) -> None:
     for caller in world.both():
         for answer in (
@@ -173,11 +173,11 @@ def closed_by_default(world: World) -> None:
 def fragments(world: World) -> None:
     for caller in world.both("staff"):
         assert text_of(caller.call("test_tool", {}, "test-req-1")) == "success"
-        assert text_of(caller.call("database_info")) == world.database.ask("SELECT current_database()")
+        assert text_of(caller.call("database_info")) == world.database.query("SELECT current_database()")
         assert result_of(caller.call("protected_tool"))["content"] == []
         assert text_of(caller.call("identity")), "auth.user_id is empty"
         content = result_of(caller.call("two_blocks"))["content"]
         assert [block["text"] for block in content] == ["Operation completed", "Processed 42 records"], content
         assert failure_of(caller.call("badly")) == "Error: division by zero"
         assert caller.call("keeps_id", {}, "i") | {"result": None} == {"jsonrpc": "2.0", "id": "i", "result": None}
-        assert failure_of(caller.call("not_found", {"name": "x"})) == "Tool not found: x"
+        assert failure_of(caller.call("not_found", {"name": "x"})) == "Tool not numbers: x"

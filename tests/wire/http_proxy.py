@@ -2,13 +2,13 @@
 
     http_proxy.py FOLDER UPSTREAM_URL
 
-It prints `listening on http://127.0.0.1:PORT/mcp`, the line the server itself prints, so that clients need not know which of
-the two they talk to. Bytes are passed on as they come, unread: a chunk, an SSE event or a disconnect reaches the other side
-when it happened. Beside that, a copy of the bytes is taken apart and each JSON-RPC message is recorded: what is said at
-UPSTREAM_URL and below it, and not at other doors of the same server.
+It prints `listening on http://127.0.0.1:PORT/mcp`, the same line as the server, so that clients need no special case for
+the proxy. Bytes are forwarded unchanged as they arrive, so that a chunk, an SSE event or a disconnect reaches the peer at
+once. A copy of the bytes is parsed and each JSON-RPC message is recorded, for UPSTREAM_URL and paths below it, not for other
+endpoints of the same server.
 
-A WebSocket, and a session of HTTP+SSE with all its POSTs, is one conversation as standard input and output are: each has a
-recording of its own.
+A WebSocket, and a session of HTTP+SSE with all its POSTs, is one conversation, like standard input and output, and has
+its own recording.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ CHUNK_BYTES = 64 * 1024
 
 
 class Recordings:
-    """Where what is seen is kept: one recording for the exchanges of Streamable HTTP, one for each long conversation."""
+    """The recordings: one for all exchanges of Streamable HTTP, one for each long conversation."""
 
-    def __init__(self, folder: Path, door: str):
+    def __init__(self, folder: Path, endpoint: str):
         self._folder = folder
-        self._door = door
+        self._endpoint = endpoint
         self.exchanges = Recording(folder, "http")
         self.exchange_numbers = itertools.count()
-        # HTTP+SSE: by the address to which the client posts its messages.
+        # HTTP+SSE: by the address that receives the client's messages.
         self._sessions: dict[str, Recording] = {}
 
-    def is_of_door(self, target: str) -> bool:
-        """Whether this path leads to MCP, and not to another door of the same server."""
+    def is_mcp_path(self, target: str) -> bool:
+        """Whether this path is the MCP endpoint, and not another endpoint of the same server."""
         path = urlsplit(target).path
-        return path == self._door or path.startswith(f"{self._door}/")
+        return path == self._endpoint or path.startswith(f"{self._endpoint}/")
 
     def begin_socket(self) -> Recording:
         return Recording(self._folder, "ws")
@@ -54,7 +54,7 @@ class Recordings:
 
 
 class Observer:
-    """Follows one connection with a pair of HTTP state machines, each fed what the other one read.
+    """Follows one connection with a pair of HTTP state machines, each of which receives the events of the other.
 
     h11 refuses to read an answer to a request that was never sent, so `server_side` reads the request and `client_side`
     pretends to send it, and the other way round for the answer.
@@ -90,7 +90,7 @@ class Observer:
         self._observe("server", self._client_side, self._server_side, data, self._response_event)
         if self._client_side.their_state is h11.SWITCHED_PROTOCOL:
             self._socket = WebSocketObserver(self._recordings.begin_socket())
-            # What came in the same bytes as the heads.
+            # The bytes after the heads.
             self._socket.from_client(self._server_side.trailing_data[0])
             self._socket.from_server(self._client_side.trailing_data[0])
         elif self._server_side.our_state is h11.DONE and self._server_side.their_state is h11.DONE:
@@ -112,7 +112,7 @@ class Observer:
                 take(event)
                 writer.send(event)
         except h11.ProtocolError as error:
-            # The bytes still pass; only the record of this connection ends, and says why.
+            # The bytes still pass; only the recording of this connection ends, with the reason.
             self._lost = True
             self._recordings.exchanges.add(Message(sender, "", unreadable=f"not HTTP/1.1: {error}"))
 
@@ -121,7 +121,7 @@ class Observer:
             self._request_headers = headers_of(event)
             target = event.target.decode("ascii")
             self._session = self._recordings.session(target)
-            self._is_mcp = self._recordings.is_of_door(target)
+            self._is_mcp = self._recordings.is_mcp_path(target)
         elif isinstance(event, h11.Data):
             self._request_body += event.data
         elif isinstance(event, h11.EndOfMessage) and self._request_body:
@@ -135,7 +135,7 @@ class Observer:
             if self._media_type() == "text/event-stream":
                 self._record_events()
         elif isinstance(event, h11.EndOfMessage) and self._response_body and self._media_type() == "application/json":
-            # In HTTP+SSE the answer comes on the stream; the POST's own body only says why it was not taken.
+            # In HTTP+SSE the answer comes on the stream; the body of the POST only has the reason of a rejection.
             if not self._session:
                 self._record("server", self._response_body)
 
@@ -178,10 +178,10 @@ def headers_of(event: h11.Request | h11.Response) -> dict[str, str]:
 async def pump(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, observe: Callable[[bytes], None]
 ) -> None:
-    """Copies until one side ends, then ends the other: a disconnect means something in MCP and must arrive."""
+    """Copies until one side ends, then closes the other: a disconnect has a meaning in MCP and must be forwarded."""
     with contextlib.suppress(ConnectionError):
         while chunk := await reader.read(CHUNK_BYTES):
-            # Observed first: a request must stand in the record before its answer.
+            # Observed first: a request must be recorded before its answer.
             observe(chunk)
             writer.write(chunk)
             await writer.drain()

@@ -1,7 +1,7 @@
-"""The record of a conversation: one JSON object a line, one line a message, in the order they were seen.
+"""The record of a conversation: one JSON object on a line for each message, in order of arrival.
 
 Both recorders (`stdio_tee.py`, `http_proxy.py`) write it and `validate.py` reads it. A client's message is written before
-it is passed on, so that a request always stands before its answer.
+it is forwarded, so that a request always precedes its answer.
 """
 
 import json
@@ -14,18 +14,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Message:
-    """One message as it stood on the wire, with what is needed to find its revision and the request it answers."""
+    """One message as sent, with the data to determine its revision and the request that it answers."""
 
     sender: str  # "client" or "server"
     text: str
     exchange: int | None = None  # HTTP: which request and its answer; stdio has none
     version: str | None = None  # HTTP: the MCP-Protocol-Version header of the request
     session: str | None = None  # HTTP: the Mcp-Session-Id of the request or of the answer
-    unreadable: str | None = None  # why a recorder could not take the bytes apart; `text` is empty then
+    unreadable: str | None = None  # why a recorder could not parse the bytes; `text` is empty then
 
 
 class Recording:
-    """Appends messages to a file of its own in a folder that several recorders may share."""
+    """Appends messages to a new file in a folder that several recorders may share."""
 
     def __init__(self, folder: Path, kind: str):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs a stdio server and passes bytes through both ways unchanged, recording each line.
+"""Runs a stdio server and forwards bytes unchanged in both directions, recording each line.
 
     stdio_tee.py FOLDER COMMAND [ARGUMENT…]
 
@@ -29,7 +29,7 @@ def pass_on(source: int, target: int, sender: str, recording: Recording) -> None
         except BrokenPipeError:
             return
     if rest:
-        # A last line without its end is no message, and the validator shall say so.
+        # An incomplete last line is no message; the validator reports it.
         recording.add(Message(sender, "", unreadable=f"the stream ended inside a line: {rest[:200]!r}"))
 
 
@@ -57,7 +57,7 @@ def main() -> int:
         pass_on(sys.stdin.fileno(), server.stdin.fileno(), "client", recording)
         server.stdin.close()
 
-    # A daemon: when the server has ended, nobody waits for a client that keeps its end open.
+    # A daemon: after the server has ended, the program does not wait for a client that holds its end open.
     threading.Thread(target=client_to_server, daemon=True).start()
     pass_on(server.stdout.fileno(), sys.stdout.fileno(), "server", recording)
     return server.wait()

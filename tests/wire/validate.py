@@ -2,8 +2,7 @@
 
     validate.py FOLDER…
 
-reads what the recorders wrote. A schema says nothing of what is missing from it, so a few rules of the prose are checked
-beside it: each answer belongs to an open request, progress rises and ends with its request, and no peer is sent fields or
+reads the recordings. Some rules of the specification are not in the schemas and are checked in addition: each answer belongs to an open request, progress rises and ends with its request, and no peer receives fields or
 codes of another era. One check is one kind of message in one revision, such as `2025-06-18 result of tools/call`.
 """
 
@@ -24,17 +23,17 @@ import recording
 from jsonschema.validators import validator_for
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
-# What an extension adds to the definitions of a revision.
+# The extensions whose definitions are added to a revision.
 EXTENSIONS = {"2026-07-28": ("tasks-2026-07-28",)}
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-# What a server assumes of a client that opened no session and sent no version header.
+# The revision that a server assumes without a session and a version header.
 ASSUMED = "2025-03-26"
-# Results that stand for those of the method, by their `resultType`.
+# Results that replace the result of the method, by their `resultType`.
 OTHER_RESULTS = {"input_required": "InputRequiredResult", "task": "CreateTaskResult"}
 MODERN_ONLY_FIELDS = ("resultType", "ttlMs", "cacheScope")
 LEGACY_ONLY_CODES = (-32002, -32042)
-PROBLEMS_SHOWN_PER_CHECK = 3
+PROBLEMS_PRINTED_PER_CHECK = 3
 
 formats = jsonschema.FormatChecker(formats=[])
 
@@ -107,7 +106,7 @@ class Revision:
 
     def error(self, message: dict[str, Any]) -> list[str]:
         if message.get("id", 0) is None:
-            # JSON-RPC answers a request whose id it cannot read with null, where the schema of MCP leaves the id out.
+            # JSON-RPC answers a request with an unreadable id with null, where the schema of MCP omits the id.
             message = {key: value for key, value in message.items() if key != "id"}
         code = message["error"].get("code") if isinstance(message["error"], dict) else None
         definition = self._of_code.get(code) or self._first_defined("JSONRPCErrorResponse", "JSONRPCError")
@@ -129,7 +128,7 @@ class Request:
 
 @dataclass
 class Conversation:
-    """What one stdio connection, HTTP session or HTTP exchange has agreed on and left open."""
+    """The negotiated revision and the open requests of one stdio connection, HTTP session or HTTP exchange."""
 
     negotiated: str | None = None
     open_requests: dict[str, Request] = field(default_factory=dict)
@@ -137,7 +136,7 @@ class Conversation:
 
 @dataclass
 class Verdict:
-    """One message of the server, judged."""
+    """The result of checking one message of the server."""
 
     kind: str
     problems: list[str]
@@ -160,7 +159,7 @@ class Judge:
 
     def judge(self, message: recording.Message) -> Iterator[Verdict]:
         if message.unreadable:
-            # What a client sends is its own affair: some send broken bytes on purpose.
+            # Messages of clients are not checked; some send invalid bytes deliberately.
             if message.sender == "server":
                 yield Verdict("bytes", [message.unreadable])
             return
@@ -172,23 +171,23 @@ class Judge:
             return
         for part in content if isinstance(content, list) else [content]:
             if message.sender == "client":
-                self._note(part, message)
+                self._store_request(part, message)
             else:
                 yield self._judge_part(part, message)
 
-    def _note(self, part: Any, message: recording.Message) -> None:
-        """Remembers a request of the client until it is answered."""
+    def _store_request(self, part: Any, message: recording.Message) -> None:
+        """Stores a request of the client until it is answered."""
         if not isinstance(part, dict) or "id" not in part or "method" not in part:
             return
         conversations = self._conversations(message)
         params = part.get("params") if isinstance(part.get("params"), dict) else {}
         meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
-        asked = [message.version, meta.get("io.modelcontextprotocol/protocolVersion")]
+        versions = [message.version, meta.get("io.modelcontextprotocol/protocolVersion")]
         legacy = next((c.negotiated for c in conversations if c.negotiated), None) or (
             LEGACY[-1] if part["method"] == "initialize" else ASSUMED
         )
-        is_modern = any(version and version not in LEGACY for version in asked) or part["method"] == "server/discover"
-        revision = MODERN if is_modern else asked[0] or legacy
+        is_modern = any(version and version not in LEGACY for version in versions) or part["method"] == "server/discover"
+        revision = MODERN if is_modern else versions[0] or legacy
         request = Request(part["method"], revision, meta.get("progressToken"))
         for conversation in conversations:
             conversation.open_requests[json.dumps(part["id"])] = request
@@ -268,9 +267,9 @@ def main(folders: list[str]) -> int:
                 problems[verdict.kind] += [f"{path.name}:{number}: {problem}" for problem in verdict.problems]
     for kind in sorted(counts):
         print(f"{'FAIL' if problems[kind] else 'ok  '} {kind} ({counts[kind]} messages)")
-        for problem in problems[kind][:PROBLEMS_SHOWN_PER_CHECK]:
+        for problem in problems[kind][:PROBLEMS_PRINTED_PER_CHECK]:
             print(f"     {problem}")
-        if (more := len(problems[kind]) - PROBLEMS_SHOWN_PER_CHECK) > 0:
+        if (more := len(problems[kind]) - PROBLEMS_PRINTED_PER_CHECK) > 0:
             print(f"     and {more} more")
     failed = sum(1 for kind in counts if problems[kind])
     if not counts:

@@ -1,4 +1,4 @@
-"""Takes the frames of a WebSocket apart, both ways, and records each text message."""
+"""Parses the frames of a WebSocket in both directions and records each text message."""
 
 from recording import Message, Recording
 from wsproto.connection import Connection, ConnectionType
@@ -7,7 +7,7 @@ from wsproto.utilities import ProtocolError
 
 
 class Direction:
-    """What one side sends; a message may come in several frames."""
+    """The frames of one side; a message may have several frames."""
 
     def __init__(self, sender: str, reader: Connection, recording: Recording):
         self._sender = sender
@@ -33,14 +33,14 @@ class Direction:
             self._lose(f"not WebSocket: {error}")
 
     def _lose(self, why: str) -> None:
-        """The bytes still pass; only the record of this side ends, and says why."""
+        """The bytes are still forwarded; only the recording of this side ends, with the reason."""
         self._lost = True
         self._recording.add(Message(self._sender, "", unreadable=why))
 
 
 class WebSocketObserver:
     def __init__(self, recording: Recording):
-        # Each direction is read by the side that it is meant for.
+        # Each direction is parsed with the role of its receiver.
         self._from_client = Direction("client", Connection(ConnectionType.SERVER), recording)
         self._from_server = Direction("server", Connection(ConnectionType.CLIENT), recording)
 

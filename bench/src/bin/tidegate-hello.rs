@@ -34,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
     let service = McpService::new(registry, about);
     let mut options = HttpOptions::default();
     if std::env::args().any(|argument| argument == "--ask") {
-        options.authenticator = Arc::new(gate()?);
+        options.authenticator = Arc::new(authenticator()?);
     }
     let server = serve(listener, service, metrics, options, CancellationToken::new())?;
     tidegate_bench::print_line(&server.address().to_string())?;
@@ -42,8 +42,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A gate with one key, which is printed.
-fn gate() -> anyhow::Result<CredentialAuthenticator> {
+/// An authenticator with one key, which is printed.
+fn authenticator() -> anyhow::Result<CredentialAuthenticator> {
     let folder = tempfile::tempdir()?;
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let role = Role { name: "caller".to_owned(), grants: Grants::everything(), claims: Map::new() };

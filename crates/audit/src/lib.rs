@@ -22,7 +22,6 @@ mod refusals;
 mod sink;
 mod snapshot;
 mod verify;
-mod verify_error;
 mod writer;
 
 pub use chain::ChainLink;
@@ -32,5 +31,5 @@ pub use open::OpenError;
 pub use options::{AuditKey, AuditOptions, WhenFull};
 pub use redaction::Redaction;
 pub use sink::AuditSink;
+pub use snapshot::{BrokenLog, VerifyError};
 pub use verify::{VerifiedLog, VerifyNotice, VerifyOptions, verify};
-pub use verify_error::{BrokenLog, VerifyError};

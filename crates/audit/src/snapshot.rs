@@ -1,4 +1,5 @@
-//! A consistent set of the files of a log and its head, also while the log is written and rotated.
+//! A consistent set of the files of a log and its head, also while the log is written and rotated, and why a
+//! verification fails.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,7 +11,6 @@ use crate::chain;
 use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::LogHead;
 use crate::options::AuditKey;
-use crate::verify_error::{VerifyError, broken_log};
 
 /// Attempts while the log is rotated, and the delay between them.
 const TRIES_MAX: usize = 50;
@@ -126,4 +126,40 @@ fn read_head(named: &[PathBuf], key: Option<&AuditKey>) -> Result<Option<LogHead
         })
     };
     named.iter().find_map(|file| read(file).transpose()).transpose()
+}
+
+/// The first altered line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: line {line}: {reason}", .file.display())]
+pub struct BrokenLog {
+    /// The file.
+    pub file: PathBuf,
+    /// The line in the file, from 1. If the end is missing, one more than the number of lines.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Why verification failed.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The log was altered.
+    #[error(transparent)]
+    Broken(#[from] BrokenLog),
+    /// A file cannot be read.
+    #[error("{}: {error}", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The log was rotated during every attempt.
+    #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
+    RotatedTooOften,
+}
+
+/// The altered line `line` of `file`.
+pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> BrokenLog {
+    BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }

@@ -9,7 +9,7 @@ use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::LogHead;
 use crate::options::AuditKey;
 use crate::snapshot::{LogFile, LogSnapshot};
-use crate::verify_error::{VerifyError, broken_log};
+use crate::snapshot::{VerifyError, broken_log};
 
 /// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use tidegate_core::{AuthMethod, Principal};
 
 use crate::key_file::{KeyFile, KeyFileError};
-use crate::key_format::ParsedKey;
 use crate::roles::Roles;
+use crate::secret::ParsedKey;
 use crate::secret::{Digest, sha256};
 
 /// The keys of a key file, without the revoked ones, as of the time it was read.

@@ -7,18 +7,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Principal};
+use tokio::sync::watch;
 
 use crate::api_keys::ApiKeys;
 use crate::certificate::{CertificateRule, CertificateRules};
 use crate::clock::Clock;
 use crate::error::AuthenticatorError;
 use crate::key_file::KeyFile;
-use crate::key_format;
 use crate::proxy::{ProxyOptions, TrustedProxies};
 use crate::roles::{Role, Roles};
+use crate::secret;
 use crate::token::{TokenAuthenticator, TokenOptions};
 
 /// The version of the next authenticator.
@@ -132,7 +134,7 @@ impl CredentialAuthenticator {
     /// The principal of the key or token `bearer`, sent from `peer`.
     async fn authenticate_bearer(&self, bearer: &str, peer: Option<IpAddr>) -> Option<Arc<Principal>> {
         let now = self.clock.now();
-        if bearer.starts_with(key_format::PREFIX) {
+        if bearer.starts_with(secret::KEY_PREFIX) {
             return self.keys.as_ref()?.principal_for(bearer, now);
         }
         self.tokens.as_ref()?.principal_for(bearer, peer, now, &self.roles).await
@@ -179,5 +181,57 @@ impl Authenticator for CredentialAuthenticator {
     /// as off.
     fn enforces_authentication(&self) -> bool {
         !self.is_open
+    }
+}
+
+/// Holds the current authenticator. A changed configuration replaces it as a whole.
+pub struct ReloadableAuthenticator {
+    current: ArcSwap<CredentialAuthenticator>,
+    /// How often the authenticator was replaced.
+    credential_reloads: watch::Sender<u64>,
+}
+
+impl ReloadableAuthenticator {
+    /// Wraps `credential_authenticator` and starts its background tasks.
+    pub fn new(credential_authenticator: CredentialAuthenticator) -> Self {
+        credential_authenticator.start_background_tasks();
+        Self { current: ArcSwap::from_pointee(credential_authenticator), credential_reloads: watch::Sender::new(0) }
+    }
+
+    /// Replaces the current authenticator. Principals of the old one stay until transports authenticate them again,
+    /// which they do at once for open connections and calls. Until then they reach no entry of another generation.
+    /// Their result links and cached token checks end. Keys that the old one fetched from the same source are kept.
+    pub fn swap(&self, mut credential_authenticator: CredentialAuthenticator) {
+        credential_authenticator.reuse_fetched_keys(&self.current.load());
+        credential_authenticator.start_background_tasks();
+        self.current.store(Arc::new(credential_authenticator));
+        self.credential_reloads.send_modify(|count| *count += 1);
+    }
+}
+
+#[async_trait]
+impl Authenticator for ReloadableAuthenticator {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        self.current.load_full().authenticate(credentials).await
+    }
+
+    fn local_principal(&self) -> Arc<Principal> {
+        self.current.load().local_principal()
+    }
+
+    fn identity_headers(&self) -> Option<Arc<[String]>> {
+        self.current.load().identity_headers()
+    }
+
+    fn is_still_valid(&self, principal: &Principal) -> bool {
+        self.current.load().is_still_valid(principal)
+    }
+
+    fn credential_reloads(&self) -> watch::Receiver<u64> {
+        self.credential_reloads.subscribe()
+    }
+
+    fn enforces_authentication(&self) -> bool {
+        self.current.load().enforces_authentication()
     }
 }

@@ -3,29 +3,21 @@
 //! The file contains digests only. The whole key exists once, in the result of [`KeyFile::add`].
 
 mod entry;
-mod error;
-mod ownership;
 mod store;
 
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SubsecRound, Utc};
 
+use self::entry::NAME_CHARS_MAX;
 use crate::clock::Clock;
-use crate::key_format;
-use crate::secret::{Secret, sha256};
+use crate::secret::{self, Secret, sha256};
 
 pub(crate) use entry::KeyEntry;
-pub use error::KeyFileError;
+pub use entry::{KeyFileError, KeyState, KeyStatus};
 
 /// Keys in a file at most, revoked ones included.
 const KEYS_MAX: usize = 10_000;
-/// Characters of a name at most.
-const NAME_CHARS_MAX: usize = 64;
-/// The only version of the file format that this program writes and reads.
-const VERSION: u64 = 1;
-/// Bytes of a key file at most; ten thousand keys with many roles need less.
-const BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Attempts to draw an unused id. Of 2^40 ids, the first one is nearly always free.
 const ID_TRIES_MAX: usize = 8;
 
@@ -34,56 +26,6 @@ const ID_TRIES_MAX: usize = 8;
 pub struct KeyFile {
     path: PathBuf,
     clock: Clock,
-}
-
-/// Whether a key is valid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyState {
-    /// Valid.
-    Active,
-    /// Expired.
-    Expired,
-    /// Revoked.
-    Revoked,
-}
-
-impl KeyState {
-    /// The name of the state in lists.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
-    }
-}
-
-/// A key without its secret and digest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyStatus {
-    /// The name of its holder, unique among active keys.
-    pub name: String,
-    /// The id, which is not secret.
-    pub id: String,
-    /// The roles of its holder.
-    pub roles: Vec<String>,
-    /// The tenant of its holder, if any.
-    pub tenant: Option<String>,
-    /// When it was created.
-    pub created: DateTime<Utc>,
-    /// When it expires; `None` if never.
-    pub expires: Option<DateTime<Utc>>,
-    /// When it was revoked.
-    pub revoked: Option<DateTime<Utc>>,
-    /// Whether it is valid.
-    pub state: KeyState,
-}
-
-impl KeyStatus {
-    /// The visible beginning of the key, by which its holder recognises it.
-    pub fn prefix(&self) -> String {
-        format!("{}{}", key_format::PREFIX, self.id)
-    }
 }
 
 /// A key that was just created.
@@ -141,7 +83,7 @@ impl KeyFile {
         if let Some(expires) = expires.filter(|expires| *expires <= now) {
             return Err(KeyFileError::ExpiresInThePast(expires));
         }
-        let secret = key_format::random_secret().map_err(|_| KeyFileError::NoRandomBytes)?;
+        let secret = secret::random_secret().map_err(|_| KeyFileError::NoRandomBytes)?;
         store::update(&self.path, |entries| {
             if entries.len() >= KEYS_MAX {
                 return Err(KeyFileError::Full(KEYS_MAX));
@@ -159,7 +101,7 @@ impl KeyFile {
                 expires,
                 revoked: None,
             };
-            let key = Secret::new(key_format::format_key(&entry.id, &secret));
+            let key = Secret::new(secret::format_key(&entry.id, &secret));
             let status = entry.status(now);
             entries.push(entry);
             Ok(NewKey { key, status })
@@ -201,7 +143,7 @@ fn is_valid_name(text: &str) -> bool {
 
 fn new_id(entries: &[KeyEntry]) -> Result<String, KeyFileError> {
     for _ in 0..ID_TRIES_MAX {
-        let id = key_format::random_id().map_err(|_| KeyFileError::NoRandomBytes)?;
+        let id = secret::random_id().map_err(|_| KeyFileError::NoRandomBytes)?;
         if entries.iter().all(|entry| entry.id != id) {
             return Ok(id);
         }

@@ -13,16 +13,14 @@ mod clock;
 mod development;
 mod error;
 mod key_file;
-mod key_format;
 mod network;
 mod provider;
 mod proxy;
-mod reloadable;
 mod roles;
 mod secret;
 mod token;
 
-pub use authenticator::{AuthenticatorOptions, CredentialAuthenticator};
+pub use authenticator::{AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
 pub use certificate::{CertificateName, CertificateRule};
 pub use clock::Clock;
 pub use development::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
@@ -31,7 +29,6 @@ pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
 pub use network::{TrustedNetwork, TrustedNetworkError};
 pub use provider::ProviderUrlError;
 pub use proxy::{ProxyOptions, ProxyOptionsError};
-pub use reloadable::ReloadableAuthenticator;
 pub use roles::{Role, RoleError};
 pub use secret::Secret;
 pub use token::{

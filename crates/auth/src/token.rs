@@ -1,8 +1,6 @@
 //! Tokens of an issuer: their verification, and the principals of their holders.
 
 mod algorithm;
-mod cache;
-mod error;
 mod fetched_keys;
 mod introspection;
 mod issuer_check;
@@ -12,28 +10,27 @@ mod permits;
 mod verifier;
 
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
-use reqwest::Url;
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
 
-use self::options::Seconds;
 use crate::clock::Clock;
-use crate::provider::parse_url;
 use crate::roles::Roles;
 use crate::secret::{Digest, sha256};
-use cache::TokenCache;
-use fetched_keys::{FetchedKeys, KeySource};
-use introspection::{IntrospectionResult, Introspector};
-use key_ring::{ConfiguredKey, KeyRing};
-use verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
+use crate::token::fetched_keys::{FetchedKeys, KeySource};
+use crate::token::introspection::{IntrospectionResult, Introspector};
+use crate::token::key_ring::KeyRing;
+use crate::token::options::Seconds;
+use crate::token::verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
 
 pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
-pub use error::TokenOptionsError;
 pub use issuer_check::{IssuerCheck, IssuerCheckError};
-pub use options::{IntrospectionOptions, TokenKey, TokenOptions};
-use tidegate_core::{AuthMethod, ImpliedScopes, Principal, is_bearer_token};
+pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsError};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -65,21 +62,18 @@ impl TokenAuthenticator {
         let implied_scopes = options.implied_scopes.clone();
         // Other invalid options are reported before an invalid key.
         let verifier = TokenVerifier::new(options)?;
-        let fixed = |key: ConfiguredKey<'_>| KeyRing::from_configured(&key, &algorithms).map(VerificationSource::Fixed);
-        let fetched = |source| {
-            if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
-                let keys = "a public one that the issuer publishes".to_owned();
-                return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
+        let source = match (&key, KeySource::find(&key, &issuer)?) {
+            (TokenKey::Introspection(options), _) => {
+                VerificationSource::Introspected(Box::new(Introspector::new(options)?))
             }
-            Ok(VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
-        };
-        let source = match &key {
-            TokenKey::Jwks(jwks) => fixed(ConfiguredKey::Jwks(jwks))?,
-            TokenKey::PublicKeyPem(pem) => fixed(ConfiguredKey::PublicKeyPem(pem))?,
-            TokenKey::Secret(secret) => fixed(ConfiguredKey::Secret(secret))?,
-            TokenKey::Introspection(options) => VerificationSource::Introspected(Box::new(Introspector::new(options)?)),
-            TokenKey::JwksUrl(url) => fetched(key_set_source(url)?)?,
-            TokenKey::Discovery => fetched(discovery_source(&issuer)?)?,
+            (_, Some(source)) => {
+                if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
+                    let keys = "a public one that the issuer publishes".to_owned();
+                    return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
+                }
+                VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms, clock.clone())))
+            }
+            (key, None) => VerificationSource::Fixed(KeyRing::from_configured(key, &algorithms)?),
         };
         Ok(Self { verifier, source, cache: TokenCache::default(), implied_scopes, clock })
     }
@@ -153,13 +147,13 @@ impl TokenAuthenticator {
     ) -> Option<Arc<Principal>> {
         let attempts = keys.attempts();
         let mut now = now;
-        let mut has_asked = false;
+        let mut has_requested = false;
         loop {
             let epoch = keys.epoch();
             match self.verifier.verify(token, keys.current_keys(now).as_deref(), seconds_of(now)) {
                 TokenVerdict::Good(verified) => return Some(self.cache_principal(digest, verified, now, epoch, roles)),
-                TokenVerdict::UnknownKey if !has_asked && keys.wait_for_fetch_after(attempts, now).await => {
-                    has_asked = true;
+                TokenVerdict::UnknownKey if !has_requested && keys.wait_for_fetch_after(attempts, now).await => {
+                    has_requested = true;
                     now = self.clock.now();
                 }
                 TokenVerdict::UnknownKey | TokenVerdict::Bad => return None,
@@ -217,28 +211,6 @@ impl TokenAuthenticator {
     }
 }
 
-/// Where the issuer publishes its keys, if they are fetched.
-fn key_source(key: &TokenKey, issuer: &str) -> Result<Option<KeySource>, TokenOptionsError> {
-    match key {
-        TokenKey::JwksUrl(url) => key_set_source(url).map(Some),
-        TokenKey::Discovery => discovery_source(issuer).map(Some),
-        TokenKey::Jwks(_) | TokenKey::PublicKeyPem(_) | TokenKey::Secret(_) | TokenKey::Introspection(_) => Ok(None),
-    }
-}
-
-fn key_set_source(url: &str) -> Result<KeySource, TokenOptionsError> {
-    parse_address("the jwks_url", url).map(KeySource::Url)
-}
-
-fn discovery_source(issuer: &str) -> Result<KeySource, TokenOptionsError> {
-    let url = parse_address("the issuer, whose metadata are fetched,", issuer)?;
-    Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
-}
-
-fn parse_address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
-    parse_url(text).map_err(|reason| TokenOptionsError::Address { member, reason })
-}
-
 /// `None` for a time that cannot be represented, such as "never".
 fn time_of(seconds: Seconds) -> Option<SystemTime> {
     let since = Duration::try_from_secs_f64(seconds).ok()?;
@@ -247,4 +219,48 @@ fn time_of(seconds: Seconds) -> Option<SystemTime> {
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {
     time.timestamp_millis() as Seconds / 1000.0
+}
+
+/// Tokens in the cache at most; the least recently used one is evicted.
+const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+/// Seconds after which a token is verified again.
+const LIFETIME_SECONDS_MAX: Seconds = 60.0;
+
+/// Principals by the SHA-256 of their token. Rejected tokens are not cached.
+struct TokenCache {
+    tokens: Mutex<LruCache<Digest, CachedToken>>,
+}
+
+struct CachedToken {
+    principal: Arc<Principal>,
+    until: Seconds,
+    epoch: u64,
+}
+
+impl Default for TokenCache {
+    fn default() -> Self {
+        Self { tokens: Mutex::new(LruCache::new(TOKENS_MAX)) }
+    }
+}
+
+impl TokenCache {
+    /// The principal of the token with this digest, if the entry is current and was made with the keys of `epoch`.
+    fn get(&self, digest: &Digest, now: Seconds, epoch: u64) -> Option<Arc<Principal>> {
+        let mut known = self.tokens.lock();
+        let found = known.get(digest)?;
+        if now < found.until && found.epoch == epoch {
+            return Some(found.principal.clone());
+        }
+        known.pop(digest);
+        None
+    }
+
+    /// Caches the principal of a token that is valid until `good_until`, verified with the keys of `epoch`.
+    fn insert(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, good_until: Seconds, epoch: u64) {
+        let until = good_until.min(now + LIFETIME_SECONDS_MAX);
+        self.tokens.lock().put(digest, CachedToken { principal, until, epoch });
+    }
 }

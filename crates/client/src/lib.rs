@@ -10,9 +10,7 @@ pub mod bridge;
 pub mod fetch;
 mod http_client;
 mod refusal;
-mod server_message;
 
 pub use address::AddressError;
 pub use bearer_token::{BearerToken, BearerTokenError};
-pub use refusal::ServerRefusal;
-pub use server_message::ServerMessage;
+pub use refusal::{ServerMessage, ServerRefusal};

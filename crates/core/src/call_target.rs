@@ -1,6 +1,6 @@
-//! What is called, and how severe a log message for the caller is.
+//! What is called, how an argument is completed, and how severe a log message for the caller is.
 
-use crate::completion::CompletionRequest;
+use std::collections::BTreeMap;
 
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,5 +80,70 @@ impl LogLevel {
     /// The level with that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
+/// A completion request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompletionRequest {
+    /// The prompt or resource template.
+    pub reference: CompletionReference,
+    /// The argument or template variable.
+    pub argument: String,
+    /// The text typed so far.
+    pub value: String,
+    /// The values of other arguments, as far as the client knows them.
+    pub context: BTreeMap<String, String>,
+}
+
+/// The entry whose argument is completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionReference {
+    /// A prompt, by name.
+    Prompt(String),
+    /// A resource template, by its template text.
+    Resource(String),
+}
+
+impl CompletionReference {
+    /// The prompt's name or the template's text.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Prompt(name) | Self::Resource(name) => name,
+        }
+    }
+}
+
+/// The matching values, best first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// At most [`Completion::VALUES_MAX`] values.
+    pub values: Vec<String>,
+    /// The number of all matching values, if known.
+    pub total: Option<u64>,
+    /// Whether more values match than `values` contains.
+    pub has_more: bool,
+}
+
+impl Completion {
+    /// The maximum number of values in one answer (MCP, `completion/complete`).
+    pub const VALUES_MAX: usize = 100;
+
+    /// The candidates that begin with `typed`, ignoring case, truncated to the maximum.
+    pub fn matching(candidates: impl IntoIterator<Item = String>, typed: &str) -> Self {
+        let typed = typed.to_lowercase();
+        let values: Vec<String> =
+            candidates.into_iter().filter(|candidate| candidate.to_lowercase().starts_with(&typed)).collect();
+        Self { total: Some(values.len() as u64), has_more: false, values }.truncated()
+    }
+
+    /// Truncates the values to the maximum and sets `has_more` accordingly.
+    pub fn truncated(mut self) -> Self {
+        if self.values.len() > Self::VALUES_MAX {
+            self.total = self.total.or(Some(self.values.len() as u64));
+            self.has_more = true;
+            self.values.truncate(Self::VALUES_MAX);
+        }
+        self
     }
 }

@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Unauthenticated,
     /// Too many calls at once or in a period.
     RateLimited,
-    /// The deadline passed.
+    /// The call exceeded its time limit.
     TimedOut,
     /// The caller, or an operator, cancelled the call.
     Cancelled,
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     TooLarge,
     /// A database or another component is not available now.
     Unavailable,
-    /// The handler needs input first: it runs again with the answers.
+    /// The handler needs input first, and runs again with the answers.
     InputRequired,
     /// The client lacks a capability that the call needs.
     MissingClientCapability,
@@ -42,6 +42,23 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; 13] = [
+        Self::InvalidArguments,
+        Self::NotFound,
+        Self::Forbidden,
+        Self::Unauthenticated,
+        Self::RateLimited,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::TooLarge,
+        Self::Unavailable,
+        Self::InputRequired,
+        Self::MissingClientCapability,
+        Self::Failed,
+        Self::Internal,
+    ];
+
     /// The kind's name, as used in logs, metrics and answers.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,9 +8,7 @@ mod audited_statement;
 mod authenticator;
 mod call_target;
 mod caller;
-mod completion;
 mod content;
-mod database_tenants;
 mod error;
 mod grants;
 mod hex;
@@ -20,8 +18,6 @@ mod json_schema;
 mod limits;
 mod link_verifier;
 mod name_pattern;
-mod name_suggestions;
-mod owner;
 mod principal;
 pub mod private_file;
 mod redaction;
@@ -30,17 +26,15 @@ mod scopes;
 mod stored_results;
 mod uri_template;
 
-pub use access::{Access, Acl, IpNetwork, PrincipalRule};
+pub use access::{Access, Acl, DatabaseTenants, IpNetwork, PrincipalRule};
 pub use answer_format::AnswerFormat;
 pub use audited_statement::AuditedStatement;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
 };
-pub use call_target::{CallTarget, LogLevel};
-pub use caller::{Caller, Toolset};
-pub use completion::{Completion, CompletionReference, CompletionRequest};
+pub use call_target::{CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
+pub use caller::{Caller, Owner, Toolset};
 pub use content::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};
-pub use database_tenants::DatabaseTenants;
 pub use error::{Error, ErrorKind};
 pub use grants::{AllowedNames, Grants};
 pub use hex::to_hex;
@@ -52,9 +46,7 @@ pub use limits::{
     tenant_share, tenant_share_of_bytes,
 };
 pub use link_verifier::LinkVerifier;
-pub use name_pattern::NamePattern;
-pub use name_suggestions::nearest_names;
-pub use owner::Owner;
+pub use name_pattern::{NamePattern, nearest_names};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use row_policy_stamper::RowPolicyStamper;

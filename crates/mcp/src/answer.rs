@@ -10,11 +10,10 @@ use tidegate_runtime::{
     Job, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
 };
 
-use crate::calls::OpenRequest;
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::input_rounds::InputRound;
-use crate::jsonrpc::{CallRejection, RequestId, RpcError};
+use crate::jsonrpc::{ResponseMessage, RpcError, RpcRequest};
 use crate::listen::ListenStream;
 use crate::session::McpSession;
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
@@ -35,35 +34,6 @@ pub enum Answer {
     Listen(ListenStream),
 }
 
-/// A complete response message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResponseMessage {
-    /// The message as JSON text on one line.
-    pub bytes: Bytes,
-    /// The JSON-RPC error code if it is an error.
-    pub error_code: Option<i64>,
-    /// Why the call was rejected, if transports have a status or header for it. Set for errors, and for results that
-    /// report a failure.
-    pub rejection: Option<Box<CallRejection>>,
-}
-
-impl ResponseMessage {
-    /// A successful response.
-    pub(crate) fn result(bytes: Bytes) -> Self {
-        Self { bytes, error_code: None, rejection: None }
-    }
-
-    /// A result that reports the failure of its call.
-    pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
-        Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
-    }
-
-    /// An error response to the request `id`.
-    pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
-        Self { bytes: error.to_bytes(id), error_code: Some(error.code), rejection: error.rejection.clone() }
-    }
-}
-
 /// A part of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerFrame {
@@ -72,6 +42,14 @@ pub enum AnswerFrame {
     Notification(Bytes),
     /// The next bytes of the response message.
     ResponseBytes(Bytes),
+}
+
+/// A request that is being answered.
+pub(crate) struct OpenRequest {
+    pub(crate) request: RpcRequest,
+    pub(crate) envelope: ResponseEnvelope,
+    /// The registration through which its client can cancel it.
+    pub(crate) guard: Option<InFlightGuard>,
 }
 
 /// How a handler can request input from its client.

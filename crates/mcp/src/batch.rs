@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tidegate_core::{Budget, Caller};
 
-use crate::answer::{Answer, AnswerFrame, ResponseMessage};
-use crate::jsonrpc::{DecodeError, IncomingMessage, RpcError, RpcRequest};
+use crate::answer::{Answer, AnswerFrame};
+use crate::jsonrpc::{DecodeError, IncomingMessage, ResponseMessage, RpcError, RpcRequest};
 use crate::service::{McpService, Peer};
 
 /// The maximum number of requests of one batch that run at the same time.

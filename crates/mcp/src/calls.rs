@@ -9,23 +9,12 @@ use serde_json::{Map, Value};
 use tidegate_core::{CallTarget, ClientCapabilities, CompletionReference, CompletionRequest, ErrorKind};
 use tidegate_runtime::Call;
 
-use crate::answer::{Answer, AnswerStream, InputMode, ResponseMessage};
+use crate::answer::{Answer, AnswerStream, InputMode, OpenRequest};
 use crate::bounded;
-use crate::encode::{
-    CallToolEncoder, CompleteEncoder, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder, ResponseEnvelope,
-};
-use crate::in_flight::InFlightGuard;
+use crate::encode::{CallToolEncoder, CompleteEncoder, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder};
 use crate::input_rounds::InputRound;
-use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::service::{McpService, Peer};
-
-/// A request that is being answered.
-pub(crate) struct OpenRequest {
-    pub(crate) request: RpcRequest,
-    pub(crate) envelope: ResponseEnvelope,
-    /// The registration through which its client can cancel it.
-    pub(crate) guard: Option<InFlightGuard>,
-}
 
 #[derive(Deserialize)]
 struct CallToolParams {

@@ -61,7 +61,7 @@ impl InputRound {
             Some(state) => Some(states.verify(state, &request_fingerprint(method, target, arguments), caller)?),
             None => None,
         };
-        let requested = opened.as_ref().map(|opened| &opened.round.asked);
+        let requested = opened.as_ref().map(|opened| &opened.round.requested);
         let given = read_answers(params.responses.unwrap_or_default(), requested)?;
         // Only after the answers were read, so that a client with an invalid answer can send another one.
         let mut answers = match opened {
@@ -70,7 +70,9 @@ impl InputRound {
         };
         for (key, received_answer) in given {
             // An answer to a request is never replaced by an unrequested one.
-            if received_answer.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
+            if received_answer.requested.is_some()
+                || answers.get(&key).is_none_or(|earlier| earlier.requested.is_none())
+            {
                 answers.insert(key, received_answer);
             }
         }
@@ -81,7 +83,10 @@ impl InputRound {
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
         let given = self.received_answers.iter().filter_map(|(key, received_answer)| {
             let answer = parse_input_answer(&received_answer.result).ok()?;
-            Some((key.clone(), ProvidedAnswer { value: answer, request_fingerprint: received_answer.asked.clone() }))
+            Some((
+                key.clone(),
+                ProvidedAnswer { value: answer, request_fingerprint: received_answer.requested.clone() },
+            ))
         });
         given.collect()
     }
@@ -99,7 +104,7 @@ impl InputRound {
     ) -> Result<Bytes, RpcError> {
         let requests = expected.input_requests().iter().map(|(key, request)| (key.as_str(), request));
         let requested = requests.clone().map(|(key, request)| (key.to_owned(), request.fingerprint())).collect();
-        let round = InputRoundState { asked: requested, answers: self.received_answers };
+        let round = InputRoundState { requested, answers: self.received_answers };
         let state = self.states.issue(round, request_fingerprint(self.method, target, arguments), &self.caller)?;
         let members =
             format!("\"inputRequests\":{},\"requestState\":{}", encode_input_requests(requests), json!(state));
@@ -119,7 +124,7 @@ fn read_answers(
     for (key, result) in responses {
         let requested = requested.and_then(|requested| requested.get(&key)).cloned();
         match parse_input_answer(&result) {
-            Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, asked: requested })),
+            Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, requested })),
             Err(wrong) if requested.is_some() => {
                 return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
             }

@@ -7,7 +7,6 @@ mod answer;
 mod batch;
 mod bounded;
 mod calls;
-mod cursor;
 mod encode;
 mod in_flight;
 mod input_rounds;
@@ -21,16 +20,16 @@ mod revision;
 mod server_requests;
 mod service;
 mod session;
-mod subscribe;
 mod tasks;
+mod tool_list_cache;
 mod wire;
 
-pub use answer::{Answer, AnswerFrame, AnswerStream, ResponseMessage};
+pub use answer::{Answer, AnswerFrame, AnswerStream};
 pub use bounded::NAME_BYTES_MAX;
 pub use in_flight::{InFlightGuard, InFlightRequests};
 pub use jsonrpc::{
-    BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, RequestId, RpcError, RpcNotification, RpcRequest,
-    RpcResponse, decode,
+    BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, RequestId, ResponseMessage, RpcError,
+    RpcNotification, RpcRequest, RpcResponse, decode,
 };
 pub use lines::{ReadLine, read_line};
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};

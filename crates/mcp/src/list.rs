@@ -1,27 +1,28 @@
 //! The paged lists of tools, resources, templates and prompts.
 //!
-//! `tools/list` is the most frequent request. Its first page is cached as text until the registry changes, once for all
-//! callers that see the same tools.
+//! A cursor contains the key of the last entry sent, so that a changed list continues at the right position.
+//!
+//! [MCP 2026-07-28, Pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination)
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{Caller, Grants, Principal, Toolset, TransportKind};
-use tidegate_runtime::{CacheHint, Metadata, Registry, Resource, Snapshot};
+use tidegate_runtime::{Registry, Resource, Snapshot};
 
-use crate::answer::ResponseMessage;
-use crate::cursor::paginate;
-use crate::encode::ResponseEnvelope;
-use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::answer::OpenRequest;
+use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::revision::Dialect;
 use crate::service::{McpService, Peer};
+use crate::tool_list_cache::ToolListKey;
 use crate::wire;
 
 /// The maximum number of listed resources. Further ones can be found by name and by completion only.
 const LISTED_RESOURCES_MAX: usize = 10_000;
+/// The number of entries per page.
+const PAGE_ENTRIES: usize = 250;
 
 #[derive(Deserialize)]
 struct ListParams {
@@ -29,137 +30,58 @@ struct ListParams {
     cursor: Option<String>,
 }
 
-/// The maximum number of cached pages; the oldest page is evicted.
-const CACHED_PAGES_MAX: usize = 64;
-
-/// The cached first pages of `tools/list`, as the members of their results.
-#[derive(Debug, Default)]
-pub(crate) struct ToolListCache {
-    pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
-}
-
-/// Everything that determines which tools a caller sees and how they are encoded. Grants and toolsets are compared by
-/// address: principals with the same roles share one object.
-#[derive(Debug)]
-struct ToolListKey {
-    version: u64,
-    dialect: &'static Dialect,
-    transport: TransportKind,
-    grants: Arc<Grants>,
-    toolset: Option<Arc<Toolset>>,
-    /// The principal, if more than its grants determines the tools.
-    principal: Option<Arc<Principal>>,
-}
-
-impl ToolListKey {
-    /// `None` if the tools depend on the peer's address.
-    fn for_caller(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
-        (!snapshot.depends_on_networks()).then(|| Self {
-            version: snapshot.version(),
-            dialect,
-            transport: caller.origin.transport,
-            grants: caller.principal.grants.clone(),
-            toolset: caller.toolset.clone(),
-            principal: snapshot.depends_on_principals().then(|| caller.principal.clone()),
-        })
-    }
-}
-
-impl PartialEq for ToolListKey {
-    fn eq(&self, other: &Self) -> bool {
-        let same_toolset = match (&self.toolset, &other.toolset) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        self.version == other.version
-            && self.dialect == other.dialect
-            && self.transport == other.transport
-            && Arc::ptr_eq(&self.grants, &other.grants)
-            && same_toolset
-            && self.principal == other.principal
-    }
-}
-
-impl ToolListCache {
-    fn get(&self, seen: &ToolListKey) -> Option<Arc<str>> {
-        self.pages.lock().iter().find(|(other, _)| other == seen).map(|(_, members)| members.clone())
-    }
-
-    fn put(&self, seen: ToolListKey, members: Arc<str>) {
-        let mut pages = self.pages.lock();
-        pages.retain(|(other, _)| other.version == seen.version && *other != seen);
-        if pages.len() >= CACHED_PAGES_MAX {
-            pages.pop_front();
-        }
-        pages.push_back((seen, members));
-    }
-}
-
 impl McpService {
-    pub(crate) fn list_tools(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let cursor = request.params::<ListParams>()?.cursor;
+    pub(crate) fn list_tools(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let cursor = open.request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot_for(&peer.caller);
-        let (cache, dialect) = (snapshot.cache_hint(), envelope.dialect);
+        let dialect = open.envelope.dialect;
         let seen = cursor.is_none().then(|| ToolListKey::for_caller(&peer.caller, &snapshot, dialect)).flatten();
         if let Some(members) = seen.as_ref().and_then(|seen| self.tool_lists.get(seen)) {
-            return Ok(list_response(envelope, &members, cache));
+            return Ok(open.envelope.respond(&members, Some(snapshot.cache_hint())));
         }
-        let tools: Vec<_> = snapshot.tools(&peer.caller).collect();
-        let (tools, next) = paginate("tools", tools, |tool| &tool.name, cursor.as_deref())?;
-        let members = encode_members("tools", tools.iter().map(|tool| wire::encode_tool(tool, dialect)), next);
+        let tools = snapshot.tools(&peer.caller).collect();
+        let members = encode_page("tools", tools, |tool| &tool.name, |tool| wire::encode_tool(tool, dialect), cursor)?;
         if let Some(seen) = seen {
             self.tool_lists.put(seen, members.as_str().into());
         }
-        Ok(list_response(envelope, &members, cache))
+        Ok(open.envelope.respond(&members, Some(snapshot.cache_hint())))
     }
 
-    pub(crate) fn list_prompts(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let cursor = request.params::<ListParams>()?.cursor;
+    pub(crate) fn list_prompts(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let cursor = open.request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot_for(&peer.caller);
-        let prompts: Vec<_> = snapshot.prompts(&peer.caller).collect();
-        let (prompts, next) = paginate("prompts", prompts, |prompt| &prompt.name, cursor.as_deref())?;
-        let members =
-            encode_members("prompts", prompts.iter().map(|prompt| wire::encode_prompt(prompt, envelope.dialect)), next);
-        Ok(list_response(envelope, &members, snapshot.cache_hint()))
+        let prompts = snapshot.prompts(&peer.caller).collect();
+        let members = encode_page(
+            "prompts",
+            prompts,
+            |prompt| &prompt.name,
+            |prompt| wire::encode_prompt(prompt, open.envelope.dialect),
+            cursor,
+        )?;
+        Ok(open.envelope.respond(&members, Some(snapshot.cache_hint())))
     }
 
-    pub(crate) fn list_templates(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let cursor = request.params::<ListParams>()?.cursor;
+    pub(crate) fn list_templates(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let cursor = open.request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot_for(&peer.caller);
-        let templates: Vec<_> = snapshot.templates(&peer.caller).collect();
-        let (templates, next) =
-            paginate("templates", templates, |template| template.template.as_str(), cursor.as_deref())?;
-        let templates = templates.iter().map(|template| wire::encode_resource_template(template, envelope.dialect));
-        Ok(list_response(envelope, &encode_members("resourceTemplates", templates, next), snapshot.cache_hint()))
+        let templates = snapshot.templates(&peer.caller).collect();
+        let members = encode_page(
+            "resourceTemplates",
+            templates,
+            |template| template.template.as_str(),
+            |template| wire::encode_resource_template(template, open.envelope.dialect),
+            cursor,
+        )?;
+        Ok(open.envelope.respond(&members, Some(snapshot.cache_hint())))
     }
 
-    pub(crate) async fn list_resources(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let cursor = request.params::<ListParams>()?.cursor;
+    pub(crate) async fn list_resources(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let cursor = open.request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot_for(&peer.caller);
-        let resources = collect_resources(self.registry(), &snapshot, envelope.dialect, peer).await?;
-        let (resources, next) = paginate("resources", resources, |resource| &resource.uri, cursor.as_deref())?;
-        let resources = resources.iter().map(|resource| wire::encode_resource(resource, envelope.dialect));
-        Ok(list_response(envelope, &encode_members("resources", resources, next), snapshot.cache_hint()))
+        let resources = collect_resources(self.registry(), &snapshot, open.envelope.dialect, peer).await?;
+        let encode = |resource: &Arc<Resource>| wire::encode_resource(resource, open.envelope.dialect);
+        let members = encode_page("resources", resources, |resource| &resource.uri, encode, cursor)?;
+        Ok(open.envelope.respond(&members, Some(snapshot.cache_hint())))
     }
 }
 
@@ -184,12 +106,53 @@ async fn collect_resources(
     Ok(resources)
 }
 
-fn encode_members(name: &str, entries: impl Iterator<Item = Value>, next: Option<String>) -> String {
-    let entries = Value::Array(entries.collect());
+/// The members of a result with one page of `entries`, the member `list`.
+///
+/// # Errors
+/// As [`paginate`].
+fn encode_page<T>(
+    list: &str,
+    entries: Vec<T>,
+    key: impl Fn(&T) -> &str,
+    encode: impl Fn(&T) -> Value,
+    cursor: Option<String>,
+) -> Result<String, RpcError> {
+    let (entries, next) = paginate(list, entries, key, cursor.as_deref())?;
+    let entries: Value = entries.iter().map(encode).collect();
     let next = next.map(|cursor| format!(",\"nextCursor\":{}", Value::from(cursor)));
-    format!("\"{name}\":{entries}{}", next.unwrap_or_default())
+    Ok(format!("\"{list}\":{entries}{}", next.unwrap_or_default()))
 }
 
-fn list_response(envelope: &ResponseEnvelope, members: &str, cache: CacheHint) -> ResponseMessage {
-    ResponseMessage::result(envelope.encode_response(members, &Metadata::new(), Some(cache)))
+/// One page of `entries`, which must be in list order, and the cursor of the next page.
+///
+/// # Errors
+/// `-32602` if `cursor` is invalid, belongs to another list, or its entry no longer exists.
+fn paginate<T>(
+    list: &str,
+    mut entries: Vec<T>,
+    key: impl Fn(&T) -> &str,
+    cursor: Option<&str>,
+) -> Result<(Vec<T>, Option<String>), RpcError> {
+    if let Some(cursor) = cursor {
+        let last = decode_cursor(list, cursor).ok_or_else(|| invalid_cursor_error(cursor))?;
+        let position =
+            entries.iter().position(|entry| key(entry) == last).ok_or_else(|| invalid_cursor_error(cursor))?;
+        entries.drain(..=position);
+    }
+    let next = (entries.len() > PAGE_ENTRIES).then(|| encode_cursor(list, key(&entries[PAGE_ENTRIES - 1])));
+    entries.truncate(PAGE_ENTRIES);
+    Ok((entries, next))
+}
+
+fn encode_cursor(list: &str, key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{list}\n{key}"))
+}
+
+fn decode_cursor(list: &str, cursor: &str) -> Option<String> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    Some(text.strip_prefix(list)?.strip_prefix('\n')?.to_owned())
+}
+
+fn invalid_cursor_error(cursor: &str) -> RpcError {
+    RpcError::invalid_params(format!("the cursor {cursor:?} is unknown or no longer valid; begin again without one"))
 }

@@ -53,7 +53,7 @@ struct UsedStates {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InputRoundState {
     /// The fingerprint of each input request, by key.
-    pub(crate) asked: BTreeMap<String, String>,
+    pub(crate) requested: BTreeMap<String, String>,
     /// Answers of earlier rounds, by key.
     pub(crate) answers: BTreeMap<String, ReceivedAnswer>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct InputRoundState {
 pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
     /// The fingerprint of the input request that it answers; `None` if it was not requested.
-    pub(crate) asked: Option<String>,
+    pub(crate) requested: Option<String>,
 }
 
 /// A valid state that has not been used.
@@ -244,11 +244,11 @@ mod tests {
             let of_north = owner(&format!("user{number}"), "north");
             (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
-        let told = |owner_key| {
+        let notified = |owner_key| {
             Err(format!("too many input requests were answered by {owner_key} recently; try again in a few minutes"))
         };
-        assert_eq!(add(&owner("user0", "north"), 0), told("you"));
-        assert_eq!(add(&owner("more", "north"), 0), told("your tenant"));
+        assert_eq!(add(&owner("user0", "north"), 0), notified("you"));
+        assert_eq!(add(&owner("more", "north"), 0), notified("your tenant"));
         assert_eq!(add(&owner("user0", "south"), 0), Ok(()));
         // Expired states no longer count.
         assert_eq!(add(&owner("more", "north"), until_ms), Ok(()));

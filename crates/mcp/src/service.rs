@@ -8,18 +8,17 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, LogLevel};
-use tidegate_runtime::{Metadata, Registry};
+use tidegate_runtime::Registry;
 
-use crate::answer::{Answer, ResponseMessage};
-use crate::calls::OpenRequest;
+use crate::answer::{Answer, OpenRequest};
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightRequests;
-use crate::jsonrpc::{RequestId, RpcError, RpcNotification, RpcRequest, RpcResponse};
-use crate::list::ToolListCache;
+use crate::jsonrpc::{RequestId, ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse};
 use crate::request_state::RequestStateStore;
 use crate::revision::Revision;
 use crate::session::McpSession;
 use crate::tasks::{TaskFolder, TaskLimits, TaskStore};
+use crate::tool_list_cache::ToolListCache;
 use crate::wire::{self, ServerDescription, parse_client_capabilities};
 
 /// MCP over one registry. It is independent of the transport, and several transports can share it.
@@ -129,10 +128,8 @@ impl McpService {
             wire::encode_server_capabilities(envelope.dialect),
             envelope.server_info
         );
-        if let Some(instructions) = &self.description.instructions {
-            members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
-        }
-        let message = ResponseMessage::result(envelope.encode_response(&members, &Metadata::new(), None));
+        members.push_str(&self.instructions_member());
+        let message = envelope.respond(&members, None);
         let abilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
         Ok((McpSession::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
@@ -190,31 +187,29 @@ impl McpService {
         self.admit(&peer.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
         let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;
-        let whole = |message| Ok(Answer::Whole(message));
-        match request.method.as_str() {
-            "tools/list" => whole(self.list_tools(&request, &envelope, peer)?),
-            "tools/call" => self.call_tool(OpenRequest { request, envelope, guard }, peer).await,
-            "resources/list" => whole(self.list_resources(&request, &envelope, peer).await?),
-            "resources/templates/list" => whole(self.list_templates(&request, &envelope, peer)?),
-            "resources/read" => self.read_resource(OpenRequest { request, envelope, guard }, peer).await,
-            "prompts/list" => whole(self.list_prompts(&request, &envelope, peer)?),
-            "prompts/get" => self.get_prompt(OpenRequest { request, envelope, guard }, peer).await,
-            "completion/complete" => self.complete(OpenRequest { request, envelope, guard }, peer).await,
-            "tasks/get" if envelope.dialect.stateless => whole(self.get_task(&request, &envelope, peer).await?),
-            "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
-            "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),
-            "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
-            "subscriptions/listen" if envelope.dialect.stateless => self.listen(&request, envelope, guard, peer).await,
-            "resources/subscribe" if !envelope.dialect.stateless => {
-                whole(self.subscribe(&request, &envelope, peer).await?)
-            }
-            "resources/unsubscribe" if !envelope.dialect.stateless => {
-                whole(self.unsubscribe(&request, &envelope, peer)?)
-            }
-            "ping" if !envelope.dialect.stateless => whole(empty_result(&envelope)),
-            "logging/setLevel" if !envelope.dialect.stateless => whole(self.set_level(&request, &envelope, peer)?),
-            method => Err(RpcError::method_not_found(method)),
-        }
+        let open = OpenRequest { request, envelope, guard };
+        let is_modern = open.envelope.dialect.stateless;
+        let message = match open.request.method.as_str() {
+            "tools/call" => return self.call_tool(open, peer).await,
+            "resources/read" => return self.read_resource(open, peer).await,
+            "prompts/get" => return self.get_prompt(open, peer).await,
+            "completion/complete" => return self.complete(open, peer).await,
+            "subscriptions/listen" if is_modern => return Ok(Answer::Listen(self.listen(open, peer).await?)),
+            "tools/list" => self.list_tools(&open, peer)?,
+            "resources/list" => self.list_resources(&open, peer).await?,
+            "resources/templates/list" => self.list_templates(&open, peer)?,
+            "prompts/list" => self.list_prompts(&open, peer)?,
+            "tasks/get" if is_modern => self.get_task(&open, peer).await?,
+            "tasks/update" if is_modern => self.update_task(&open, peer)?,
+            "tasks/cancel" if is_modern => self.cancel_task(&open, peer)?,
+            "server/discover" if is_modern => self.discover(&open.envelope),
+            "resources/subscribe" if !is_modern => self.subscribe(&open, peer).await?,
+            "resources/unsubscribe" if !is_modern => self.unsubscribe(&open, peer)?,
+            "ping" if !is_modern => open.envelope.respond("", None),
+            "logging/setLevel" if !is_modern => set_level(&open, peer)?,
+            method => return Err(RpcError::method_not_found(method)),
+        };
+        Ok(Answer::Whole(message))
     }
 
     /// Counts a request of `caller` and applies its rate limit.
@@ -223,35 +218,17 @@ impl McpService {
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
     }
 
+    fn instructions_member(&self) -> String {
+        let instructions = self.description.instructions.as_ref();
+        instructions.map(|text| format!(",\"instructions\":{}", json!(text))).unwrap_or_default()
+    }
+
     fn discover(&self, envelope: &ResponseEnvelope) -> ResponseMessage {
         let versions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
         let capabilities = wire::encode_server_capabilities(envelope.dialect);
         let mut members = format!("\"supportedVersions\":{},\"capabilities\":{capabilities}", json!(versions));
-        if let Some(instructions) = &self.description.instructions {
-            members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
-        }
-        ResponseMessage::result(envelope.encode_response(
-            &members,
-            &Metadata::new(),
-            Some(self.registry.snapshot().cache_hint()),
-        ))
-    }
-
-    fn set_level(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let params: SetLevelParams = request.params()?;
-        let level = LogLevel::parse(&params.level).ok_or_else(|| {
-            let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.name()).collect();
-            RpcError::invalid_params(format!("there is no level {:?}; levels are {}", params.level, levels.join(", ")))
-        })?;
-        if let Some(session) = &peer.session {
-            session.set_log_level(level);
-        }
-        Ok(empty_result(envelope))
+        members.push_str(&self.instructions_member());
+        envelope.respond(&members, Some(self.registry.snapshot().cache_hint()))
     }
 
     fn envelope(&self, id: &RequestId, revision: Revision) -> ResponseEnvelope {
@@ -267,6 +244,14 @@ impl McpService {
     }
 }
 
-pub(crate) fn empty_result(envelope: &ResponseEnvelope) -> ResponseMessage {
-    ResponseMessage::result(envelope.encode_response("", &Metadata::new(), None))
+fn set_level(open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+    let params: SetLevelParams = open.request.params()?;
+    let level = LogLevel::parse(&params.level).ok_or_else(|| {
+        let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.name()).collect();
+        RpcError::invalid_params(format!("there is no level {:?}; levels are {}", params.level, levels.join(", ")))
+    })?;
+    if let Some(session) = &peer.session {
+        session.set_log_level(level);
+    }
+    Ok(open.envelope.respond("", None))
 }

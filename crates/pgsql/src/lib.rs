@@ -13,7 +13,7 @@
 //!
 //! [`catalog_rows`] builds PostgreSQL's catalogs from the objects that a caller may see ([`VisibleObjects`]).
 //!
-//! `docs/sql.md` lists the remaining differences from PostgreSQL.
+//! `docs/reference/sql.md` lists the remaining differences from PostgreSQL.
 
 mod aggregate;
 mod analyzer;
@@ -24,6 +24,7 @@ mod correlated;
 mod filter_order;
 mod json;
 mod number;
+mod operands;
 mod operator;
 mod optimizer;
 mod outer_join;

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, RelationPlanner,
 };
 use datafusion::logical_expr::{Expr, ExprSchemable};
-use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use crate::operands::Operands;
 use crate::{aggregate, array, json, number, statement, text, time, untyped_literals};
 
 /// Returns the expression planners: PostgreSQL's operators first, then DataFusion's own.
@@ -25,24 +23,6 @@ pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
 /// Returns the planners of relations in FROM.
 pub fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     statement::relation_planners()
-}
-
-/// An operator and its operands, whose types are known.
-pub(crate) struct Operands<'a> {
-    pub(crate) op: &'a BinaryOperator,
-    pub(crate) left: &'a Expr,
-    pub(crate) right: &'a Expr,
-    pub(crate) left_type: DataType,
-    pub(crate) right_type: DataType,
-    /// The schema of the operands' columns.
-    pub(crate) schema: &'a DFSchema,
-}
-
-impl Operands<'_> {
-    /// Whether `operand` is an untyped string literal, whose type comes from its context.
-    pub(crate) fn is_untyped(operand: &Expr) -> bool {
-        matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _))
-    }
 }
 
 type PlanOperator = fn(&Operands<'_>) -> Result<Option<Expr>>;

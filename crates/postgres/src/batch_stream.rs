@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
 
 use crate::error;
-use crate::handlers::handler_error;
+use crate::handler_error;
 use crate::values::BatchBuilder;
 
 /// The maximum number of rows of a batch.

@@ -9,13 +9,11 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, StampCache, compute_schema_stamp};
-use tidegate_runtime::Handler;
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 
 use crate::catalog;
 use crate::connect::ConnectTarget;
-use crate::handlers::{DatabaseHandler, HandlerCatalog, HandlerEntry, HandlerRecord, HandlerRows, HandlerWatcher};
-use crate::identity::{RunAs, identity_stamp};
+use crate::identity::identity_stamp;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
 use crate::plan::PostgresPlan;
@@ -33,7 +31,6 @@ const STAMP_MAX_AGE_SECONDS: u64 = 5;
 /// the server is back, calls succeed again.
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
-    run_as: Arc<RunAs>,
     stamps: StampCache,
     opened: Instant,
 }
@@ -47,9 +44,8 @@ impl PostgresDatabase {
         let name: Arc<str> = name.into().into();
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
-        let run_as = Arc::new(options.run_as.clone());
         let server = Arc::new(PostgresServer::new(name, pool, options));
-        Ok(Self { server, run_as, stamps: StampCache::default(), opened: Instant::now() })
+        Ok(Self { server, stamps: StampCache::default(), opened: Instant::now() })
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.
@@ -60,53 +56,14 @@ impl PostgresDatabase {
         self.server.findings().await.map(<[RoleFinding]>::to_vec)
     }
 
-    /// The target for logs; never contains the password.
-    pub fn describe_target(&self) -> String {
-        self.server.pool.target().describe()
-    }
-
     /// The number of connections that calls hold now.
     pub fn connections_in_use(&self) -> usize {
         self.server.pool.connections_in_use()
     }
 
-    /// The handlers in the database that are visible to the roles of calls; empty if the options configure no handlers.
-    ///
-    /// # Errors
-    /// `Unavailable` if the server cannot be reached, `NotFound` if the schema of handlers does not exist, `Forbidden`
-    /// if none of the roles has access to it.
-    pub async fn list_handlers(&self) -> Result<HandlerCatalog, Error> {
-        match &self.server.options.handlers {
-            Some(options) => self.server.list_handlers(options).await,
-            None => Ok(HandlerCatalog::default()),
-        }
-    }
-
-    /// Watches for changes since the `known` handlers; `None` if the options configure no handlers.
-    pub fn watch_handlers(&self, known: Option<HandlerCatalog>) -> Option<HandlerWatcher> {
-        let options = self.server.options.handlers.clone()?;
-        Some(HandlerWatcher::new(self.server.clone(), options, known))
-    }
-
-    /// The registry entry for `record` of `catalog`. A handler that returns rows is executed by the tool that `rows`
-    /// creates.
-    ///
-    /// # Errors
-    /// The reason why the handler cannot be served, although the database accepted it.
-    pub fn handler_entry(
-        &self,
-        catalog: &HandlerCatalog,
-        record: &Arc<HandlerRecord>,
-        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
-    ) -> Result<HandlerEntry, String> {
-        let Some(options) = &self.server.options.handlers else { return Err("handlers are not configured".to_owned()) };
-        let (server, schema) = (self.server.clone(), &options.schema);
-        let output_schema = record.output_schema()?;
-        let handler: Arc<dyn Handler> = match record.returns_rows {
-            true => rows(HandlerRows::new(server, record.clone(), schema, catalog)),
-            false => Arc::new(DatabaseHandler::new(server, record.clone(), schema, catalog, output_schema.clone())),
-        };
-        record.to_entry(handler, output_schema, &self.run_as)
+    /// What the calls share.
+    pub(crate) fn server(&self) -> &Arc<PostgresServer> {
+        &self.server
     }
 
     async fn begin_read_only(&self, principal: &Principal) -> Result<Lease, Error> {

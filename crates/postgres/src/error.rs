@@ -16,7 +16,7 @@ pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, tex
 }
 
 /// The error of an internal statement.
-pub(crate) fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -> Error {
+pub fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -> Error {
     match error.as_db_error() {
         Some(db_error) if error_kind(db_error.code()) == ErrorKind::Unavailable => server_error(db_error, database, ""),
         Some(db_error) => Error::internal(format!("database {database}: {db_error}")),
@@ -35,7 +35,7 @@ pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &s
 }
 
 /// Whether the transaction can be retried: it conflicted with a concurrent one.
-pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
+pub fn is_retryable(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)

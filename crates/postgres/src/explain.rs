@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::error;
 use crate::lease::Lease;
-use crate::values::BoundParameter;
+use crate::values::{BoundParameter, RawBytes};
 
 /// The planner's estimate for a statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,8 +42,8 @@ impl PlanEstimate {
         let requested = client.query_one(&text, &bound).await;
         let row = requested.map_err(|error| error::statement_error(&error, database, &text))?;
         let unreadable = |error: &dyn std::fmt::Display| Error::internal(format!("a plan of {database}: {error}"));
-        let text: JsonText = row.try_get(0).map_err(|error| unreadable(&error))?;
-        let mut plan: Value = serde_json::from_str(&text.0).map_err(|error| unreadable(&error))?;
+        let RawBytes(json) = row.try_get(0).map_err(|error| unreadable(&error))?;
+        let mut plan: Value = serde_json::from_slice(json.unwrap_or_default()).map_err(|error| unreadable(&error))?;
         Ok(Self::from_plan(plan.pointer_mut("/0/Plan").map(Value::take).unwrap_or_default()))
     }
 
@@ -74,22 +74,6 @@ impl PlanEstimate {
         );
         Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Use conditions on indexed columns, or fewer joins. The tool explain shows the whole plan."))
-    }
-}
-
-/// JSON as received from the server.
-struct JsonText(String);
-
-impl<'a> tokio_postgres::types::FromSql<'a> for JsonText {
-    fn from_sql(
-        _: &tokio_postgres::types::Type,
-        raw: &'a [u8],
-    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(std::str::from_utf8(raw)?.to_owned()))
-    }
-
-    fn accepts(kind: &tokio_postgres::types::Type) -> bool {
-        *kind == tokio_postgres::types::Type::JSON || *kind == tokio_postgres::types::Type::TEXT
     }
 }
 

@@ -191,7 +191,7 @@ pub(crate) fn identity_stamp(run_as: &RunAs, settings: &ClaimSettings, principal
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
-pub(crate) fn user_and_tenant(principal: &Principal) -> [String; 2] {
+pub fn user_and_tenant(principal: &Principal) -> [String; 2] {
     match principal.auth_method {
         AuthMethod::Anonymous => [String::new(), String::new()],
         _ => {

@@ -1,18 +1,20 @@
-//! The engine of PostgreSQL: rows streamed into Arrow behind three walls.
+//! PostgreSQL as a database: rows are streamed into Arrow behind three defence layers.
 //!
-//! The driver appears in this crate alone. The way of a call: a connection is lent ([`PostgresDatabase`]), a
-//! transaction begins as the caller's role, the statement is prepared, its rows are decoded as they come, the
-//! transaction ends, the connection goes back.
+//! A call takes a connection from the pool of its [`PostgresDatabase`] and begins a transaction as the caller's role.
+//! The statement is prepared, its rows are decoded as they arrive, the transaction ends, and the connection returns.
+//!
+//! Handlers in the database, a crate of their own, run SQL through [`CallTransaction`].
 
 mod batch_forwarder;
 mod batch_stream;
+mod call_transaction;
 mod catalog;
 mod composite_types;
 pub mod connect;
 mod database;
-mod error;
+pub mod error;
 mod explain;
-pub mod handlers;
+pub mod handler_error;
 mod identity;
 mod lease;
 mod options;
@@ -20,7 +22,6 @@ mod plan;
 mod pool;
 mod pooler;
 mod prepared;
-mod retry_backoff;
 mod role;
 mod role_inspection;
 mod running_statement;
@@ -30,8 +31,11 @@ mod transaction;
 mod unreachable;
 pub mod values;
 
+pub use call_transaction::{CallTransaction, PreparedCall};
 pub use database::PostgresDatabase;
-pub use identity::{ClaimSettings, RunAs};
+pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use options::{PostgresOptions, TenantIsolation};
 pub use role::RoleRequest;
 pub use role_inspection::RoleFinding;
+pub use session::TransactionIdentity;
+pub use transaction::backoff_delay;

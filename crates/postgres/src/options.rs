@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::handlers::HandlerOptions;
 use crate::identity::{ClaimSettings, RunAs};
 
 /// What the owner of a node says of a PostgreSQL database.
@@ -32,8 +31,6 @@ pub struct PostgresOptions {
     pub idle_timeout: Duration,
     /// How old an answer may be that is given again; none is ever, unless said.
     pub cached_answer_max_age: Option<Duration>,
-    /// The handlers inside the database that callers may reach; none unless said.
-    pub handlers: Option<HandlerOptions>,
 }
 
 /// What keeps tenants apart.
@@ -61,7 +58,6 @@ impl Default for PostgresOptions {
             lock_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
             cached_answer_max_age: None,
-            handlers: None,
         }
     }
 }

@@ -18,7 +18,6 @@ use crate::error;
 use crate::explain::PlanEstimate;
 use crate::lease::Lease;
 use crate::prepared::PreparedStatement;
-use crate::retry_backoff;
 use crate::running_statement::{RunningStatement, TransactionBounds, TransactionEnd};
 use crate::server::PostgresServer;
 use crate::session::TransactionIdentity;
@@ -96,7 +95,7 @@ impl Plan for PostgresPlan {
                         return Err(error);
                     }
                     tries += 1;
-                    tokio::time::sleep(retry_backoff::backoff_delay(tries)).await;
+                    tokio::time::sleep(transaction::backoff_delay(tries)).await;
                     lease = freed;
                 }
                 RunAttempt::Outdated(error, freed) => {
@@ -213,7 +212,7 @@ impl PlanRun<'_> {
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
-            () = self.server.background_tasks().closing.cancelled() => Err(crate::pool::closed_error(&self.server.database)),
+            error = self.server.closed() => Err(error),
             outcome = work => Ok(outcome),
             () = late => {
                 let waited = limit.unwrap_or_default().as_millis();

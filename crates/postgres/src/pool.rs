@@ -9,13 +9,13 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connect::{ConnectTarget, StartupParameters};
+use crate::connect::ConnectTarget;
 use crate::error;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
 use crate::pooler::{PoolerSession, SeenTypes};
 use crate::session::PostgresSession;
-use crate::unreachable::{ConnectFailure, LastConnectFailure};
+use crate::unreachable::LastConnectFailure;
 
 /// The connections of one database.
 #[derive(Clone)]
@@ -42,26 +42,15 @@ pub(crate) struct ConnectionManager {
     seen_types: Arc<SeenTypes>,
 }
 
-/// Why a connection could not be made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionOpenError {
-    /// The server was not reached or did not let us in.
-    #[error(transparent)]
-    Unreachable(#[from] ConnectFailure),
-    /// The server did not take our settings.
-    #[error(transparent)]
-    Settings(#[from] tokio_postgres::Error),
-}
-
 impl Manager for ConnectionManager {
     type Type = PostgresSession;
-    type Error = SessionOpenError;
+    type Error = Error;
 
-    async fn create(&self) -> Result<PostgresSession, SessionOpenError> {
+    async fn create(&self) -> Result<PostgresSession, Error> {
         self.open(false).await
     }
 
-    async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<SessionOpenError> {
+    async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<Error> {
         if session.is_closed() {
             return Err(RecycleError::message("the connection has ended"));
         }
@@ -70,31 +59,25 @@ impl Manager for ConnectionManager {
 }
 
 impl ConnectionManager {
-    async fn open(&self, is_replacement: bool) -> Result<PostgresSession, SessionOpenError> {
+    async fn open(&self, is_replacement: bool) -> Result<PostgresSession, Error> {
         if let Some(failure) = self.last_failure.recent(Instant::now()) {
-            return Err(failure.into());
+            return Err(failure);
         }
-        let startup = StartupParameters { application_name: &self.application_name, settings: &[] };
-        match self.target.connect(&startup).await {
-            Ok(connected) => {
-                let pooler = match self.options.is_behind_pooler {
-                    true => {
-                        Some(PoolerSession::detect(connected.client(), self.seen_types.clone(), is_replacement).await?)
-                    }
-                    false => None,
-                };
-                Ok(PostgresSession::open(connected, &self.options, pooler).await?)
-            }
-            Err(error) => {
-                let failure = ConnectFailure {
-                    client_message: error.client_message(&self.database),
-                    log_message: error.log_message(),
-                };
-                tracing::warn!(database = %self.database, "{failure}");
-                self.last_failure.remember(failure.clone(), Instant::now());
-                Err(failure.into())
-            }
-        }
+        // Connecting is rare and has a large future, which every call would otherwise contain.
+        let connected = Box::pin(self.target.connect(&self.application_name)).await.map_err(|error| {
+            tracing::warn!(database = %self.database, "{error}");
+            let failure = error.into_error(&self.database);
+            self.last_failure.remember(failure.clone(), Instant::now());
+            failure
+        })?;
+        let opened = async {
+            let pooler = match self.options.is_behind_pooler {
+                true => Some(PoolerSession::detect(connected.client(), self.seen_types.clone(), is_replacement).await?),
+                false => None,
+            };
+            PostgresSession::open(connected, &self.options, pooler).await
+        };
+        opened.await.map_err(|error| error::internal_statement_error(&error, &self.database))
     }
 }
 
@@ -130,7 +113,7 @@ impl Pool {
         match self.connections.get().await {
             Ok(session) => Ok(Lease::new(session, self.background_tasks.clone(), self.database.clone())),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy_error()),
-            Err(PoolError::Backend(error)) => Err(self.open_error(error)),
+            Err(PoolError::Backend(error)) => Err(error),
             Err(PoolError::Closed) => Err(closed_error(&self.database)),
             Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
         }
@@ -141,16 +124,7 @@ impl Pool {
     /// # Errors
     /// `Unavailable` when the server cannot be reached.
     pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
-        self.connections.manager().open(true).await.map_err(|error| self.open_error(error))
-    }
-
-    fn open_error(&self, error: SessionOpenError) -> Error {
-        match error {
-            SessionOpenError::Unreachable(ConnectFailure { client_message: message, log_message: for_owner }) => {
-                Error::new(ErrorKind::Unavailable, message).with_detail(for_owner)
-            }
-            SessionOpenError::Settings(error) => error::internal_statement_error(&error, &self.database),
-        }
+        self.connections.manager().open(true).await
     }
 
     fn busy_error(&self) -> Error {

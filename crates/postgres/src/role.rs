@@ -1,7 +1,5 @@
 //! The SQL that makes a suitable login role: one that owns nothing, inherits nothing and reads.
 
-use crate::handlers::SchemaName;
-
 /// What a role is to be made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleRequest {
@@ -11,8 +9,8 @@ pub struct RoleRequest {
     pub schemas: Vec<String>,
     /// Roles that calls run as. Without any the login itself reads.
     pub run_as: Vec<String>,
-    /// The schema whose handlers it is to call, if it is to call any.
-    pub handlers: Option<SchemaName>,
+    /// Further SQL for the roles of [`Self::readers`], such as grants to call handlers.
+    pub further_sql: String,
 }
 
 impl RoleRequest {
@@ -25,16 +23,13 @@ impl RoleRequest {
              ALTER ROLE {login} SET default_transaction_read_only = on;\n\
              ALTER ROLE {login} SET idle_in_transaction_session_timeout = '60s';\n"
         );
-        let readers = if self.run_as.is_empty() {
-            vec![login.clone()]
-        } else {
+        if !self.run_as.is_empty() {
             sql.push_str("\n-- The roles that calls run as.\n");
-            let roles: Vec<String> = self.run_as.iter().map(|role| quote_identifier(role)).collect();
-            for role in &roles {
-                sql.push_str(&format!("CREATE ROLE {role} NOLOGIN NOINHERIT NOBYPASSRLS;\nGRANT {role} TO {login};\n"));
-            }
-            roles
-        };
+        }
+        let readers = self.readers();
+        for role in readers.iter().filter(|_| !self.run_as.is_empty()) {
+            sql.push_str(&format!("CREATE ROLE {role} NOLOGIN NOINHERIT NOBYPASSRLS;\nGRANT {role} TO {login};\n"));
+        }
         sql.push_str("\n-- What may be read; grant less where less will do.\n");
         for schema in self.schemas.iter().map(|schema| quote_identifier(schema)) {
             for reader in &readers {
@@ -45,27 +40,17 @@ impl RoleRequest {
                 ));
             }
         }
-        if let Some(schema) = &self.handlers {
-            sql.push_str(&handler_grants_sql(schema, &readers));
-        }
+        sql.push_str(&self.further_sql);
         sql.push_str(&format!("\n-- Now set its password, in psql: \\password {login}\n"));
         sql
     }
-}
 
-/// What calling the handlers of `schema` takes, for each of `readers`, which are identifiers.
-fn handler_grants_sql(schema: &SchemaName, readers: &[String]) -> String {
-    let mut sql = format!("\n-- Calling the handlers of the schema {schema}.\n");
-    for reader in readers {
-        // The literal of a role's name holds an identifier.
-        sql.push_str(&format!("SELECT {schema}.grant_mcp_access('{}');\n", reader.replace('\'', "''")));
+    /// The roles that calls run as, as SQL identifiers: the login role if there are no others.
+    pub fn readers(&self) -> Vec<String> {
+        let login = std::slice::from_ref(&self.login);
+        let readers = if self.run_as.is_empty() { login } else { &self.run_as };
+        readers.iter().map(|role| quote_identifier(role)).collect()
     }
-    sql.push_str(
-        "-- A handler that writes runs in a transaction that says so, whatever the default is. It has the rights of its caller:\n\
-         -- grant what it writes, as in GRANT INSERT, UPDATE ON some_table TO ",
-    );
-    sql.push_str(&format!("{};\n", readers.first().map_or("", String::as_str)));
-    sql
 }
 
 /// `name` as an identifier of SQL, in quotes where it needs them.

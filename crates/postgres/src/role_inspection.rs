@@ -79,12 +79,10 @@ const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
 
 /// Looks at the login role and at `roles`, which calls run as, in the transaction of `lease`.
 pub(crate) async fn inspect(lease: &Lease, roles: &[&str], database: &str) -> Result<Vec<RoleFinding>, Error> {
-    let client = lease.session()?.client();
+    let session = lease.session()?;
     let failed = |error: tokio_postgres::Error| error::internal_statement_error(&error, database);
-    let rows = client.query(ROLE_PRIVILEGES_SQL, &[&roles]).await.map_err(failed)?;
-    let version = client.query_one("SELECT pg_catalog.current_setting('server_version_num')::int4", &[]).await;
-    let version: i32 = version.and_then(|row| row.try_get(0)).map_err(failed)?;
-    let mut findings = check_version(u32::try_from(version).unwrap_or_default());
+    let rows = session.client().query(ROLE_PRIVILEGES_SQL, &[&roles]).await.map_err(failed)?;
+    let mut findings = check_version(session.connection().server_version());
     for role in &rows {
         check_role(role, &mut findings).map_err(failed)?;
     }

@@ -10,10 +10,10 @@ use tokio_postgres::error::SqlState;
 use crate::catalog;
 use crate::error;
 use crate::explain::PlanEstimate;
-use crate::handlers::{ExchangeRecorder, handler_error};
+use crate::handler_error;
 use crate::lease::Lease;
 use crate::options::{PostgresOptions, TenantIsolation};
-use crate::pool::{BackgroundTasks, Pool};
+use crate::pool::{BackgroundTasks, Pool, closed_error};
 use crate::prepared::{self, PrepareError, PreparedStatement};
 use crate::role_inspection::{self, RoleFinding};
 use crate::session::TransactionIdentity;
@@ -26,18 +26,22 @@ pub(crate) struct PostgresServer {
     pub(crate) options: Arc<PostgresOptions>,
     /// What the login role could do beyond reading; known from the first connection on.
     findings: OnceCell<Vec<RoleFinding>>,
-    /// Calls of handlers, written down.
-    pub(crate) exchange_log: ExchangeRecorder,
 }
 
 impl PostgresServer {
     pub(crate) fn new(database: Arc<str>, pool: Pool, options: Arc<PostgresOptions>) -> Self {
-        Self { database, pool, options, findings: OnceCell::new(), exchange_log: ExchangeRecorder::default() }
+        Self { database, pool, options, findings: OnceCell::new() }
     }
 
     /// What outlives the calls.
     pub(crate) fn background_tasks(&self) -> &Arc<BackgroundTasks> {
         self.pool.background_tasks()
+    }
+
+    /// Waits until the database is being closed. Returns the error of calls that end because of it.
+    pub(crate) async fn closed(&self) -> Error {
+        self.background_tasks().closing.cancelled().await;
+        closed_error(&self.database)
     }
 
     /// Whom the database takes `principal` for.
@@ -53,11 +57,6 @@ impl PostgresServer {
     pub(crate) fn owner_identity(&self) -> TransactionIdentity {
         let role = self.options.run_as.any_role().map(str::to_owned);
         TransactionIdentity { role, claims: vec![String::new(); self.options.claims.names().count()] }
-    }
-
-    /// Whether handlers inside the database may write.
-    pub(crate) fn handlers_may_write(&self) -> bool {
-        self.options.handlers.as_ref().is_some_and(|handlers| handlers.writes)
     }
 
     /// The login role itself, for which nobody asks.

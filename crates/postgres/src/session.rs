@@ -43,11 +43,11 @@ impl StatementKey {
     }
 }
 
-/// What says in a transaction who calls.
+/// The caller of a transaction, as the database sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TransactionIdentity {
-    /// The role; none is the login's.
-    pub(crate) role: Option<String>,
+pub struct TransactionIdentity {
+    /// The role; `None` is the login role.
+    pub role: Option<String>,
     /// The values of the claim settings, in their order.
     pub(crate) claims: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl PostgresSession {
         let client = connected.client();
         let has_role = !options.run_as.roles().is_empty();
         let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quote_literal);
-        let constants = session_settings(options, connected.server_version().number());
+        let constants = session_settings(options, connected.server_version());
         let settings = if pooler.is_some() {
             let constants = constants.into_iter().map(|(name, value)| (quote_literal(name), quote_literal(&value)));
             let text = set_config_sql(

@@ -1,4 +1,6 @@
-//! The words that begin and end a transaction.
+//! The SQL that begins and ends a transaction, and the delay before a conflicting one is retried.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidegate_sql::{Isolation, Transaction};
 
@@ -22,6 +24,17 @@ pub(crate) const ROLLBACK: &str = "ROLLBACK";
 
 /// Ends a transaction that ran what a caller wrote. A lock of the session is all that a rollback would leave.
 pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+/// The first delay before a retry; it doubles, plus a random part of the same size.
+const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+
+/// The delay before the retry number `tries` of a transaction that conflicted with another one.
+pub fn backoff_delay(tries: u32) -> Duration {
+    let least = FIRST_BACKOFF * 2_u32.saturating_pow(tries.saturating_sub(1).min(6));
+    // The clock's last digits are random enough to separate two callers.
+    let random = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+    least + least.mul_f64(f64::from(random % 1_000) / 1_000.0)
+}
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tidegate_core::Error;
 
 /// How long a failure speaks for the tries after it.
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
@@ -13,27 +14,17 @@ const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
 /// The last failure to connect.
 #[derive(Default)]
 pub(crate) struct LastConnectFailure {
-    recent_failure: Mutex<Option<(Instant, ConnectFailure)>>,
-}
-
-/// Why a server could not be reached.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{log_message}")]
-pub(crate) struct ConnectFailure {
-    /// For the caller.
-    pub(crate) client_message: String,
-    /// For the log.
-    pub(crate) log_message: String,
+    recent_failure: Mutex<Option<(Instant, Error)>>,
 }
 
 impl LastConnectFailure {
     /// Remembers `failure`, which was met at `now`.
-    pub(crate) fn remember(&self, failure: ConnectFailure, now: Instant) {
+    pub(crate) fn remember(&self, failure: Error, now: Instant) {
         *self.recent_failure.lock() = Some((now, failure));
     }
 
     /// The failure that still speaks for a try at `now`.
-    pub(crate) fn recent(&self, now: Instant) -> Option<ConnectFailure> {
+    pub(crate) fn recent(&self, now: Instant) -> Option<Error> {
         let last = self.recent_failure.lock();
         let (at, failure) = last.as_ref()?;
         (now.saturating_duration_since(*at) < FAILURE_MAX_AGE).then(|| failure.clone())
@@ -46,11 +37,11 @@ mod tests {
 
     #[test]
     fn failure_is_reused_for_one_second() {
-        let (last_connect_failure, now) = (LastConnectFailure::default(), Instant::now());
-        assert_eq!(last_connect_failure.recent(now), None);
-        let failure = ConnectFailure { client_message: "refused".into(), log_message: "db:5432 refused".into() };
-        last_connect_failure.remember(failure.clone(), now);
-        assert_eq!(last_connect_failure.recent(now), Some(failure));
-        assert_eq!(last_connect_failure.recent(now + FAILURE_MAX_AGE), None);
+        let (last_failure, now) = (LastConnectFailure::default(), Instant::now());
+        let recent = |at| last_failure.recent(at).map(|error| error.to_string());
+        assert_eq!(recent(now), None);
+        last_failure.remember(Error::new(tidegate_core::ErrorKind::Unavailable, "refused"), now);
+        assert_eq!(recent(now).as_deref(), Some("refused"));
+        assert_eq!(recent(now + FAILURE_MAX_AGE), None);
     }
 }

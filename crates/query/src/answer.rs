@@ -19,7 +19,7 @@ use self::bound::{AnswerBound, TruncationReason};
 use self::response_sink::ResponseSink;
 use self::text::TextAnswerWriter;
 use crate::body::new_batch_body;
-use crate::format::{AnswerForm, BatchFormat, RowWriter};
+use crate::format::{AnswerForm, new_list_writer, new_row_writer};
 use crate::structured::StructuredRows;
 
 pub(crate) use self::bound::{NextPage, TruncationHints};
@@ -48,29 +48,6 @@ pub(crate) enum AnswerWriter<'a> {
 }
 
 impl<'a> AnswerWriter<'a> {
-    /// Starts a text answer; `holding` says whether text is buffered until the answer is complete.
-    pub(crate) fn new_text(
-        answer_expectation: &AnswerExpectation<'a>,
-        writer: Box<dyn RowWriter>,
-        holding: bool,
-    ) -> Self {
-        let (bound, response_sink) = answer_expectation.open_sink();
-        Self::Text(TextAnswerWriter::new(writer, holding, bound, response_sink, answer_expectation.started))
-    }
-
-    /// Starts an answer of batches in `format`, with the columns of `schema`.
-    ///
-    /// # Errors
-    /// For columns that the format cannot represent.
-    pub(crate) fn new_batches(
-        answer_expectation: &AnswerExpectation<'a>,
-        format: BatchFormat,
-        schema: &SchemaRef,
-    ) -> Result<Self, Error> {
-        let (bound, response_sink) = answer_expectation.open_sink();
-        Ok(Self::Batches(BatchAnswerWriter::new(new_batch_body(format, schema)?, bound, response_sink)))
-    }
-
     /// Also collects the rows as structured content, where the budget bounds its size. A body has no place for it.
     pub(crate) fn with_structured(mut self, schema: &SchemaRef) -> Self {
         if let Self::Text(answer) = &mut self
@@ -160,11 +137,24 @@ impl<'a> AnswerWriter<'a> {
 }
 
 impl<'a> AnswerExpectation<'a> {
-    fn open_sink(&self) -> (AnswerBound, ResponseSink<'a>) {
+    /// Starts an answer with the columns of `schema`; `holding` says whether text is buffered until it is complete.
+    ///
+    /// # Errors
+    /// For columns that a format of batches cannot represent.
+    pub(crate) fn start(&self, schema: &SchemaRef, holding: bool) -> Result<AnswerWriter<'a>, Error> {
         let bound = AnswerBound::new(self.rows_max, self.progress.job().inline_budget());
         let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = self.answer_form.media_type(self.is_list);
         let body = body.map(|media_type| BodyHead { media_type, budget: bounds, stable: None, file: None });
-        (bound, ResponseSink::new(self.progress, body, self.started))
+        let sink = ResponseSink::new(self.progress, body, self.started);
+        let format = match self.answer_form {
+            AnswerForm::Batches(format) => {
+                let body = new_batch_body(format, schema)?;
+                return Ok(AnswerWriter::Batches(BatchAnswerWriter::new(body, bound, sink)));
+            }
+            AnswerForm::Content(format) | AnswerForm::Body(format) => format,
+        };
+        let writer = if self.is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
+        Ok(AnswerWriter::Text(TextAnswerWriter::new(writer, holding, bound, sink, self.started)))
     }
 }

@@ -36,7 +36,7 @@ impl DistinctValues {
     ///
     /// # Errors
     /// `InvalidArguments` with the columns when there is no such column.
-    pub(crate) fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
+    fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
         let names = unique_names(schema);
         let index = find_column(name, &names).ok_or_else(|| {
             let message = format!("extract: the answer has no column {name:?}");
@@ -50,8 +50,19 @@ impl DistinctValues {
         Ok(Self { index, name: names[index].clone(), metadata, converter, values: HashSet::new(), bytes: 0 })
     }
 
+    /// The collector for the column `extract` of `schema`, if it is set, and the columns of the answer.
+    ///
+    /// # Errors
+    /// As [`DistinctValues::new`].
+    pub(crate) fn for_answer(extract: Option<&str>, schema: &SchemaRef) -> Result<(Option<Self>, SchemaRef), Error> {
+        let Some(name) = extract else { return Ok((None, schema.clone())) };
+        let distinct = Self::new(name, schema)?;
+        let columns = distinct.schema(schema);
+        Ok((Some(distinct), columns))
+    }
+
     /// The schema of the answer: this one column of `schema`.
-    pub(crate) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
+    fn schema(&self, schema: &SchemaRef) -> SchemaRef {
         Arc::new(Schema::new(vec![self.field(schema.field(self.index).data_type())]))
     }
 

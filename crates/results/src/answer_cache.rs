@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::id::ResultId;
+use crate::manifest::ResultId;
 use crate::result::StoredResult;
 use crate::result_file::FileDescription;
 use crate::result_store::ResultStore;

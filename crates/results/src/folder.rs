@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::id::ResultId;
-use crate::manifest::{BlockFacts, ManifestLine, ResultHeader};
+use crate::manifest::{BlockFacts, ManifestLine, ResultHeader, ResultId};
 
 /// The maximum number of processes that share a folder.
 const PROCESSES_MAX: usize = 64;
@@ -248,4 +247,10 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
 
 fn open_private_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.mode(0o600).open(path)
+}
+
+/// The bytes that are available to this process on the disk of `folder`; `None` if unknown.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let status = rustix::fs::statvfs(folder).ok()?;
+    Some(status.f_bavail.saturating_mul(status.f_frsize))
 }

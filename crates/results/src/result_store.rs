@@ -15,16 +15,16 @@ use tokio::task::AbortHandle;
 use crate::answer_cache::{self, CacheKey};
 use crate::block::{ResultBlock, sha256_hex};
 use crate::counters::StoreCounters;
+use crate::folder::free_bytes;
 use crate::folder::{self, ProcessFolder, RecoveredResult, ResultFiles};
-use crate::id::{ResultId, not_found_error};
-use crate::limits::StoreLimits;
 use crate::manifest::ResultHeader;
+use crate::manifest::{ResultId, not_found_error};
+use crate::quota::StoreLimits;
 use crate::quota::{self, has_ended};
 use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
 use crate::result_file::FileDescription;
 use crate::result_writer::{ResultWriter, StoredColumns};
 use crate::seal::{Cursor, ResultLink, ResultSeal, expired_error, ms_since_1970, now_ms, to_ms};
-use crate::space::free_bytes;
 
 /// The lifetime of a link.
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_core::{Error, ErrorKind, HmacSigner, Owner, SIGNATURE_BYTES};
 use uuid::Uuid;
 
-use crate::id::ResultId;
+use crate::manifest::ResultId;
 
 const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
 const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;

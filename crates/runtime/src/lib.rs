@@ -24,5 +24,6 @@ pub use reply::{
     ReplyNotification, ReplySender, StableBody,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
-pub use snapshot::{RegistryEntry, Snapshot, SnapshotBuilder};
+pub use snapshot::builder::SnapshotBuilder;
+pub use snapshot::{RegistryEntry, Snapshot};
 pub use tool::{Tool, ToolAnnotations};

@@ -5,14 +5,6 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
 
-/// A kind of statement that is refused.
-struct RefusedStatement {
-    /// The first keyword of the statement.
-    keyword: &'static str,
-    reason: &'static str,
-    instead: &'static str,
-}
-
 const WRITES_DATA: &str = "it would change data, and only reading is allowed";
 const CHANGES_SCHEMA: &str = "it would change the schema, and only reading is allowed";
 const ACCESSES_FILES: &str = "it reads or writes files, and only the tables of the catalog can be read";
@@ -20,170 +12,59 @@ const CHANGES_SESSION: &str = "it would change the session, which is not allowed
 const ONLY_SELECT_HINT: &str = "Only SELECT statements are allowed, including those with WITH, UNION or VALUES.";
 const SELECT_ROWS_HINT: &str = "Select the rows; the argument \"format\" names the format of the answer.";
 
-/// Refused statements by their first keyword.
-const REFUSED_STATEMENTS: &[RefusedStatement] = &[
-    RefusedStatement { keyword: "INSERT", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "UPDATE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DELETE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "MERGE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REPLACE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "TRUNCATE", reason: WRITES_DATA, instead: ONLY_SELECT_HINT },
-    RefusedStatement {
-        keyword: "CREATE",
-        reason: CHANGES_SCHEMA,
-        instead: "Use WITH name AS (SELECT …) for intermediate results.",
-    },
-    RefusedStatement { keyword: "ALTER", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DROP", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "RENAME", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "COMMENT", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "GRANT", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REVOKE", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DENY", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "VACUUM", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "ANALYZE", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REINDEX", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "CLUSTER", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "CHECKPOINT", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REFRESH", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REASSIGN", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "SECURITY", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "IMPORT", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "OPTIMIZE", reason: CHANGES_SCHEMA, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "COPY", reason: ACCESSES_FILES, instead: SELECT_ROWS_HINT },
-    RefusedStatement { keyword: "UNLOAD", reason: ACCESSES_FILES, instead: SELECT_ROWS_HINT },
-    RefusedStatement { keyword: "EXPORT", reason: ACCESSES_FILES, instead: SELECT_ROWS_HINT },
-    RefusedStatement { keyword: "LOAD", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "INSTALL", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "ATTACH", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DETACH", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "LIST", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "REMOVE", reason: ACCESSES_FILES, instead: ONLY_SELECT_HINT },
-    RefusedStatement {
-        keyword: "SET",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs with the server's settings.",
-    },
-    RefusedStatement {
-        keyword: "RESET",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs with the server's settings.",
-    },
-    RefusedStatement {
-        keyword: "USE",
-        reason: CHANGES_SESSION,
-        instead: "Name the database in the argument \"database\".",
-    },
-    RefusedStatement {
-        keyword: "BEGIN",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "START",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "COMMIT",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "ROLLBACK",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "SAVEPOINT",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "END",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "ABORT",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "RELEASE",
-        reason: CHANGES_SESSION,
-        instead: "Leave it out; each call runs one statement.",
-    },
-    RefusedStatement {
-        keyword: "PREPARE",
-        reason: CHANGES_SESSION,
-        instead: "Send the query itself, with its values as parameters.",
-    },
-    RefusedStatement {
-        keyword: "EXECUTE",
-        reason: CHANGES_SESSION,
-        instead: "Send the query itself, with its values as parameters.",
-    },
-    RefusedStatement { keyword: "DEALLOCATE", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DECLARE", reason: CHANGES_SESSION, instead: "Send the query itself." },
-    RefusedStatement {
-        keyword: "FETCH",
-        reason: CHANGES_SESSION,
-        instead: "Send the query itself, with LIMIT and OFFSET.",
-    },
-    RefusedStatement {
-        keyword: "MOVE",
-        reason: CHANGES_SESSION,
-        instead: "Send the query itself, with LIMIT and OFFSET.",
-    },
-    RefusedStatement { keyword: "CLOSE", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "LOCK", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "LISTEN", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "UNLISTEN", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "NOTIFY", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement { keyword: "DISCARD", reason: CHANGES_SESSION, instead: ONLY_SELECT_HINT },
-    RefusedStatement {
-        keyword: "KILL",
-        reason: CHANGES_SESSION,
-        instead: "Use the tool cancel_job to end a call of yours.",
-    },
-    RefusedStatement {
-        keyword: "CALL",
-        reason: "procedures may change data, and only reading is allowed",
-        instead: ONLY_SELECT_HINT,
-    },
-    RefusedStatement {
-        keyword: "DO",
-        reason: "code blocks may change data, and only reading is allowed",
-        instead: ONLY_SELECT_HINT,
-    },
-    RefusedStatement {
-        keyword: "PRAGMA",
-        reason: CHANGES_SESSION,
-        instead: "Use the tool get_schema to see a table's columns.",
-    },
-    RefusedStatement {
-        keyword: "EXPLAIN",
-        reason: "plans have their own tool",
-        instead: "Use the tool explain with the statement that follows.",
-    },
-    RefusedStatement {
-        keyword: "DESCRIBE",
-        reason: "columns have their own tool",
-        instead: "Use the tool get_schema.",
-    },
-    RefusedStatement { keyword: "DESC", reason: "columns have their own tool", instead: "Use the tool get_schema." },
-    RefusedStatement {
-        keyword: "TABLE",
-        reason: "it is not supported on its own",
-        instead: "Write SELECT * FROM and the table's name.",
-    },
-    RefusedStatement {
-        keyword: "SHOW",
-        reason: "the catalog has its own tools",
-        instead: "Use the tools list_databases, list_tables and get_schema; for a setting of PostgreSQL's SQL, \
-                  SELECT current_setting('name').",
-    },
+/// Refused statements: their first keywords, the reason, and what to use instead.
+const REFUSED_STATEMENTS: &[(&[&str], &str, &str)] = &[
+    (&["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "TRUNCATE"], WRITES_DATA, ONLY_SELECT_HINT),
+    (&["CREATE"], CHANGES_SCHEMA, "Use WITH name AS (SELECT …) for intermediate results."),
+    (
+        &[
+            "ALTER",
+            "DROP",
+            "RENAME",
+            "COMMENT",
+            "GRANT",
+            "REVOKE",
+            "DENY",
+            "VACUUM",
+            "ANALYZE",
+            "REINDEX",
+            "CLUSTER",
+            "CHECKPOINT",
+            "REFRESH",
+            "REASSIGN",
+            "SECURITY",
+            "IMPORT",
+            "OPTIMIZE",
+        ],
+        CHANGES_SCHEMA,
+        ONLY_SELECT_HINT,
+    ),
+    (&["COPY", "UNLOAD", "EXPORT"], ACCESSES_FILES, SELECT_ROWS_HINT),
+    (&["LOAD", "INSTALL", "ATTACH", "DETACH", "LIST", "REMOVE"], ACCESSES_FILES, ONLY_SELECT_HINT),
+    (&["SET", "RESET"], CHANGES_SESSION, "Leave it out; each call runs with the server's settings."),
+    (&["USE"], CHANGES_SESSION, "Name the database in the argument \"database\"."),
+    (
+        &["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "END", "ABORT", "RELEASE"],
+        CHANGES_SESSION,
+        "Leave it out; each call runs one statement.",
+    ),
+    (&["PREPARE", "EXECUTE"], CHANGES_SESSION, "Send the query itself, with its values as parameters."),
+    (&["DEALLOCATE", "CLOSE", "LOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD"], CHANGES_SESSION, ONLY_SELECT_HINT),
+    (&["DECLARE"], CHANGES_SESSION, "Send the query itself."),
+    (&["FETCH", "MOVE"], CHANGES_SESSION, "Send the query itself, with LIMIT and OFFSET."),
+    (&["KILL"], CHANGES_SESSION, "Use the tool cancel_job to end a call of yours."),
+    (&["CALL"], "procedures may change data, and only reading is allowed", ONLY_SELECT_HINT),
+    (&["DO"], "code blocks may change data, and only reading is allowed", ONLY_SELECT_HINT),
+    (&["PRAGMA"], CHANGES_SESSION, "Use the tool get_schema to see a table's columns."),
+    (&["EXPLAIN"], "plans have their own tool", "Use the tool explain with the statement that follows."),
+    (&["DESCRIBE", "DESC"], "columns have their own tool", "Use the tool get_schema."),
+    (&["TABLE"], "it is not supported on its own", "Write SELECT * FROM and the table's name."),
+    (
+        &["SHOW"],
+        "the catalog has its own tools",
+        "Use the tools list_databases, list_tables and get_schema; for a setting of PostgreSQL's SQL, \
+         SELECT current_setting('name').",
+    ),
 ];
 
 /// The name of a statement for messages: its first keyword, and for definitions the kind of object.
@@ -213,8 +94,8 @@ pub(crate) fn statement_name(tokens: &[TokenWithSpan]) -> String {
 /// The refusal of statements with that name, if they are refused by name.
 pub(crate) fn refuse_by_name(name: &str) -> Option<Error> {
     let word = name.split(' ').next()?;
-    let refusal = REFUSED_STATEMENTS.iter().find(|refusal| refusal.keyword == word)?;
-    Some(refusal_error(name, refusal.reason, refusal.instead))
+    let (_, reason, instead) = REFUSED_STATEMENTS.iter().find(|(keywords, ..)| keywords.contains(&word))?;
+    Some(refusal_error(name, reason, instead))
 }
 
 /// The refusal of any statement that is not a query.

@@ -11,13 +11,14 @@ use tidegate_query::{
 };
 use tidegate_sql::{SqlDialect, Statement};
 
+use crate::catalog;
 use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
 use crate::plan::{SqliteStatement, plan_statement};
-use crate::policy_views::{PolicyCaller, declared_value_kind, policy_names};
+use crate::policy_views::{PolicyCaller, policy_names};
 use crate::pool::Pool;
 use crate::session::{ReadTransaction, WorkCancellation};
-use crate::tables::{self, TableColumn};
+use crate::tables::policy_columns;
 
 /// A database over the tables of one or more SQLite files.
 ///
@@ -44,7 +45,7 @@ impl SqliteDatabase {
     }
 
     fn policy_caller(&self, principal: &Principal) -> Option<Arc<PolicyCaller>> {
-        PolicyCaller::for_principal(&self.pool.options().row_policies, principal)
+        PolicyCaller::for_principal(&self.pool.options.row_policies, principal)
     }
 
     /// The mismatches between the row policies and the tables.
@@ -52,35 +53,19 @@ impl SqliteDatabase {
     /// # Errors
     /// `Unavailable` if the files cannot be read.
     pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
-        let policies = self.pool.options().row_policies.clone();
+        let policies = self.pool.options.row_policies.clone();
         let work = move |reading: &ReadTransaction<'_>| {
-            let mut held = Vec::new();
-            for table in tables::list_tables(reading)? {
+            let mut loaded = Vec::new();
+            for table in catalog::list_tables(reading)? {
                 // The columns of a view that cannot be read are unknown.
-                held.push((policy_names(reading.files, &table), tables::read_columns(reading, &table).ok()));
+                loaded.push((policy_names(reading.files, &table), catalog::read_columns(reading, &table).ok()));
             }
-            let columns_of = |columns: &Vec<TableColumn>| {
-                columns
-                    .iter()
-                    .map(|column| (column.name.clone(), declared_value_kind(column.declared_type())))
-                    .collect::<Vec<_>>()
-            };
-            let held: Vec<_> = held
+            let borrowed: Vec<([&str; 3], Option<Vec<PolicyColumn<'_>>>)> = loaded
                 .iter()
-                .map(|(names, columns)| (names.each_ref().map(String::as_str), columns.as_ref().map(columns_of)))
+                .map(|(names, columns)| (names.each_ref().map(String::as_str), columns.as_deref().map(policy_columns)))
                 .collect();
-            let columns: Vec<Option<Vec<PolicyColumn<'_>>>> = held
-                .iter()
-                .map(|(_, columns)| {
-                    let columns = columns.as_ref()?.iter();
-                    Some(columns.map(|(name, kind)| PolicyColumn { name, kind: *kind }).collect())
-                })
-                .collect();
-            let tables: Vec<PolicyTable<'_>> = held
-                .iter()
-                .zip(&columns)
-                .map(|((names, _), columns)| PolicyTable { names, columns: columns.as_deref() })
-                .collect();
+            let tables: Vec<PolicyTable<'_>> =
+                borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
             Ok(policies.find_problems(&tables))
         };
         self.pool.read(WorkCancellation::unbounded(), None, work).await
@@ -107,23 +92,23 @@ impl Database for SqliteDatabase {
     }
 
     async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
-        Freshness::from_max_age(self.pool.options().cached_answer_max_age, statement)
+        Freshness::from_max_age(self.pool.options.cached_answer_max_age, statement)
     }
 
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
-        self.pool.options().row_policies.stamp(principal)
+        self.pool.options.row_policies.stamp(principal)
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let work = |reading: &ReadTransaction<'_>| tables::read_catalog(reading).map(Arc::new);
+        let work = |reading: &ReadTransaction<'_>| catalog::read_catalog(reading).map(Arc::new);
         self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (table, database) = (table.to_owned(), self.name.clone());
         let work = move |reading: &ReadTransaction<'_>| {
-            let table = tables::find_table(reading, &table, &database)?;
-            tables::visible_columns(reading, &table)
+            let table = catalog::find_table(reading, &table, &database)?;
+            catalog::visible_columns(reading, &table)
         };
         self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
@@ -131,14 +116,14 @@ impl Database for SqliteDatabase {
     /// The stamp of the files, and of the columns or tables. It changes with rows too, also with those of other tables.
     /// While the files are unchanged, only the files are checked.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        let files = self.pool.files().clone();
+        let files = self.pool.files.clone();
         let unreachable = |why: String| {
             let message = format!("the files of {} cannot be read", self.name);
             Error::new(ErrorKind::Unavailable, message).with_detail(why)
         };
-        let version = tokio::task::spawn_blocking(move || files.version()).await;
         let version =
-            version.map_err(|error| unreachable(error.to_string()))?.map_err(|error| unreachable(error.to_string()))?;
+            tokio::task::spawn_blocking(move || files.version()).await.map_err(std::io::Error::from).flatten();
+        let version = version.map_err(|error| unreachable(error.to_string()))?;
         let finding = compute_schema_stamp(self, table, principal);
         let policies = self.row_policy_stamp(principal);
         let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
@@ -147,8 +132,7 @@ impl Database for SqliteDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        Ok(Box::new(
-            plan_statement(self.pool.clone(), self.policy_caller(principal), SqliteStatement::from(statement)).await?,
-        ))
+        let (statement, caller) = (SqliteStatement::from(statement), self.policy_caller(principal));
+        Ok(Box::new(plan_statement(self.pool.clone(), caller, statement).await?))
     }
 }

@@ -5,6 +5,7 @@
 //! Therefore a column of a result is a union, unless the schema guarantees its type.
 
 mod answer;
+mod catalog;
 mod database;
 mod files;
 mod options;

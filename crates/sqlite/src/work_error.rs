@@ -4,8 +4,6 @@
 use rusqlite::ErrorCode;
 use tidegate_core::{Error, ErrorKind};
 
-use crate::session::OpenFileError;
-
 /// The extended code of a database with an incomplete write, which only a writer can roll back.
 const READONLY_ROLLBACK: i32 = 776;
 /// The same, if the process may not read the journal.
@@ -46,7 +44,21 @@ pub(crate) enum WorkError {
     PolicyView(rusqlite::Error),
     /// The final error for the caller.
     #[error("{0}")]
-    ClientError(Error),
+    ClientError(#[from] Error),
+}
+
+/// Why a connection cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenFileError {
+    /// The file does not exist or cannot be accessed.
+    #[error("{0}: {1}")]
+    FileUnavailable(String, std::io::Error),
+    /// The file has a write-ahead log that cannot be read.
+    #[error("{0}: the write-ahead log cannot be opened")]
+    LogUnreadable(String),
+    /// SQLite refuses the file.
+    #[error("{0}: {1}")]
+    RejectedBySqlite(String, rusqlite::Error),
 }
 
 impl WorkError {

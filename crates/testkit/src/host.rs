@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// What the step `flood` says again and again, 64 KiB with characters that are escaped.
 pub static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789abcd\"\n".repeat(4_096));
 
-/// A service, and the gate that the step `wait` waits for.
+/// A service, and the token that releases the step `wait`.
 pub struct Host {
     pub service: Arc<McpService>,
-    pub gate: CancellationToken,
+    pub release: CancellationToken,
 }
 
 impl Default for Host {
@@ -33,21 +33,21 @@ impl Default for Host {
 
 impl Host {
     pub fn new() -> Self {
-        Self::heard_by(EventDispatcher::default())
+        Self::received_by(EventDispatcher::default())
     }
 
-    pub fn heard_by(events: EventDispatcher) -> Self {
+    pub fn received_by(events: EventDispatcher) -> Self {
         Self::with(events, |entries| entries)
     }
 
     /// One with more entries.
     pub fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let cancellation_token = CancellationToken::new();
-        Self { service: service(more(entries(&cancellation_token)), events), gate: cancellation_token }
+        Self { service: service(more(entries(&cancellation_token)), events), release: cancellation_token }
     }
 
     pub fn of(entries: SnapshotBuilder) -> Self {
-        Self { service: service(entries, EventDispatcher::default()), gate: CancellationToken::new() }
+        Self { service: service(entries, EventDispatcher::default()), release: CancellationToken::new() }
     }
 }
 

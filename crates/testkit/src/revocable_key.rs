@@ -14,7 +14,7 @@ pub struct RevocableKey {
     /// The generation of its principals.
     pub generation: AtomicU64,
     /// The version of the authenticator whose principals are still valid.
-    pub gate: AtomicU64,
+    pub version: AtomicU64,
 }
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl Authenticator for RevocableKey {
     }
 
     fn is_still_valid(&self, principal: &Principal) -> bool {
-        self.gate.load(Ordering::SeqCst) == principal.authenticator_version
+        self.version.load(Ordering::SeqCst) == principal.authenticator_version
     }
 
     fn enforces_authentication(&self) -> bool {

@@ -79,7 +79,7 @@ pub fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> TokenOptio
 }
 
 /// An authenticator at [`NOW`] that accepts the tokens of `tokens`.
-pub fn token_gate(tokens: TokenOptions) -> CredentialAuthenticator {
+pub fn token_authenticator_with(tokens: TokenOptions) -> CredentialAuthenticator {
     let clock = MovedClock::new().clock();
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),

@@ -16,7 +16,7 @@ use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for a bridge")]
 pub(crate) struct BridgeArguments {
-    /// Bridge to the server that runs there (http, https, ws, wss) instead of serving data here
+    /// Bridge to the server at this address (http, https, ws, wss) instead of serving local data
     #[arg(long, value_name = "URL", conflicts_with_all = ["paths", "toolset"])]
     connect: Option<String>,
 

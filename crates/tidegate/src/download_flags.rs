@@ -85,13 +85,13 @@ impl OutputFileFlags {
     ) -> Result<(), CommandError> {
         let bar = Arc::new(DownloadProgressBar::new(self.quiet));
         let drawn = bar.clone();
-        let heard_by = Arc::new(move |notice: &DownloadEvent| match notice {
+        let received_by = Arc::new(move |notice: &DownloadEvent| match notice {
             DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } if drawn.is_hidden() => {
                 tracing::warn!("{notice}")
             }
             notice => drawn.on_event(notice),
         });
-        let options = FetchOptions { listener: heard_by, ..options };
+        let options = FetchOptions { listener: received_by, ..options };
         let fetching = tidegate_client::fetch::fetch(address, destination, options, &shutdown.graceful);
         let fetched = shutdown.run_until_forced(fetching).await;
         // The next output replaces the progress bar.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_postgres::handlers::HandlerWatcher;
+use tidegate_postgres_handlers::HandlerWatcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::NodeAssembler;

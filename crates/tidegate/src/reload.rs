@@ -49,14 +49,14 @@ struct ConfigReloader {
 impl ConfigReloader {
     async fn run(mut self, mut events: mpsc::Receiver<()>, mut hang_up: Sighup, ended: CancellationToken) {
         loop {
-            let is_asked = tokio::select! {
+            let is_requested = tokio::select! {
                 biased;
                 () = ended.cancelled() => return,
                 () = hang_up.recv() => true,
                 Some(()) = events.recv() => false,
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
             };
-            if self.wait_until_stable().await != self.file_hashes || is_asked {
+            if self.wait_until_stable().await != self.file_hashes || is_requested {
                 self.reload().await;
             } else {
                 // Whatever happens in a folder, its files are not looked at more often than this.
@@ -186,7 +186,7 @@ impl Sighup {
         Ok(Self)
     }
 
-    async fn heard(&mut self) {
+    async fn received(&mut self) {
         std::future::pending::<()>().await;
     }
 }

@@ -10,7 +10,7 @@ struct RenamedFlag {
     new: &'static str,
 }
 
-/// Every renamed flag; `docs/upgrade.md` lists the same.
+/// Every renamed flag; `docs/how-to/upgrade.md` lists the same.
 const RENAMED_FLAGS: &[RenamedFlag] = &[
     RenamedFlag { command: ["audit", "verify"], old: "--holds", new: "--contains-hash" },
     RenamedFlag { command: ["access", "explain"], old: "--as", new: "--role" },
@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn upgrade_page_lists_every_renamed_flag() {
-        let page = include_str!("../../../docs/upgrade.md");
+        let page = include_str!("../../../docs/how-to/upgrade.md");
         for RenamedFlag { command, old, new } in RENAMED_FLAGS {
             let command = command.join(" ");
             let row = format!("| `{command} {old}` | `{command} {new}` |");
-            assert!(page.contains(&row), "docs/upgrade.md lacks the row {row}");
+            assert!(page.contains(&row), "docs/how-to/upgrade.md lacks the row {row}");
         }
     }
 }

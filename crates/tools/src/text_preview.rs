@@ -26,7 +26,7 @@ pub(crate) async fn send_preview(
     reply: &ReplySender,
 ) -> Result<PreviewExtent, Error> {
     let mut left = bytes_max.unwrap_or(usize::MAX);
-    let mut shown_bytes = 0;
+    let mut preview_bytes = 0;
     // An incomplete character; its rest is in the next piece.
     let mut begun = Vec::new();
     let mut is_text = false;
@@ -44,10 +44,10 @@ pub(crate) async fn send_preview(
         if text.len() > left {
             let end = text.floor_char_boundary(left);
             reply.send_text(&text[..end]).await?;
-            return Ok(PreviewExtent::Truncated(shown_bytes + end as u64));
+            return Ok(PreviewExtent::Truncated(preview_bytes + end as u64));
         }
         left -= text.len();
-        shown_bytes += text_bytes as u64;
+        preview_bytes += text_bytes as u64;
         reply.send_text(text).await?;
         begun = rest;
     }

@@ -10,4 +10,4 @@ mod spool;
 pub mod stdio;
 pub mod tls;
 
-pub use metrics::Metrics;
+pub use metrics::{METRICS, MetricDescription, MetricType, Metrics};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use metrics::{counter, gauge, histogram, with_local_recorder};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tidegate_core::{CallTarget, StoredResults};
 use tidegate_runtime::{
@@ -12,6 +12,125 @@ use tidegate_runtime::{
 
 /// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// The type of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricType {
+    /// A number that only grows while the process runs.
+    Counter,
+    /// A number that grows and shrinks.
+    Gauge,
+    /// Observations in buckets, with their sum and count.
+    Histogram,
+}
+
+/// A metric: its name, type, labels and meaning.
+#[derive(Debug)]
+pub struct MetricDescription {
+    /// The name. A name ends with its unit, and that of a counter with `_total`.
+    pub name: &'static str,
+    /// The type.
+    pub kind: MetricType,
+    /// The names of the labels.
+    pub labels: &'static [&'static str],
+    /// The meaning, in one sentence.
+    pub meaning: &'static str,
+}
+
+const fn describe(
+    name: &'static str,
+    kind: MetricType,
+    labels: &'static [&'static str],
+    meaning: &'static str,
+) -> MetricDescription {
+    MetricDescription { name, kind, labels, meaning }
+}
+
+/// All metrics.
+pub const METRICS: [MetricDescription; 23] = {
+    use MetricType::{Counter, Gauge, Histogram};
+    [
+        describe(
+            "tidegate_calls_total",
+            Counter,
+            &["kind", "name", "outcome", "transport"],
+            "Calls that ended. Outcome: done, or the kind of the error.",
+        ),
+        describe(
+            "tidegate_call_duration_seconds",
+            Histogram,
+            &["kind", "name", "outcome"],
+            "Duration of calls, from their acceptance to their end.",
+        ),
+        describe(
+            "tidegate_calls_refused_total",
+            Counter,
+            &["kind", "outcome"],
+            "Calls that were refused before their handler ran.",
+        ),
+        describe("tidegate_jobs_open", Gauge, &[], "Calls that run or wait."),
+        describe("tidegate_answer_rows_total", Counter, &[], "Rows of the answers of ended calls."),
+        describe(
+            "tidegate_answer_bytes_total",
+            Counter,
+            &[],
+            "Bytes of text and of bodies in the answers of ended calls.",
+        ),
+        describe(
+            "tidegate_query_duration_seconds",
+            Histogram,
+            &["database"],
+            "Duration of the queries of each database.",
+        ),
+        describe(
+            "tidegate_limits_reached_total",
+            Counter,
+            &["level", "measure"],
+            "Requests and calls that reached a limit. Level: principal, tenant, tool or node. Measure: requests, calls, \
+             rows, bytes or time.",
+        ),
+        describe("tidegate_secrets_found_total", Counter, &[], "Secrets that were found in answers."),
+        describe("tidegate_internal_errors_total", Counter, &[], "Faults of the server; the log has their detail."),
+        describe("tidegate_connections", Gauge, &["transport"], "Open connections."),
+        describe("tidegate_sessions", Gauge, &["transport"], "Open sessions."),
+        describe(
+            "tidegate_messages_refused_total",
+            Counter,
+            &["transport"],
+            "Messages that were refused before they became a call.",
+        ),
+        describe(
+            "tidegate_registry_version",
+            Gauge,
+            &[],
+            "Version of the registry. It increases when tools, resources or prompts change.",
+        ),
+        describe(
+            "tidegate_runtime_tasks",
+            Gauge,
+            &[],
+            "Live tasks of the asynchronous runtime (Tokio), not MCP tasks.",
+        ),
+        describe("tidegate_stored_results", Gauge, &[], "Stored results on disk."),
+        describe("tidegate_stored_results_bytes", Gauge, &[], "Size of the stored results on disk."),
+        describe("tidegate_stored_results_open", Gauge, &[], "Stored results that are being written."),
+        describe("tidegate_stored_result_blocks_total", Counter, &[], "Blocks of stored results that were written."),
+        describe(
+            "tidegate_stored_results_removed_total",
+            Counter,
+            &["reason"],
+            "Stored results that were removed. Reason: expired, or room to make room for newer ones.",
+        ),
+        describe("tidegate_audit_lines_total", Counter, &[], "Lines that were written to the audit log."),
+        describe(
+            "tidegate_audit_lines_dropped_total",
+            Counter,
+            &[],
+            "Audit lines that are missing because the log could not be written.",
+        ),
+        describe("tidegate_audit_lines_waiting", Gauge, &[], "Audit lines that wait to be written."),
+    ]
+};
 
 /// Counts events and renders the counts in the Prometheus text format.
 pub struct Metrics {
@@ -37,6 +156,15 @@ impl Metrics {
             .unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
+        with_local_recorder(&recorder, || {
+            for MetricDescription { name, kind, meaning, .. } in METRICS {
+                match kind {
+                    MetricType::Counter => describe_counter!(name, meaning),
+                    MetricType::Gauge => describe_gauge!(name, meaning),
+                    MetricType::Histogram => describe_histogram!(name, meaning),
+                }
+            }
+        });
         Self { recorder, handle, results: None, auditor: None }
     }
 
@@ -57,7 +185,7 @@ impl Metrics {
         with_local_recorder(&self.recorder, || {
             gauge!("tidegate_jobs_open").set(registry.jobs().open_count() as f64);
             gauge!("tidegate_registry_version").set(registry.snapshot().version() as f64);
-            gauge!("tidegate_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
+            gauge!("tidegate_runtime_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
             if let Some(results) = &self.results {
                 record_results(results.as_ref());
             }
@@ -90,12 +218,12 @@ impl Metrics {
                     "kind" => kind, "name" => name.clone(), "outcome" => outcome, "transport" => transport
                 )
                 .increment(1);
-                histogram!("tidegate_call_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
+                histogram!("tidegate_call_duration_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
                     .record(job.elapsed());
-                counter!("tidegate_rows_total").increment(job.rows());
-                counter!("tidegate_bytes_total").increment(job.bytes());
+                counter!("tidegate_answer_rows_total").increment(job.rows());
+                counter!("tidegate_answer_bytes_total").increment(job.bytes());
                 if job.secret_count() > 0 {
-                    counter!("tidegate_secrets_total").increment(job.secret_count());
+                    counter!("tidegate_secrets_found_total").increment(job.secret_count());
                 }
             }
             Event::CallRefused { kind, outcome, .. } => {
@@ -106,9 +234,9 @@ impl Metrics {
                 counter!("tidegate_limits_reached_total", "level" => level, "measure" => measure).increment(1);
             }
             Event::QueryEnded { database, elapsed, .. } => {
-                histogram!("tidegate_query_seconds", "database" => database.to_owned()).record(elapsed);
+                histogram!("tidegate_query_duration_seconds", "database" => database.to_owned()).record(elapsed);
             }
-            Event::InternalError { .. } => counter!("tidegate_faults_total").increment(1),
+            Event::InternalError { .. } => counter!("tidegate_internal_errors_total").increment(1),
             Event::ConnectionOpened { transport } => {
                 gauge!("tidegate_connections", "transport" => transport.name()).increment(1);
             }
@@ -132,20 +260,20 @@ impl Metrics {
 /// Records the state of the result store. The store itself counts, so that nothing is counted twice.
 fn record_results(results: &dyn StoredResults) {
     let figures = results.stats();
-    gauge!("tidegate_results").set(figures.results as f64);
-    gauge!("tidegate_results_bytes").set(figures.bytes as f64);
-    gauge!("tidegate_results_running").set(figures.running as f64);
-    counter!("tidegate_results_blocks_total").absolute(figures.blocks_written);
-    counter!("tidegate_results_removed_total", "reason" => "expired").absolute(figures.expired);
-    counter!("tidegate_results_removed_total", "reason" => "room").absolute(figures.evicted);
+    gauge!("tidegate_stored_results").set(figures.results as f64);
+    gauge!("tidegate_stored_results_bytes").set(figures.bytes as f64);
+    gauge!("tidegate_stored_results_open").set(figures.running as f64);
+    counter!("tidegate_stored_result_blocks_total").absolute(figures.blocks_written);
+    counter!("tidegate_stored_results_removed_total", "reason" => "expired").absolute(figures.expired);
+    counter!("tidegate_stored_results_removed_total", "reason" => "room").absolute(figures.evicted);
 }
 
 /// Records the counts of the audit writer.
 fn record_audit(auditor: &dyn Auditor) {
     let figures = auditor.stats();
     counter!("tidegate_audit_lines_total").absolute(figures.written);
-    counter!("tidegate_audit_dropped_total").absolute(figures.dropped);
-    gauge!("tidegate_audit_waiting").set(figures.waiting as f64);
+    counter!("tidegate_audit_lines_dropped_total").absolute(figures.dropped);
+    gauge!("tidegate_audit_lines_waiting").set(figures.waiting as f64);
 }
 
 impl Subscriber for Metrics {

@@ -44,8 +44,8 @@ async fn answer(rows: &RecordBatch, format: OutputFormat) -> anyhow::Result<Stri
     let handler = handler_fn(move |job, reply| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
         let rows = QueryRows { schema: rows.schema(), batches };
-        let presentation = OutputOptions { format, ..OutputOptions::default() };
-        async move { Executor::new(EventDispatcher::default()).answer_rows(rows, presentation, &job, &reply).await }
+        let output_options = OutputOptions { format, ..OutputOptions::default() };
+        async move { Executor::new(EventDispatcher::default()).answer_rows(rows, output_options, &job, &reply).await }
     });
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
     let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler)).limits(limits).build();

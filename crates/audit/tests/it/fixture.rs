@@ -129,7 +129,7 @@ pub(crate) fn text(path: &Path) -> String {
 }
 
 /// The lines of a log, without what differs between runs.
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn visible_lines(path: &Path) -> String {
     let lines = text(path)
         .lines()
         .map(|line| {
@@ -157,4 +157,11 @@ pub(crate) fn member_of_each_line(path: &Path, member: &str) -> String {
         })
         .collect::<Vec<_>>();
     lines.join("\n")
+}
+
+/// Waits until `is_so`; the test runner bounds the time.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
 }

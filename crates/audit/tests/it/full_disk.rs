@@ -11,7 +11,7 @@ use tidegate_audit::{AuditLog, AuditOptions, AuditSink, ChainLink, VerifyOptions
 use tidegate_core::TransportKind;
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, member_of_each_line};
+use crate::fixture::{LogFolder, TestNode, member_of_each_line, until};
 
 /// A disk that can be full or stalled.
 #[derive(Clone, Default)]
@@ -84,13 +84,6 @@ fn options(when_full: WhenFull) -> AuditOptions {
 
 fn scene(disk: &FaultySink, when_full: WhenFull) -> TestNode {
     TestNode::over(AuditLog::with_sink(Box::new(disk.clone()), &options(when_full)).unwrap())
-}
-
-/// Waits until `is_so`.
-async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 #[tokio::test]
@@ -205,8 +198,8 @@ async fn refused_calls_never_wait_for_the_log() {
     disk.hold(false);
     scene.close().await;
     let (written, dropped, waiting) = scene.figures();
-    let told_of_dropped = member_of_each_line(&disk.in_file().file(), "dropped").matches(" dropped ").count() as u64;
-    assert_eq!((written + dropped, waiting), (61 + told_of_dropped, 0));
+    let reports_of_dropped = member_of_each_line(&disk.in_file().file(), "dropped").matches(" dropped ").count() as u64;
+    assert_eq!((written + dropped, waiting), (61 + reports_of_dropped, 0));
 }
 
 #[tokio::test]

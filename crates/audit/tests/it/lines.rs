@@ -6,7 +6,7 @@ use tidegate_audit::{AuditOptions, Redaction, VerifyOptions, verify};
 use tidegate_core::TransportKind;
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, ann, shown, text};
+use crate::fixture::{LogFolder, TestNode, ann, text, visible_lines};
 
 #[tokio::test]
 async fn line_records_caller_origin_target_and_outcome() {
@@ -20,7 +20,7 @@ async fn line_records_caller_origin_target_and_outcome() {
     scene.log.on_event(Event::MessageRefused { transport: TransportKind::WebSocket, peer, reason });
     scene.close().await;
     assert_eq!(scene.figures(), (5, 0, 0));
-    let lines = shown(&place.file());
+    let lines = visible_lines(&place.file());
     assert!(!lines.contains("hunter2"));
     insta::assert_snapshot!(lines);
 }
@@ -66,7 +66,7 @@ async fn records_refused_calls() {
     let caller = ann();
     scene.log.on_event(Event::CallRefused { caller: &caller, kind: "tool", name: "x", outcome: "rate_limited" });
     scene.close().await;
-    insta::assert_snapshot!(shown(&place.file()).lines().last().unwrap(), @r#"{"time":"<24>","seq":2,"kind":"refused_call","subject":"ann","tenant":"north","proof":"token","roles":["reader","writer"],"transport":"http","address":"10.0.0.7","target":{"kind":"tool","name":"x"},"outcome":"rate_limited","prev":"<64>","hash":"<64>"}"#);
+    insta::assert_snapshot!(visible_lines(&place.file()).lines().last().unwrap(), @r#"{"time":"<24>","seq":2,"kind":"refused_call","subject":"ann","tenant":"north","proof":"token","roles":["reader","writer"],"transport":"http","address":"10.0.0.7","target":{"kind":"tool","name":"x"},"outcome":"rate_limited","prev":"<64>","hash":"<64>"}"#);
 }
 
 proptest! {

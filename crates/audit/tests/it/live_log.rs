@@ -2,19 +2,16 @@
 
 use std::fs;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use tidegate_audit::{LogHead, VerifyOptions, verify};
 use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, ann, shown, text};
+use crate::fixture::{LogFolder, TestNode, ann, text, until, visible_lines};
 
 /// Waits until the head of the log at `place` records the line `seq`, which takes about a second.
 async fn until_head_knows(place: &LogFolder, seq: u64) {
-    while LogHead::read(&place.file(), None).unwrap().is_none_or(|head| head.seq < seq) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(|| LogHead::read(&place.file(), None).unwrap().is_some_and(|head| head.seq >= seq)).await;
 }
 
 #[cfg(unix)]
@@ -26,9 +23,7 @@ async fn continues_in_a_new_file_after_a_move() {
     let rewritten = place.file().with_extension("moved");
     fs::rename(place.file(), &rewritten).unwrap();
     until_head_knows(&place, 3).await;
-    while !place.file().exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(|| place.file().exists()).await;
     scene.ask_often(2).await;
     scene.close().await;
     assert_eq!((text(&rewritten).lines().count(), text(&place.file()).lines().count()), (3, 2));
@@ -63,7 +58,7 @@ async fn repeated_refusals_make_two_lines() {
     }
     scene.close().await;
     // Counted messages are logged in any order.
-    let visible = shown(&place.file());
+    let visible = visible_lines(&place.file());
     let mut lines: Vec<&str> = visible.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
     lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));
     insta::assert_snapshot!(lines.join("\n"));

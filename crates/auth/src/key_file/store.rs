@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_core::private_file::set_owner_only;
 
-use super::ownership::Ownership;
-use super::{BYTES_MAX, KeyEntry, KeyFileError, VERSION};
-use crate::key_format::random_id;
+use super::entry::{BYTES_MAX, KeyEntry, KeyFileError, VERSION};
+use crate::secret::random_id;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,4 +138,50 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Owner, group and mode of a file.
+pub(super) struct Ownership {
+    user: u32,
+    group: u32,
+    mode: u32,
+}
+
+impl Ownership {
+    /// Without the executable bits.
+    const MODE_BITS: u32 = 0o666;
+    const OWNER_ONLY: u32 = 0o600;
+
+    /// The ownership of the file at `path`; `None` if the file does not exist.
+    pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
+        use std::os::unix::fs::MetadataExt as _;
+
+        match std::fs::metadata(path) {
+            Ok(found) => {
+                let mode = found.mode() & Self::MODE_BITS;
+                Ok(Some(Self { user: found.uid(), group: found.gid(), mode }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives `file` the same owner, group and mode.
+    pub(super) fn apply_to(&self, file: &File) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let has_same_group = self.try_chown(file);
+        // A different group must not gain access.
+        let mode = if has_same_group { self.mode } else { self.mode & Self::OWNER_ONLY };
+        file.set_permissions(std::fs::Permissions::from_mode(mode))
+    }
+
+    /// Gives `file` the same owner and group if this process may change them. An administrator may; other users already
+    /// own the file. Returns whether the group is the same.
+    pub(super) fn try_chown(&self, file: &File) -> bool {
+        use std::os::unix::fs::fchown;
+
+        let is_given = fchown(file, Some(self.user), Some(self.group)).is_ok();
+        is_given || fchown(file, None, Some(self.group)).is_ok()
+    }
 }

@@ -1,6 +1,7 @@
-//! HTTP client for an identity provider, bounded in bytes and time, without redirects to another origin.
-//! Limits how often a repeated failure is logged.
+//! HTTP client for an identity provider, bounded in bytes and time, without redirects to another origin; its failures,
+//! and how often a repeated one is logged.
 
+use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,8 @@ use parking_lot::Mutex;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Url, redirect, retry};
 
-use super::{ProviderError, REQUEST_TIMEOUT};
-
+/// The time limit of one request, and so the longest wait of a caller.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a response body at most.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Redirects that are followed, all of them to the same scheme, host and port.
@@ -141,4 +142,114 @@ impl LogThrottle {
         state.suppressed = 0;
         state.last_logged.take().is_some()
     }
+}
+
+/// Why a request to the identity provider failed, for the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProviderError {
+    /// The HTTP client cannot be created.
+    #[error("TLS cannot be set up on this machine; are the system's root certificates installed (ca-certificates)?")]
+    NoTls,
+    /// The request timed out.
+    #[error("it did not answer within {} seconds", REQUEST_TIMEOUT.as_secs())]
+    TimedOut,
+    /// The connection failed.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// The status is not 200.
+    #[error("it answered with the status {0}")]
+    Status(u16),
+    /// The body exceeds the size limit.
+    #[error("its answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The body is not a JSON object.
+    #[error("its answer is not a JSON object")]
+    NotJson,
+    /// The introspection answer has no `active` member.
+    #[error("its answer does not say whether the token is active")]
+    NotIntrospection,
+    /// The introspection endpoint reports every text as an active token.
+    #[error("it reports a text that is not a token as active: any bearer would be admitted")]
+    EverythingActive,
+    /// The metadata belong to another issuer.
+    #[error("its metadata name another issuer: {0:?}")]
+    WrongIssuer(String),
+    /// The metadata name no key set.
+    #[error("its metadata have no jwks_uri")]
+    NoKeySet,
+    /// The URL of the key set is not allowed.
+    #[error("the jwks_uri of its metadata {0}")]
+    KeySetAddress(ProviderUrlError),
+    /// The key set is invalid.
+    #[error("{0}")]
+    KeySet(String),
+}
+
+impl ProviderError {
+    /// The failure for a key set with this error.
+    pub(crate) fn invalid_key_set(error: impl std::fmt::Display) -> Self {
+        Self::KeySet(error.to_string())
+    }
+}
+
+impl From<reqwest::Error> for ProviderError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::TimedOut;
+        }
+        // The outermost error repeats the URL; the innermost one names the cause.
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Self::Unreachable(cause.to_string())
+    }
+}
+
+/// Why a URL is not allowed for an identity provider. The URL is not repeated, because it may contain a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderUrlError {
+    /// Not a complete URL.
+    #[error("is not a complete URL such as https://login.example.com/keys")]
+    Malformed,
+    /// Not encrypted, so a third party could answer in place of the provider.
+    #[error("must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)")]
+    NotPrivate,
+    /// The URL contains a user name or password.
+    #[error("must not contain a user name or password")]
+    HoldsCredentials,
+    /// The URL has a fragment, which is never sent.
+    #[error("must not have a part after #")]
+    HasFragment,
+}
+
+/// Parses the URL `text`.
+///
+/// # Errors
+/// When it is not a URL, or not allowed.
+pub(crate) fn parse_url(text: &str) -> Result<Url, ProviderUrlError> {
+    let url = Url::parse(text).map_err(|_| ProviderUrlError::Malformed)?;
+    if !url.has_host() {
+        return Err(ProviderUrlError::Malformed);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(ProviderUrlError::HoldsCredentials);
+    }
+    if url.fragment().is_some() {
+        return Err(ProviderUrlError::HasFragment);
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback(&url) => Ok(url),
+        _ => Err(ProviderUrlError::NotPrivate),
+    }
+}
+
+/// Whether the host of `url` is this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -4,7 +4,7 @@
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-use super::{ProviderClient, ProviderError, is_loopback, parse_url};
+use super::http::{ProviderClient, ProviderError, ProviderUrlError, is_loopback, parse_url};
 
 /// The URL of the key set of `issuer`. `url` is the same issuer as a parsed URL.
 ///
@@ -56,7 +56,7 @@ fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderE
     let keys = parse_url(keys).map_err(ProviderError::KeySetAddress)?;
     // A remote issuer must not direct requests to services on this machine.
     if is_loopback(&keys) && !is_loopback(url) {
-        return Err(ProviderError::KeySetAddress(super::ProviderUrlError::NotPrivate));
+        return Err(ProviderError::KeySetAddress(ProviderUrlError::NotPrivate));
     }
     Ok(keys)
 }

@@ -16,8 +16,9 @@ use tokio::time::{sleep, timeout};
 
 use super::algorithm::{TokenAlgorithm, join_names};
 use super::key_ring::KeyRing;
+use super::options::{TokenKey, TokenOptionsError};
 use crate::clock::Clock;
-use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT};
+use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT, parse_url};
 use crate::secret::{Digest, sha256_of};
 
 /// How long keys are fresh if the issuer does not specify it, and the bounds of what it specifies.
@@ -36,6 +37,21 @@ pub(super) enum KeySource {
     Url(Url),
     /// At the URL in the metadata of `issuer`. Kept as text too, because the metadata must repeat it exactly.
     Discovery { issuer: String, url: Url },
+}
+
+impl KeySource {
+    /// Where `issuer` publishes its keys, if they are fetched.
+    pub(super) fn find(key: &TokenKey, issuer: &str) -> Result<Option<Self>, TokenOptionsError> {
+        let parse = |member, text| parse_url(text).map_err(|reason| TokenOptionsError::Address { member, reason });
+        Ok(match key {
+            TokenKey::JwksUrl(url) => Some(Self::Url(parse("the jwks_url", url)?)),
+            TokenKey::Discovery => {
+                let url = parse("the issuer, whose metadata are fetched,", issuer)?;
+                Some(Self::Discovery { issuer: issuer.to_owned(), url })
+            }
+            TokenKey::Jwks(_) | TokenKey::PublicKeyPem(_) | TokenKey::Secret(_) | TokenKey::Introspection(_) => None,
+        })
+    }
 }
 
 /// The published keys of an issuer. Dropping it ends the background task.

@@ -17,12 +17,12 @@ use tidegate_core::Principal;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::error::TokenOptionsError;
 use super::options::IntrospectionOptions;
 use super::options::Seconds;
 use super::permits::IntrospectionPermits;
 use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 use crate::secret::Digest;
+use crate::token::options::TokenOptionsError;
 
 /// Rejected tokens in the cache at most; the least recently used one is evicted.
 const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {

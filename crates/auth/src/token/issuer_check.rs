@@ -3,10 +3,9 @@
 use tokio::time::timeout;
 
 use super::algorithm::TokenAlgorithm;
-use super::fetched_keys::fetch_key_set;
+use super::fetched_keys::{KeySource, fetch_key_set};
 use super::introspection::{IntrospectionResult, Introspector};
 use super::key_ring::KeyRing;
-use super::key_source;
 use super::options::{TokenKey, TokenOptions};
 use crate::provider::{ProviderClient, ProviderError, REQUEST_TIMEOUT};
 
@@ -58,7 +57,7 @@ impl TokenOptions {
                 Err(failure) => Err(failure),
             };
         }
-        let Some(source) = key_source(&self.key, &self.issuer).map_err(ProviderError::invalid_key_set)? else {
+        let Some(source) = KeySource::find(&self.key, &self.issuer).map_err(ProviderError::invalid_key_set)? else {
             return Ok(IssuerCheck::NotNeeded);
         };
         let page = fetch_key_set(&ProviderClient::default(), &source).await?;

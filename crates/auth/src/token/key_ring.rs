@@ -13,23 +13,13 @@ use jsonwebtoken::crypto::aws_lc;
 use serde_json::{Map, Value};
 
 use super::algorithm::{KeyKind, TokenAlgorithm};
-use super::error::TokenOptionsError;
 use crate::secret::Secret;
+use crate::token::options::{TokenKey, TokenOptionsError};
 
 /// Keys of a JWKS at most.
 const JWKS_KEYS_MAX: usize = 256;
 /// Bits of an RSA modulus; the library verifies nothing with other sizes.
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
-
-/// A configured key.
-pub(super) enum ConfiguredKey<'a> {
-    /// The content of a JWKS.
-    Jwks(&'a str),
-    /// A public key in PEM.
-    PublicKeyPem(&'a str),
-    /// A shared secret.
-    Secret(&'a Secret),
-}
 
 /// Verification keys.
 pub(super) enum KeyRing {
@@ -50,24 +40,25 @@ pub(super) struct VerificationKey {
 
 impl KeyRing {
     /// Reads `key`, which must support each of `algorithms`.
-    pub(super) fn from_configured(
-        key: &ConfiguredKey,
-        algorithms: &[TokenAlgorithm],
-    ) -> Result<Self, TokenOptionsError> {
+    pub(super) fn from_configured(key: &TokenKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
         install_provider();
         let ring = match key {
-            ConfiguredKey::Secret(secret) => Self::Single(secret_key(secret)),
-            ConfiguredKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
-            ConfiguredKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
+            TokenKey::Secret(secret) => Self::Single(secret_key(secret)),
+            TokenKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
+            TokenKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
                 keys if keys.is_empty() => return Err(TokenOptionsError::NoUsableKey),
                 keys => Self::Set(keys),
             },
+            // Fetched keys and introspection need no configured key.
+            TokenKey::JwksUrl(_) | TokenKey::Discovery | TokenKey::Introspection(_) => {
+                return Err(TokenOptionsError::NoUsableKey);
+            }
         };
         for algorithm in algorithms.iter().copied() {
             if !ring.keys().iter().any(|key| key.supports(algorithm)) {
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm, keys: ring.kinds() });
             }
-            if let ConfiguredKey::Secret(secret) = key
+            if let TokenKey::Secret(secret) = key
                 && secret.expose().len() < algorithm.secret_bytes_min()
             {
                 let bytes_min = algorithm.secret_bytes_min();

@@ -7,10 +7,10 @@ use jsonwebtoken::crypto::verify;
 use serde_json::{Map, Value};
 
 use super::algorithm::TokenAlgorithm;
-use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
 use super::options::Seconds;
 use super::options::{IntrospectionOptions, TokenKey, TokenOptions};
+use crate::token::options::TokenOptionsError;
 
 /// Maximum leeway, so that expired tokens do not stay valid.
 const LEEWAY_SECONDS_MAX: u32 = 600;

@@ -12,7 +12,7 @@ use tidegate_testkit::token_signer::{RSA, claims};
 
 struct BearerFixture {
     _folder: TempDir,
-    gate: CredentialAuthenticator,
+    authenticator: CredentialAuthenticator,
     key: String,
     token: String,
 }
@@ -32,20 +32,20 @@ static SCENE: LazyLock<BearerFixture> = LazyLock::new(|| {
     .unwrap();
     BearerFixture {
         _folder: folder,
-        gate: credential_authenticator,
+        authenticator: credential_authenticator,
         key,
         token: RSA.token(TokenAlgorithm::Rs256, &claims()),
     }
 });
 
 fn is_refused(bearer: &str) {
-    assert_eq!(show(&SCENE.gate, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
+    assert_eq!(show(&SCENE.authenticator, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
 }
 
 #[test]
 fn accepts_the_unmodified_credentials() {
-    assert!(show(&SCENE.gate, Some(&SCENE.key)).is_ok());
-    assert!(show(&SCENE.gate, Some(&SCENE.token)).is_ok());
+    assert!(show(&SCENE.authenticator, Some(&SCENE.key)).is_ok());
+    assert!(show(&SCENE.authenticator, Some(&SCENE.token)).is_ok());
 }
 
 proptest! {

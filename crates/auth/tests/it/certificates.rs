@@ -60,7 +60,7 @@ fn options() -> AuthenticatorOptions {
     }
 }
 
-fn gate(options: AuthenticatorOptions) -> CredentialAuthenticator {
+fn authenticator(options: AuthenticatorOptions) -> CredentialAuthenticator {
     CredentialAuthenticator::new(options).unwrap()
 }
 
@@ -81,7 +81,7 @@ fn through(credential_authenticator: &CredentialAuthenticator, peer: &str, heade
 
 #[test]
 fn matches_subject_or_alternative_name() {
-    let credential_authenticator = gate(options());
+    let credential_authenticator = authenticator(options());
     let etl =
         with_certificate(&credential_authenticator, &certificate("CN=etl,O=Example", &["dns:etl.example"])).unwrap();
     assert_eq!((etl.subject.as_str(), etl.auth_method, etl.tenant.as_deref()), ("etl", AuthMethod::Certificate, None));
@@ -95,7 +95,8 @@ fn matches_subject_or_alternative_name() {
 
 #[test]
 fn rejects_unknown_certificate() {
-    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator =
+        authenticator(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     for wrong in [
         certificate("CN=etl", &[]),
         certificate("CN=etl,O=Other", &[]),
@@ -109,7 +110,7 @@ fn rejects_unknown_certificate() {
         assert_eq!(with_certificate(&credential_authenticator, &wrong), Err(Invalid), "{wrong:?}");
     }
     // Without certificate rules, certificates are neither required nor a reason for rejection.
-    let indifferent = self::gate(AuthenticatorOptions {
+    let indifferent = self::authenticator(AuthenticatorOptions {
         certificates: Vec::new(),
         anonymous: vec!["reader".to_owned()],
         ..options()
@@ -121,7 +122,7 @@ fn rejects_unknown_certificate() {
 fn rejects_certificate_that_expired_during_the_connection() {
     let clock = MovedClock::new();
     let credential_authenticator =
-        gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
+        authenticator(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
     let etl = certificate("CN=etl,O=Example", &[]);
     clock.pass(59);
     assert!(with_certificate(&credential_authenticator, &etl).is_ok());
@@ -150,7 +151,7 @@ fn rejects_empty_or_duplicate_rules() {
 
 #[test]
 fn trusted_proxy_asserts_the_caller() {
-    let credential_authenticator = gate(options());
+    let credential_authenticator = authenticator(options());
     let headers = [
         ("x-forwarded-user", "ann"),
         ("x-forwarded-tenant", "north"),
@@ -170,7 +171,8 @@ fn trusted_proxy_asserts_the_caller() {
 
 #[test]
 fn ignores_headers_from_untrusted_networks() {
-    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator =
+        authenticator(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let headers = [("x-forwarded-user", "ann"), ("x-forwarded-groups", "loader")];
     let twice = [("x-forwarded-user", "ann"), ("x-forwarded-user", "bob")];
     for peer in ["10.0.0.4", "10.2.0.0", "127.0.0.1", "::ffff:10.0.0.4", "fe80::1", "::a00:5", "192.0.2.1"] {
@@ -193,7 +195,8 @@ fn ignores_headers_from_untrusted_networks() {
 
 #[test]
 fn rejects_ambiguous_proxy_headers() {
-    let credential_authenticator = gate(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
+    let credential_authenticator =
+        authenticator(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], ..options() });
     let long = "a".repeat(257);
     let many = "a,".repeat(300);
     let cases: [&[(&str, &str)]; 10] = [
@@ -216,7 +219,7 @@ fn rejects_ambiguous_proxy_headers() {
         AuthMethod::Anonymous,
         "it names nobody"
     );
-    let strict = self::gate(options());
+    let strict = self::authenticator(options());
     assert_eq!(through(&strict, "10.0.0.5", &[]), Err(Missing));
 }
 
@@ -225,7 +228,7 @@ fn bearer_precedes_certificate_precedes_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let key = keys.add_for_tenant(Some("south"), "ada", &[], None).unwrap().key;
-    let credential_authenticator = gate(AuthenticatorOptions { keys: Some(keys), ..options() });
+    let credential_authenticator = authenticator(AuthenticatorOptions { keys: Some(keys), ..options() });
     let (etl, other) = (certificate("CN=etl,O=Example", &[]), certificate("CN=proxy", &[]));
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let peer = Some("10.0.0.5".parse().unwrap());
@@ -258,7 +261,7 @@ fn allow_all_ignores_credentials() {
 
 #[test]
 fn asserting_headers_are_lower_case() {
-    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options()));
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options()));
     assert_eq!(
         *reloadable_authenticator.identity_headers().unwrap(),
         ["x-forwarded-user", "x-forwarded-tenant", "x-forwarded-groups"]

@@ -17,7 +17,7 @@ use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
-pub(crate) async fn shown(
+pub(crate) async fn authenticate(
     authenticator: &dyn Authenticator,
     bearer: &str,
 ) -> Result<Arc<Principal>, AuthenticationError> {
@@ -28,7 +28,7 @@ fn options(provider: &Provider) -> TokenOptions {
     token_options(TokenKey::JwksUrl(provider.at("/keys")), &[Rs256, Es256])
 }
 
-fn gate(tokens: TokenOptions, clock: &MovedClock) -> CredentialAuthenticator {
+fn authenticator(tokens: TokenOptions, clock: &MovedClock) -> CredentialAuthenticator {
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
         clock: clock.clock(),
@@ -50,7 +50,7 @@ fn token(signer: &Signer, id: &str, clock: &MovedClock) -> String {
 
 /// Sends new tokens of `signer` until one is rejected.
 async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
-    while shown(authenticator, token).await.is_ok() {
+    while authenticate(authenticator, token).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
@@ -59,8 +59,8 @@ async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
 async fn only_the_first_token_waits_for_keys() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    assert_eq!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
     provider.hold();
     assert!(
         tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&token(&RSA, "one", &clock)))
@@ -82,9 +82,9 @@ async fn coalesces_concurrent_fetches() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
     provider.hold();
-    let credential_authenticator = gate(options(&provider), &clock);
+    let credential_authenticator = authenticator(options(&provider), &clock);
     let token = token(&RSA, "one", &clock);
-    let all = futures::future::join_all((0..50).map(|_| shown(&credential_authenticator, &token)));
+    let all = futures::future::join_all((0..50).map(|_| authenticate(&credential_authenticator, &token)));
     let (found, ()) = tokio::join!(all, async {
         provider.wait_for_requests("/keys", 1).await;
         provider.go_on();
@@ -97,24 +97,24 @@ async fn coalesces_concurrent_fetches() {
 async fn unknown_kid_refetches_at_most_every_ten_seconds() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.show_keys(&[named(&RSA, "one"), named(&P256, "two")]);
     let new = token(&P256, "two", &clock);
     for _ in 0..5 {
         assert_eq!(
-            shown(&credential_authenticator, &new).await,
+            authenticate(&credential_authenticator, &new).await,
             Err(AuthenticationError::Invalid),
             "it was asked a moment ago"
         );
     }
     assert_eq!(provider.requests("/keys").len(), 1);
     clock.pass(10);
-    assert!(shown(&credential_authenticator, &new).await.is_ok());
-    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(authenticate(&credential_authenticator, &new).await.is_ok());
+    assert!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     for id in ["three", "four", "five"] {
         assert_eq!(
-            shown(&credential_authenticator, &token(&P256, id, &clock)).await,
+            authenticate(&credential_authenticator, &token(&P256, id, &clock)).await,
             Err(AuthenticationError::Invalid)
         );
     }
@@ -125,8 +125,8 @@ async fn unknown_kid_refetches_at_most_every_ten_seconds() {
 async fn invalid_claims_never_trigger_a_fetch() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     clock.pass(20);
     let header = json!({ "alg": "RS256", "kid": "new" });
     let bad = |changes| OTHER_RSA.token_with_header(Rs256, &header, &claims_with(changes));
@@ -147,11 +147,11 @@ async fn invalid_claims_never_trigger_a_fetch() {
         ),
     ];
     for (case, token) in bad {
-        assert_eq!(shown(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid), "{case}");
+        assert_eq!(authenticate(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid), "{case}");
     }
     assert_eq!(provider.requests("/keys").len(), 1);
     assert_eq!(
-        shown(&credential_authenticator, &token(&OTHER_RSA, "new", &clock)).await,
+        authenticate(&credential_authenticator, &token(&OTHER_RSA, "new", &clock)).await,
         Err(AuthenticationError::Invalid)
     );
     assert_eq!(provider.requests("/keys").len(), 2, "this one was");
@@ -161,26 +161,26 @@ async fn invalid_claims_never_trigger_a_fetch() {
 async fn rotated_key_invalidates_cached_tokens() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
+    let credential_authenticator = authenticator(options(&provider), &clock);
     let old = token(&RSA, "one", &clock);
-    shown(&credential_authenticator, &old).await.unwrap();
+    authenticate(&credential_authenticator, &old).await.unwrap();
     provider.show_keys(&[named(&P256, "two")]);
     clock.pass(20);
-    assert!(shown(&credential_authenticator, &old).await.is_ok(), "the change is not fetched yet");
-    assert!(shown(&credential_authenticator, &token(&P256, "two", &clock)).await.is_ok());
-    assert_eq!(shown(&credential_authenticator, &old).await, Err(AuthenticationError::Invalid));
+    assert!(authenticate(&credential_authenticator, &old).await.is_ok(), "the change is not fetched yet");
+    assert!(authenticate(&credential_authenticator, &token(&P256, "two", &clock)).await.is_ok());
+    assert_eq!(authenticate(&credential_authenticator, &old).await, Err(AuthenticationError::Invalid));
 }
 
 #[tokio::test]
 async fn refetches_stale_keys() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     // All keys are withdrawn, and no token requests a new one.
     provider.show_keys(&[]);
     clock.pass(10 * MINUTE - 1);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     assert_eq!(provider.requests("/keys").len(), 1);
     clock.pass(1);
     until_refused(&credential_authenticator, &token(&RSA, "one", &clock)).await;
@@ -199,14 +199,14 @@ async fn cache_lifetime_is_bounded() {
     ] {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
         provider.answer("/keys", 200, says, json!({ "keys": [named(&RSA, "one")] }));
-        let credential_authenticator = gate(options(&provider), &clock);
-        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+        let credential_authenticator = authenticator(options(&provider), &clock);
+        authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         clock.pass(seconds - 1);
-        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+        authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         tokio::task::yield_now().await;
         assert_eq!(provider.requests("/keys").len(), 1, "{says}");
         clock.pass(1);
-        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+        authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         provider.wait_for_requests("/keys", 2).await;
     }
 }
@@ -215,18 +215,21 @@ async fn cache_lifetime_is_bounded() {
 async fn uses_stale_keys_for_an_hour() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.answer("/keys", 503, "", "");
     clock.pass(10 * MINUTE + HOUR - 1);
-    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     provider.wait_for_requests("/keys", 2).await;
     clock.pass(1);
-    assert_eq!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(
+        authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await,
+        Err(AuthenticationError::Invalid)
+    );
     // The issuer is available again.
     provider.show_keys(&[named(&RSA, "one")]);
     clock.pass(10);
-    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
 }
 
 #[tokio::test]
@@ -246,16 +249,16 @@ async fn invalid_key_set_keeps_the_previous_keys() {
     ] {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
         provider.show_keys(&[named(&RSA, "one")]);
-        let credential_authenticator = gate(options(&provider), &clock);
-        shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+        let credential_authenticator = authenticator(options(&provider), &clock);
+        authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
         provider.answer("/keys", status, headers, body);
         clock.pass(10);
         assert_eq!(
-            shown(&credential_authenticator, &token(&P256, "two", &clock)).await,
+            authenticate(&credential_authenticator, &token(&P256, "two", &clock)).await,
             Err(AuthenticationError::Invalid)
         );
         assert_eq!(provider.requests("/keys").len(), 2);
-        assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+        assert!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     }
 }
 
@@ -264,11 +267,11 @@ async fn follows_same_origin_redirects_only() {
     let (provider, elsewhere, clock) = (Provider::start().await, Provider::start().await, MovedClock::new());
     provider.answer("/keys", 302, "location: /moved\r\n", "");
     provider.answer("/moved", 200, "", json!({ "keys": [named(&RSA, "one")] }));
-    let here = gate(options(&provider), &clock);
-    assert!(shown(&here, &token(&RSA, "one", &clock)).await.is_ok());
+    let here = authenticator(options(&provider), &clock);
+    assert!(authenticate(&here, &token(&RSA, "one", &clock)).await.is_ok());
     elsewhere.answer("/keys", 302, &format!("location: {}\r\n", provider.at("/moved")), "");
-    let there = gate(options(&elsewhere), &clock);
-    assert_eq!(shown(&there, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    let there = authenticator(options(&elsewhere), &clock);
+    assert_eq!(authenticate(&there, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
     assert_eq!(provider.requests("/moved").len(), 1);
 }
 
@@ -276,26 +279,32 @@ async fn follows_same_origin_redirects_only() {
 async fn starts_without_issuer_and_recovers() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.answer("/keys", 503, "", "");
-    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
-    assert_eq!(shown(&reloadable_authenticator, &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(
+        authenticate(&reloadable_authenticator, &token(&RSA, "one", &clock)).await,
+        Err(AuthenticationError::Invalid)
+    );
     provider.show_keys(&[named(&RSA, "one")]);
     clock.pass(10);
-    assert!(shown(&reloadable_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(authenticate(&reloadable_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     let nobody = token_options(TokenKey::JwksUrl("http://127.0.0.1:1/keys".to_owned()), &[Rs256]);
-    assert_eq!(shown(&gate(nobody, &clock), &token(&RSA, "one", &clock)).await, Err(AuthenticationError::Invalid));
+    assert_eq!(
+        authenticate(&authenticator(nobody, &clock), &token(&RSA, "one", &clock)).await,
+        Err(AuthenticationError::Invalid)
+    );
 }
 
 #[tokio::test]
 async fn slow_issuer_delays_only_its_own_tokens() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     provider.hold();
     clock.pass(20);
     let new = token(&P256, "two", &clock);
-    let waiting = shown(&credential_authenticator, &new);
+    let waiting = authenticate(&credential_authenticator, &new);
     tokio::pin!(waiting);
     tokio::select! {
         _ = &mut waiting => panic!("it does not wait"),
@@ -314,7 +323,7 @@ async fn slow_issuer_delays_only_its_own_tokens() {
 async fn background_fetch_ends_on_drop() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.hold();
-    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
     drop(reloadable_authenticator);
     provider.wait_until_disconnected().await;
@@ -325,11 +334,11 @@ async fn swap_reuses_fetched_keys() {
     let (provider, other, clock) = (Provider::start().await, Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
     other.show_keys(&[named(&P256, "two")]);
-    let reloadable_authenticator = ReloadableAuthenticator::new(gate(options(&provider), &clock));
+    let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
     let (one, two) = (token(&RSA, "one", &clock), token(&P256, "two", &clock));
-    shown(&reloadable_authenticator, &one).await.unwrap();
+    authenticate(&reloadable_authenticator, &one).await.unwrap();
     provider.hold();
-    reloadable_authenticator.swap(gate(options(&provider), &clock));
+    reloadable_authenticator.swap(authenticator(options(&provider), &clock));
     assert!(
         tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)).is_ok(),
         "the keys are taken over"
@@ -337,18 +346,18 @@ async fn swap_reuses_fetched_keys() {
     assert_eq!(provider.requests("/keys").len(), 1);
     // Other options of the next authenticator apply, although the keys are the same.
     reloadable_authenticator
-        .swap(gate(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
+        .swap(authenticator(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
     assert_eq!(
         tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)),
         Err(AuthenticationError::Invalid)
     );
-    reloadable_authenticator.swap(gate(options(&other), &clock));
+    reloadable_authenticator.swap(authenticator(options(&other), &clock));
     assert_eq!(
-        shown(&reloadable_authenticator, &one).await,
+        authenticate(&reloadable_authenticator, &one).await,
         Err(AuthenticationError::Invalid),
         "those of another place do not count"
     );
-    assert!(shown(&reloadable_authenticator, &two).await.is_ok());
+    assert!(authenticate(&reloadable_authenticator, &two).await.is_ok());
     provider.go_on();
 }
 
@@ -356,10 +365,10 @@ async fn swap_reuses_fetched_keys() {
 async fn tolerates_clock_going_back() {
     let (provider, clock) = (Provider::start().await, MovedClock::new());
     provider.show_keys(&[named(&RSA, "one")]);
-    let credential_authenticator = gate(options(&provider), &clock);
-    shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
+    let credential_authenticator = authenticator(options(&provider), &clock);
+    authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
     clock.pass(-HOUR);
-    assert!(shown(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
+    assert!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.is_ok());
     provider.wait_for_requests("/keys", 2).await;
 }
 
@@ -374,13 +383,15 @@ async fn discovers_the_key_set() {
         let issuer = provider.at("/one");
         provider.show_keys(&[named(&RSA, "one")]);
         provider.answer(place, 200, "", json!({ "issuer": issuer, "jwks_uri": provider.at("/keys") }));
-        let credential_authenticator =
-            gate(TokenOptions { issuer: issuer.clone(), ..token_options(TokenKey::Discovery, &[Rs256]) }, &clock);
+        let credential_authenticator = authenticator(
+            TokenOptions { issuer: issuer.clone(), ..token_options(TokenKey::Discovery, &[Rs256]) },
+            &clock,
+        );
         let claims = claims_with(json!({ "iss": issuer }));
         let good = RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims);
-        assert!(shown(&credential_authenticator, &good).await.is_ok(), "{place}");
+        assert!(authenticate(&credential_authenticator, &good).await.is_ok(), "{place}");
         assert_eq!(
-            shown(&credential_authenticator, &token(&RSA, "one", &clock)).await,
+            authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await,
             Err(AuthenticationError::Invalid),
             "of another issuer"
         );
@@ -394,9 +405,9 @@ async fn rejects_metadata_of_another_issuer() {
     let metadata = json!({ "issuer": "https://other.example", "jwks_uri": provider.at("/keys") });
     provider.answer("/.well-known/oauth-authorization-server", 200, "", metadata);
     let options = TokenOptions { issuer: provider.url.clone(), ..token_options(TokenKey::Discovery, &[Rs256]) };
-    let credential_authenticator = gate(options, &clock);
+    let credential_authenticator = authenticator(options, &clock);
     let claims = claims_with(json!({ "iss": provider.url }));
     let token = RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims);
-    assert_eq!(shown(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid));
+    assert_eq!(authenticate(&credential_authenticator, &token).await, Err(AuthenticationError::Invalid));
     assert!(provider.requests("/keys").is_empty());
 }

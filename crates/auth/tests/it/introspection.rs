@@ -6,7 +6,7 @@ use tidegate_auth::{
 };
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials};
 
-use crate::fetched_keys::shown;
+use crate::fetched_keys::authenticate;
 use crate::provider::Provider;
 use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
 
@@ -15,7 +15,7 @@ const INVALID: AuthenticationError = AuthenticationError::Invalid;
 struct IntrospectionFixture {
     provider: Provider,
     clock: MovedClock,
-    gate: CredentialAuthenticator,
+    authenticator: CredentialAuthenticator,
 }
 
 impl IntrospectionFixture {
@@ -40,7 +40,7 @@ impl IntrospectionFixture {
             clock: clock.clock(),
             ..AuthenticatorOptions::default()
         };
-        Self { provider, clock, gate: CredentialAuthenticator::new(options).unwrap() }
+        Self { provider, clock, authenticator: CredentialAuthenticator::new(options).unwrap() }
     }
 
     /// From now on each token is `told`, and for us unless that is said otherwise.
@@ -62,7 +62,7 @@ async fn introspects_once_a_minute() {
     scene.answer_with(
         json!({ "active": true, "sub": "ada", "scope": "write read", "tenant": "north", "username": null }),
     );
-    let ada = shown(&scene.gate, "opaque-token/1+2==").await.unwrap();
+    let ada = authenticate(&scene.authenticator, "opaque-token/1+2==").await.unwrap();
     assert_eq!(
         (ada.subject.as_str(), ada.tenant.as_deref(), ada.auth_method),
         ("ada", Some("north"), AuthMethod::Token)
@@ -78,11 +78,11 @@ async fn introspects_once_a_minute() {
         received_request.head
     );
     scene.clock.pass(59);
-    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
+    assert!(show(&scene.authenticator, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
     assert_eq!(scene.questions(), 1);
     scene.answer_with(json!({ "active": false }));
     scene.clock.pass(1);
-    assert_eq!(shown(&scene.gate, "opaque-token/1+2==").await, Err(INVALID));
+    assert_eq!(authenticate(&scene.authenticator, "opaque-token/1+2==").await, Err(INVALID));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn rejects_mismatched_introspection_claims() {
     ] {
         let scene = IntrospectionFixture::new().await;
         scene.answer_with(message.clone());
-        assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{message}");
+        assert_eq!(authenticate(&scene.authenticator, "token").await.is_ok(), is_good, "{message}");
     }
 }
 
@@ -118,7 +118,10 @@ async fn audience_is_optional_when_configured() {
     let scene = IntrospectionFixture::with(false).await;
     for (aud, is_good) in [(Value::Null, true), (json!(AUDIENCE), true), (json!("https://other.example"), false)] {
         scene.answer_with(json!({ "active": true, "sub": "ada", "aud": aud }));
-        assert_eq!(shown(&scene.gate, &format!("token-{is_good}-{}", scene.questions())).await.is_ok(), is_good);
+        assert_eq!(
+            authenticate(&scene.authenticator, &format!("token-{is_good}-{}", scene.questions())).await.is_ok(),
+            is_good
+        );
     }
 }
 
@@ -127,7 +130,7 @@ async fn caches_rejected_tokens() {
     let scene = IntrospectionFixture::new().await;
     scene.provider.answer("/introspect", 400, "", json!({ "error": "unsupported_token_type" }));
     for _ in 0..3 {
-        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+        assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     }
     assert_eq!(scene.questions(), 1);
 }
@@ -136,20 +139,20 @@ async fn caches_rejected_tokens() {
 async fn client_id_is_the_subject_without_sub() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "client_id": "importer", "sub": null }));
-    assert_eq!(shown(&scene.gate, "token").await.unwrap().subject, "importer");
+    assert_eq!(authenticate(&scene.authenticator, "token").await.unwrap().subject, "importer");
     scene.answer_with(json!({ "active": true, "client_id": "importer", "sub": "ada" }));
-    assert_eq!(shown(&scene.gate, "another").await.unwrap().subject, "ada");
+    assert_eq!(authenticate(&scene.authenticator, "another").await.unwrap().subject, "ada");
 }
 
 #[tokio::test]
 async fn caches_until_exp() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "sub": "ada", "exp": NOW + 5 }));
-    shown(&scene.gate, "token").await.unwrap();
+    authenticate(&scene.authenticator, "token").await.unwrap();
     scene.clock.pass(34);
-    assert!(show(&scene.gate, Some("token")).is_ok(), "within the leeway");
+    assert!(show(&scene.authenticator, Some("token")).is_ok(), "within the leeway");
     scene.clock.pass(1);
-    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     assert_eq!(scene.questions(), 2);
 }
 
@@ -157,12 +160,12 @@ async fn caches_until_exp() {
 async fn retries_rejected_tokens_every_five_seconds() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": false }));
-    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     scene.clock.pass(4);
-    assert_eq!(show(&scene.gate, Some("token")), Err(INVALID));
+    assert_eq!(show(&scene.authenticator, Some("token")), Err(INVALID));
     scene.clock.pass(1);
-    assert!(shown(&scene.gate, "token").await.is_ok());
+    assert!(authenticate(&scene.authenticator, "token").await.is_ok());
     assert_eq!(scene.questions(), 2);
 }
 
@@ -170,21 +173,21 @@ async fn retries_rejected_tokens_every_five_seconds() {
 async fn coalesces_concurrent_queries_per_token() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
-    shown(&scene.gate, "known").await.unwrap();
+    authenticate(&scene.authenticator, "known").await.unwrap();
     scene.provider.hold();
     {
         // The first request is dropped; another one continues in its place.
-        let first = shown(&scene.gate, "token");
+        let first = authenticate(&scene.authenticator, "token");
         tokio::pin!(first);
         tokio::select! {
             _ = &mut first => panic!("it does not wait"),
             () = scene.provider.wait_for_requests("/introspect", 2) => {}
         }
     }
-    let all = futures::future::join_all((0..50).map(|_| shown(&scene.gate, "token")));
+    let all = futures::future::join_all((0..50).map(|_| authenticate(&scene.authenticator, "token")));
     let (found, ()) = tokio::join!(all, async {
         scene.provider.wait_for_requests("/introspect", 3).await;
-        assert!(show(&scene.gate, Some("known")).is_ok());
+        assert!(show(&scene.authenticator, Some("known")).is_ok());
         scene.provider.go_on();
     });
     assert!(found.iter().all(Result::is_ok));
@@ -196,10 +199,10 @@ async fn issuer_outage_is_not_cached() {
     let scene = IntrospectionFixture::new().await;
     for (status, body) in [(500, "{}"), (401, "{}"), (200, "<html>"), (302, "")] {
         scene.provider.answer("/introspect", status, "location: http://localhost:1/\r\n", body);
-        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+        assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     }
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
-    assert!(shown(&scene.gate, "token").await.is_ok());
+    assert!(authenticate(&scene.authenticator, "token").await.is_ok());
 }
 
 #[tokio::test]
@@ -209,7 +212,7 @@ async fn times_out_on_slow_issuer() {
     scene.provider.hold();
     // More than the permits of one network, and of all.
     let visible = |(bearer, peer): (String, [u8; 4])| {
-        let credential_authenticator = &scene.gate;
+        let credential_authenticator = &scene.authenticator;
         async move {
             let credentials = Credentials { bearer: Some(&bearer), peer: Some(peer.into()), ..Credentials::default() };
             credential_authenticator.authenticate(credentials).await
@@ -235,7 +238,8 @@ async fn never_introspects_malformed_tokens() {
     let scene = IntrospectionFixture::new().await;
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     for text in ["", "=", "a b", "a\nb", "é", "a=b", "tg_abcdefgh_x", &"a".repeat(16 * 1024 + 1)] {
-        let visible = scene.gate.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
+        let visible =
+            scene.authenticator.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
         assert_eq!(visible, Err(INVALID), "{text:?}");
     }
     assert_eq!(scene.questions(), 0);

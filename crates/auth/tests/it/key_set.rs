@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_auth::{TokenAlgorithm, TokenKey};
 
-use tidegate_testkit::token_authenticator::{show, token_gate, token_options};
+use tidegate_testkit::token_authenticator::{show, token_authenticator_with, token_options};
 use tidegate_testkit::token_signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
@@ -12,7 +12,7 @@ use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
 fn lets_in(jwks: &[Value], signer: &Signer, algorithm: TokenAlgorithm, id: Option<&str>) -> bool {
     let jwks = TokenKey::Jwks(json!({ "keys": jwks }).to_string());
     let allowed: &[TokenAlgorithm] = if algorithm == Es256 { &[Rs256, Es256] } else { &[Rs256] };
-    let credential_authenticator = token_gate(token_options(jwks, allowed));
+    let credential_authenticator = token_authenticator_with(token_options(jwks, allowed));
     let header = match id {
         Some(id) => json!({ "alg": algorithm.name(), "kid": id }),
         None => json!({ "alg": algorithm.name() }),
@@ -45,7 +45,7 @@ fn accepts_both_names_of_ed25519() {
     for named in [json!({}), json!({ "alg": "EdDSA" }), json!({ "alg": "Ed25519" })] {
         let jwks = TokenKey::Jwks(json!({ "keys": [ED25519.jwk_with(named.clone())] }).to_string());
         for taken in [&[EdDsa][..], &[Ed25519], &[EdDsa, Ed25519]] {
-            let credential_authenticator = token_gate(token_options(jwks.clone(), taken));
+            let credential_authenticator = token_authenticator_with(token_options(jwks.clone(), taken));
             for algorithm in [EdDsa, Ed25519] {
                 let is_good = show(&credential_authenticator, Some(&ED25519.token(algorithm, &claims()))).is_ok();
                 assert_eq!(is_good, taken.contains(&algorithm), "{algorithm} where {taken:?} are taken by {named}");
@@ -93,7 +93,7 @@ fn ignores_symmetric_keys_in_a_jwks() {
 
 #[test]
 fn single_key_ignores_kid() {
-    let credential_authenticator = token_gate(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]));
+    let credential_authenticator = token_authenticator_with(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]));
     let header = json!({ "alg": "RS256", "kid": "whatever" });
     assert!(show(&credential_authenticator, Some(&RSA.token_with_header(Rs256, &header, &claims()))).is_ok());
 }

@@ -25,7 +25,7 @@ impl KeyFixture {
         self.keys.add(name, &roles, expires.map(|seconds| time(NOW + seconds))).unwrap().key.expose().to_owned()
     }
 
-    fn gate(&self) -> CredentialAuthenticator {
+    fn authenticator(&self) -> CredentialAuthenticator {
         CredentialAuthenticator::new(AuthenticatorOptions {
             keys: Some(self.keys.clone()),
             roles: vec![role("reader", serde_json::json!({}))],
@@ -44,7 +44,7 @@ impl KeyFixture {
 fn a_key_proves_its_holder() {
     let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", Some(60)));
-    let credential_authenticator = scene.gate();
+    let credential_authenticator = scene.authenticator();
     let principal = show(&credential_authenticator, Some(&ada)).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Key));
     assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
@@ -72,7 +72,7 @@ fn a_key_has_its_form() {
 fn rejects_foreign_keys() {
     let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", None));
-    let credential_authenticator = scene.gate();
+    let credential_authenticator = scene.authenticator();
     let secret_of = |key: &str| key[12..].to_owned();
     let wrong = [
         ("unknown id", format!("tg_aaaaaaaa_{}", secret_of(&ada))),
@@ -99,7 +99,7 @@ fn rejects_foreign_keys() {
 fn key_expires_without_reload() {
     let scene = KeyFixture::new();
     let key = scene.add("ada", Some(60));
-    let credential_authenticator = scene.gate();
+    let credential_authenticator = scene.authenticator();
     scene.clock.pass(59);
     assert!(show(&credential_authenticator, Some(&key)).is_ok());
     scene.clock.pass(1);
@@ -107,7 +107,7 @@ fn key_expires_without_reload() {
     assert_eq!(scene.states(), [KeyState::Expired]);
     // Its name is free again, and the new key is the one that is revoked by it.
     let new = scene.add("ada", None);
-    assert!(show(&scene.gate(), Some(&new)).is_ok());
+    assert!(show(&scene.authenticator(), Some(&new)).is_ok());
     scene.keys.revoke("ada").unwrap();
     assert_eq!(scene.states(), [KeyState::Expired, KeyState::Revoked]);
 }
@@ -118,7 +118,7 @@ fn a_revoked_key_stays_revoked() {
     let (by_name, by_id) = (scene.add("ada", None), scene.add("bob", None));
     assert_eq!(scene.keys.revoke("ada").unwrap().revoked, Some(time(NOW)));
     scene.keys.revoke(&by_id[3..11]).unwrap();
-    let credential_authenticator = scene.gate();
+    let credential_authenticator = scene.authenticator();
     for key in [by_name, by_id] {
         assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     }
@@ -166,7 +166,7 @@ fn key_carries_its_tenant() {
     let north = scene.keys.add_for_tenant(Some("north"), "ada", &[], None).unwrap();
     assert_eq!(north.status.tenant.as_deref(), Some("north"));
     let nobodys = scene.add("bob", None);
-    let credential_authenticator = scene.gate();
+    let credential_authenticator = scene.authenticator();
     assert_eq!(show(&credential_authenticator, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
     assert_eq!(show(&credential_authenticator, Some(&nobodys)).unwrap().tenant, None);
     for tenant in ["", " ", " north", "a\nb"] {

@@ -25,7 +25,7 @@ struct Shared {
     requests: Mutex<Vec<ReceivedRequest>>,
     open: AtomicUsize,
     changed: Notify,
-    gate: Mutex<Option<Arc<Semaphore>>>,
+    semaphore_of_answers: Mutex<Option<Arc<Semaphore>>>,
 }
 
 /// The response of a path.
@@ -75,11 +75,11 @@ impl Provider {
 
     /// Stalls all responses until [`Provider::go_on`] is called.
     pub(crate) fn hold(&self) {
-        *self.shared.gate.lock() = Some(Arc::new(Semaphore::new(0)));
+        *self.shared.semaphore_of_answers.lock() = Some(Arc::new(Semaphore::new(0)));
     }
 
     pub(crate) fn go_on(&self) {
-        if let Some(semaphore) = self.shared.gate.lock().take() {
+        if let Some(semaphore) = self.shared.semaphore_of_answers.lock().take() {
             semaphore.close();
         }
     }
@@ -132,7 +132,7 @@ impl Shared {
         let found = self.answers.lock().get(&received_request.path).cloned();
         self.requests.lock().push(received_request);
         self.changed.notify_waiters();
-        let semaphore = self.gate.lock().clone();
+        let semaphore = self.semaphore_of_answers.lock().clone();
         if let Some(semaphore) = semaphore {
             // A client that stops waiting closes the connection, which ends this too.
             let mut byte = [0];

@@ -9,7 +9,7 @@ use tidegate_core::AuthenticationError;
 use tidegate_testkit::token_authenticator::{MovedClock, NOW, show, token_options};
 use tidegate_testkit::token_signer::{P256, claims, claims_with};
 
-fn gate(moved_clock: &MovedClock) -> CredentialAuthenticator {
+fn authenticator(moved_clock: &MovedClock) -> CredentialAuthenticator {
     let tokens = token_options(TokenKey::PublicKeyPem(P256.pem()), &[TokenAlgorithm::Es256]);
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
@@ -22,7 +22,7 @@ fn gate(moved_clock: &MovedClock) -> CredentialAuthenticator {
 #[test]
 fn revalidates_cached_token_after_a_minute() {
     let moved_clock = MovedClock::new();
-    let credential_authenticator = gate(&moved_clock);
+    let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims());
     let first = show(&credential_authenticator, Some(&token)).unwrap();
     moved_clock.pass(59);
@@ -39,7 +39,7 @@ fn revalidates_cached_token_after_a_minute() {
 #[test]
 fn cached_token_expires() {
     let moved_clock = MovedClock::new();
-    let credential_authenticator = gate(&moved_clock);
+    let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "exp": NOW + 5 })));
     assert!(show(&credential_authenticator, Some(&token)).is_ok());
     moved_clock.pass(34);
@@ -51,7 +51,7 @@ fn cached_token_expires() {
 #[test]
 fn rejected_token_is_not_cached() {
     let moved_clock = MovedClock::new();
-    let credential_authenticator = gate(&moved_clock);
+    let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "nbf": NOW + 100 })));
     assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
     moved_clock.pass(70);

@@ -4,7 +4,9 @@ use aws_lc_rs::signature::KeyPair;
 use serde_json::{Value, json};
 use tidegate_auth::{CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions};
 
-use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
+use tidegate_testkit::token_authenticator::{
+    AUDIENCE, ISSUER, NOW, show, time, token_authenticator_with, token_options,
+};
 use tidegate_testkit::token_signer::{
     ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem,
 };
@@ -13,8 +15,8 @@ use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, P
 use tidegate_core::{AuthMethod, AuthenticationError};
 
 /// An authenticator that accepts tokens of [`RSA`], signed with RS256.
-fn rsa_gate() -> CredentialAuthenticator {
-    token_gate(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]))
+fn rsa_authenticator() -> CredentialAuthenticator {
+    token_authenticator_with(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]))
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn good_tokens_of_every_algorithm() {
             ],
         };
         for key in keys {
-            let credential_authenticator = token_gate(token_options(key.clone(), algorithms));
+            let credential_authenticator = token_authenticator_with(token_options(key.clone(), algorithms));
             for algorithm in algorithms.iter().copied() {
                 let token = signer.token(algorithm, &claims());
                 assert_eq!(
@@ -59,14 +61,15 @@ fn good_tokens_of_every_algorithm() {
 fn accepts_pkcs1_rsa_keys() {
     let Signer::Rsa(key) = &*RSA else { panic!("it is RSA") };
     let key = TokenKey::PublicKeyPem(pem("RSA PUBLIC KEY", key.public_key().as_ref()));
-    let credential_authenticator = token_gate(token_options(key, &[Rs256]));
+    let credential_authenticator = token_authenticator_with(token_options(key, &[Rs256]));
     assert!(show(&credential_authenticator, Some(&RSA.token(Rs256, &claims()))).is_ok());
 }
 
 #[test]
 fn a_token_proves_its_subject() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
-    let credential_authenticator = token_gate(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
+    let credential_authenticator =
+        token_authenticator_with(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
     let of = |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
     let principal = of(json!({ "org": "acme", "level": 3 })).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Token));
@@ -80,7 +83,7 @@ fn a_token_proves_its_subject() {
 
 #[test]
 fn validates_claims() {
-    let credential_authenticator = rsa_gate();
+    let credential_authenticator = rsa_authenticator();
     let huge = "x".repeat(17 * 1024);
     let cases = [
         ("nothing changed", json!({}), true),
@@ -126,7 +129,7 @@ fn validates_claims() {
 #[test]
 fn zero_leeway_is_exact() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
-    let credential_authenticator = token_gate(TokenOptions { leeway_seconds: 0, ..options });
+    let credential_authenticator = token_authenticator_with(TokenOptions { leeway_seconds: 0, ..options });
     let is_good =
         |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok();
     assert!(is_good(json!({ "exp": NOW + 1, "nbf": NOW })));
@@ -136,7 +139,7 @@ fn zero_leeway_is_exact() {
 
 #[test]
 fn validates_signatures() {
-    let credential_authenticator = rsa_gate();
+    let credential_authenticator = rsa_authenticator();
     let claims = claims();
     let good = RSA.token(Rs256, &claims);
     let (signed, signature) = good.rsplit_once('.').unwrap();
@@ -191,7 +194,7 @@ fn validates_signatures() {
 
 #[test]
 fn rejects_oversized_token_unparsed() {
-    let credential_authenticator = rsa_gate();
+    let credential_authenticator = rsa_authenticator();
     let good = RSA.token(Rs256, &claims());
     for token in ["a".repeat(10 << 20), format!("{good}{}", "=".repeat(16 * 1024)), ".".repeat(16 * 1024 + 1)] {
         assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));

@@ -9,8 +9,8 @@ use tidegate_mcp::RpcError;
 
 use super::address::ServerAddress;
 use super::incoming::ReceiveError;
+use crate::refusal::ServerMessage;
 use crate::refusal::ServerRefusal;
-use crate::server_message::ServerMessage;
 
 /// Why the delivery of a call failed. A call that may have run must not be repeated blindly.
 #[derive(Debug, Clone, Error)]

@@ -1,12 +1,11 @@
 //! The handshake of a legacy client, stored so that it can be repeated with a restarted server.
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 use tidegate_mcp::RequestId;
 
 use super::error::BridgeError;
-use crate::server_message::ServerMessage;
+use crate::refusal::ServerMessage;
 
 /// The client's own messages, unchanged, and the parameters that the server negotiated.
 #[derive(Debug, Clone)]
@@ -26,50 +25,23 @@ pub(super) struct NegotiatedProtocol {
     lists: Vec<&'static str>,
 }
 
-#[derive(Deserialize)]
-struct InitializeResponse<'a> {
-    result: Option<InitializeResult>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InitializeResult {
-    protocol_version: String,
-    #[serde(default)]
-    capabilities: Capabilities,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Capabilities {
-    tools: Option<ListCapability>,
-    resources: Option<ListCapability>,
-    prompts: Option<ListCapability>,
-}
-
-#[derive(Deserialize)]
-struct ListCapability {
-    #[serde(default, rename = "listChanged")]
-    list_changed: bool,
-}
-
 impl NegotiatedProtocol {
     /// Parses an answer to `initialize`.
     ///
     /// # Errors
     /// The server's message, if the answer is an error or invalid.
     pub(super) fn parse(answer: &[u8]) -> Result<Self, ServerMessage> {
-        let answer: InitializeResponse<'_> =
+        let answer: Value =
             serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
-        let Some(InitializeResult { protocol_version: version, capabilities }) = answer.result else {
-            return Err(ServerMessage::new(answer.error.map_or("the answer has no result", RawValue::get), None));
+        let Some(version) = answer["result"]["protocolVersion"].as_str() else {
+            let error = answer.get("error").map(Value::to_string);
+            let reason = error.as_deref().unwrap_or("the answer names no protocol version");
+            return Err(ServerMessage::new(reason, None));
         };
-        let lists =
-            [("tools", capabilities.tools), ("resources", capabilities.resources), ("prompts", capabilities.prompts)];
-        let notifies = |list: Option<ListCapability>| list.is_some_and(|list| list.list_changed);
-        let lists = lists.into_iter().filter_map(|(name, list)| notifies(list).then_some(name)).collect();
+        let capabilities = &answer["result"]["capabilities"];
+        let mut lists = vec!["tools", "resources", "prompts"];
+        lists.retain(|list| capabilities[list]["listChanged"] == true);
+        let version = version.to_owned();
         Ok(Self { version, lists })
     }
 

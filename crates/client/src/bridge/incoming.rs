@@ -1,14 +1,16 @@
-//! A message of the server: one JSON value, in memory under a bound, and parsed when it is complete.
+//! A message of the server: one JSON value, in memory under a bound, and parsed when it is complete. Only the members
+//! that determine its kind are read; everything else is forwarded unread.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::output::{OutgoingMessage, Output};
-use super::shape::MessageShape;
+use crate::bridge::output::{OutgoingMessage, Output};
 
 /// Default maximum size of a message of the server in bytes. A message is in memory until the client has received it.
 pub(super) const SERVER_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -117,4 +119,110 @@ pub(super) fn replace_line_breaks(message: Bytes) -> Bytes {
         return message;
     }
     message.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
+}
+
+/// The kind of a message.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct MessageShape {
+    /// The message is an array.
+    pub(super) is_batch: bool,
+    /// The message is a request or a notification.
+    pub(super) has_method: bool,
+    /// The message has a result.
+    pub(super) has_result: bool,
+    /// The message has an error.
+    pub(super) has_error: bool,
+    /// The ids in their JSON form that are strings or numbers: at most one, or several of a batch.
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a JSON-RPC message")]
+struct Members<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A member that exists, even if it is `null`.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+impl MessageShape {
+    /// Parses the whole of `message`: one JSON object, or an array.
+    pub(super) fn parse(message: &str) -> serde_json::Result<Self> {
+        if message.trim_start().starts_with('[') {
+            let messages: Vec<&RawValue> = serde_json::from_str(message)?;
+            // A message without valid members is for the client to reject.
+            let shapes = messages.iter().filter_map(|message| Self::parse(message.get()).ok());
+            return Ok(Self { is_batch: true, ids: shapes.flat_map(|shape| shape.ids).collect(), ..Self::default() });
+        }
+        let Members { id, method, result, error } = serde_json::from_str(message)?;
+        let id = id.map(RawValue::get).filter(|id| id.starts_with(|first| matches!(first, '"' | '-' | '0'..='9')));
+        Ok(Self {
+            is_batch: false,
+            has_method: method.is_some(),
+            has_result: result.is_some(),
+            has_error: error.is_some(),
+            ids: id.map(str::to_owned).into_iter().collect(),
+        })
+    }
+
+    /// Whether the message answers a request.
+    pub(super) fn is_answer(&self) -> bool {
+        !self.has_method && (self.has_result || self.has_error)
+    }
+
+    /// The id of a message that is not a batch.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.ids.first().map(String::as_str).filter(|_| !self.is_batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> MessageShape {
+        MessageShape::parse(text).unwrap()
+    }
+
+    #[test]
+    fn classifies_by_outermost_members() {
+        let answer = shape(r#" {"jsonrpc":"2.0","result":{"id":7,"method":"x","error":{}}, "\u0069d" : "a\"b" } "#);
+        assert_eq!(answer.id(), Some(r#""a\"b""#));
+        assert!(answer.is_answer() && !answer.has_error);
+        assert!(shape(r#"{"id":1,"result":null}"#).is_answer());
+        let request = shape(r#"{"id":-1.5e+3,"method":"ping","params":{"result":1}}"#);
+        assert_eq!(request.id(), Some("-1.5e+3"));
+        assert!(!request.is_answer());
+        for nobody in [r#"{"id":null,"error":{}}"#, r#"{"id":{"a":"b"},"error":1}"#, r#"{"id":true,"error":1}"#] {
+            assert_eq!(shape(nobody).id(), None, "{nobody}");
+        }
+        let batch = shape(r#" [{"id":1,"result":{}}, 7, {"id":null,"error":{}}, {"id":"b","result":{}}]"#);
+        assert!(batch.is_batch && batch.id().is_none());
+        assert_eq!(batch.ids, ["1", "\"b\""]);
+    }
+
+    #[test]
+    fn rejects_malformed_messages() {
+        for malformed in ["<html>", "7", "", "{\"a\":01}", "{} {}", "{\"a\":[1,2}", "{\"a\":", "{\"a\":\"\n\"}", "[1,"]
+        {
+            assert!(MessageShape::parse(malformed).is_err(), "{malformed}");
+        }
+        let error = MessageShape::parse("7").unwrap_err().to_string();
+        assert_eq!(error, "invalid type: integer `7`, expected a JSON-RPC message at line 1 column 1");
+    }
+
+    #[test]
+    fn deep_nesting_needs_no_stack() {
+        let depth = 1_000_000;
+        assert!(shape(&format!("{{\"id\":1,\"result\":{}{}}}", "[".repeat(depth), "]".repeat(depth))).is_answer());
+    }
 }

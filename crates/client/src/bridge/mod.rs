@@ -5,34 +5,34 @@
 //! the call may have run. Such a call is never sent again.
 
 mod address;
-mod calls;
+mod call;
 mod error;
 mod handshake;
 mod http;
 mod incoming;
 mod link;
-mod notice;
 mod output;
-mod request;
-mod shape;
 mod socket;
 mod stdio_client;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-pub use address::ServerAddress;
-pub use notice::{BridgeNotice, BridgeNoticeListener};
-
-use self::incoming::SERVER_MESSAGE_BYTES_MAX;
-use self::link::ServerLink;
-use self::output::{Output, write_lines};
-use self::stdio_client::StdioClient;
 use crate::backoff::Backoff;
 use crate::bearer_token::BearerToken;
+use crate::bridge::address::BridgeTransport;
+use crate::bridge::http::HttpLink;
+use crate::bridge::incoming::SERVER_MESSAGE_BYTES_MAX;
+use crate::bridge::link::ServerLink;
+use crate::bridge::output::{Output, write_lines};
+use crate::bridge::socket::SocketLink;
+use crate::bridge::stdio_client::StdioClient;
+
+pub use address::ServerAddress;
 
 /// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
@@ -97,7 +97,10 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let options = Arc::new(options);
     let (output, lines) = Output::new();
-    let link = Arc::new(ServerLink::new(options.clone(), output.clone())?);
+    let link: Arc<dyn ServerLink> = match options.address.transport() {
+        BridgeTransport::Http => Arc::new(HttpLink::new(options.clone(), output.clone())?),
+        BridgeTransport::WebSocket => Arc::new(SocketLink::new(options.clone(), output.clone())),
+    };
     let mut writing = tokio::spawn(write_lines(lines, writer));
     let join_handle = tokio::spawn({
         let link = link.clone();
@@ -129,3 +132,33 @@ pub async fn serve(
 fn reconnection_backoff() -> Backoff {
     Backoff::new(DELAY_MIN, DELAY_MAX)
 }
+
+/// An event in the connection to the server. It contains no secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BridgeNotice {
+    /// The server is unreachable, for this reason; the bridge retries.
+    Disconnected(String),
+    /// The server is reachable again.
+    Reconnected,
+    /// The server restarted, and the client's handshake was repeated.
+    HandshakeRenewed,
+    /// The server rejects the bridge, which retries only at the next call.
+    Refused(String),
+    /// A message was dropped, because it was not delivered or the client could not use it.
+    Ignored(String),
+}
+
+impl fmt::Display for BridgeNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disconnected(reason) => write!(f, "the server cannot be reached: {reason}"),
+            Self::Reconnected => f.write_str("reconnected to the server"),
+            Self::HandshakeRenewed => f.write_str("the server restarted; the client's handshake was repeated"),
+            Self::Refused(reason) => f.write_str(reason),
+            Self::Ignored(subject) => write!(f, "message dropped: {subject}"),
+        }
+    }
+}
+
+/// Receives notices. It must not block.
+pub type BridgeNoticeListener = Arc<dyn Fn(&BridgeNotice) + Send + Sync>;

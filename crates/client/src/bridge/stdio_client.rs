@@ -13,11 +13,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::BridgeOptions;
-use super::calls::{ClientCallGuard, OpenCalls};
+use super::call::{ClientCallGuard, OpenCalls};
 use super::error::BridgeError;
 use super::link::ServerLink;
 use super::output::Output;
-use super::request::{ClientCall, ModernMetadata};
+use crate::bridge::call::{ClientCall, ModernMetadata};
 
 /// Maximum number of concurrent messages; reading stops while they are open.
 const MESSAGES_MAX: usize = 512;
@@ -26,7 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// One client.
 pub(super) struct StdioClient {
-    link: Arc<ServerLink>,
+    link: Arc<dyn ServerLink>,
     output: Output,
     options: Arc<BridgeOptions>,
     calls: Arc<OpenCalls>,
@@ -45,7 +45,7 @@ struct CancelledParams {
 }
 
 impl StdioClient {
-    pub(super) fn new(link: Arc<ServerLink>, output: Output, options: Arc<BridgeOptions>) -> Self {
+    pub(super) fn new(link: Arc<dyn ServerLink>, output: Output, options: Arc<BridgeOptions>) -> Self {
         let handshake_done = CancellationToken::new();
         handshake_done.cancel();
         Self {
@@ -221,7 +221,7 @@ fn is_initialize(request: &RpcRequest) -> bool {
 
 /// The context of the task of one call.
 struct CallTask {
-    link: Arc<ServerLink>,
+    link: Arc<dyn ServerLink>,
     output: Output,
     options: Arc<BridgeOptions>,
     _open: ClientCallGuard,

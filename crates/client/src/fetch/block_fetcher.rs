@@ -7,13 +7,12 @@ use reqwest::header::{ACCEPT, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RA
 use reqwest::{Response, StatusCode};
 
 use super::address::ResultAddress;
-use super::client::ResultClient;
-use super::digest::sha256;
-use super::download_event::DownloadEvent;
+use super::client::{RequestFailure, ResultClient, RetryState};
 use super::error::FetchError;
 use super::manifest::ManifestBlock;
-use super::progress_tracker::ProgressTracker;
-use super::request_failure::RequestFailure;
+use super::progress::DownloadEvent;
+use crate::fetch::manifest::sha256;
+use crate::fetch::progress::ProgressTracker;
 
 /// How often a block with a wrong hash is fetched.
 const FETCHES_MAX: u32 = 2;
@@ -58,22 +57,15 @@ impl BlockFetcher<'_> {
 
     /// The bytes of a result without blocks: a stream that contains only the schema.
     pub(crate) async fn fetch_empty(&self) -> Result<Vec<u8>, FetchError> {
-        let mut retry_state = self.client.new_retry();
-        loop {
-            let attempt = async {
-                let response =
-                    self.client.get(self.address.data_url(), HeaderMap::from_iter([(ACCEPT, ARROW)])).await?;
-                self.client.read_body(response, EMPTY_BYTES_MAX).await
-            };
-            match attempt.await {
-                Ok(bytes) => return Ok(bytes),
-                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
-            }
-        }
+        let attempt = async || {
+            let response = self.client.get(self.address.data_url(), HeaderMap::from_iter([(ACCEPT, ARROW)])).await?;
+            self.client.read_body(response, EMPTY_BYTES_MAX).await
+        };
+        self.client.retry(attempt).await
     }
 
     async fn fetch_unverified(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
-        let mut retry_state = self.client.new_retry();
+        let mut retry_state = RetryState::new(self.client);
         let mut arrived = PartialBlock::default();
         let mut most = 0;
         loop {

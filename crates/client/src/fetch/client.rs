@@ -1,24 +1,27 @@
-//! HTTP client for one server, with timeouts and authentication.
+//! HTTP client for one server: its credential, its timeouts, and when a failed request is repeated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 
-use super::credential::ResultCredential;
-use super::error::FetchError;
-use super::options::FetchOptions;
-use super::request_failure::RequestFailure;
-use super::retry::RetryState;
+use crate::backoff::Backoff;
+use crate::bearer_token::BearerToken;
+use crate::fetch::FetchOptions;
+use crate::fetch::error::FetchError;
+use crate::fetch::progress::DownloadEvent;
 use crate::http_client::{http_client, innermost_cause, read_refusal};
-use crate::server_message::{ServerMessage, sanitize};
+use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
 /// Idle connections are closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
+
+/// Maximum delay that a server can request with `Retry-After`.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// An HTTP client for one server.
 pub(crate) struct ResultClient {
@@ -39,7 +42,7 @@ impl ResultClient {
         Ok(Self { http, access, options, subject, has_answered: AtomicBool::new(false) })
     }
 
-    pub(crate) fn options(&self) -> &FetchOptions {
+    pub(super) fn options(&self) -> &FetchOptions {
         &self.options
     }
 
@@ -54,8 +57,15 @@ impl ResultClient {
         if self.has_answered.load(Ordering::Relaxed) { max } else { max.min(INITIAL_ATTEMPTS_MAX) }
     }
 
-    pub(crate) fn new_retry(&self) -> RetryState<'_> {
-        RetryState::new(self)
+    /// Repeats `attempt` until it succeeds, or another attempt would not help.
+    pub(crate) async fn retry<T>(&self, attempt: impl AsyncFn() -> Result<T, RequestFailure>) -> Result<T, FetchError> {
+        let mut retry_state = RetryState::new(self);
+        loop {
+            match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
+            }
+        }
     }
 
     /// Sends a GET request; returns a response with a success status.
@@ -117,15 +127,139 @@ impl ResultClient {
         Err(self.read_error_response(response).await)
     }
 
+    /// The failure for a response with another status, with the words of the server.
     async fn read_error_response(&self, response: Response) -> RequestFailure {
         let status = response.status();
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = retry_after.map_or(Duration::ZERO, Duration::from_secs).min(RETRY_AFTER_MAX);
         let body = read_refusal(response, self.options.read_timeout).await;
         let words = ServerMessage::from_body(&body, self.access.secret());
-        RequestFailure::from_status(status, retry_after.as_deref(), words, &self.access, &self.subject)
+        let subject = self.subject.clone();
+        RequestFailure::Permanent(match status.as_u16() {
+            408 | 429 | 502..=504 => {
+                let reason = format!("the server is not ready ({}){words}", status.as_u16());
+                return RequestFailure::Transient { reason, retry_after, may_have_been_received: true };
+            }
+            401 if matches!(self.access, ResultCredential::Link(_)) => FetchError::LinkExpired { subject, words },
+            404 | 410 => FetchError::ResultNotFound { subject, words },
+            status => {
+                let has_token = matches!(self.access, ResultCredential::Bearer(_));
+                match ServerRefusal::from_status(status, has_token, words) {
+                    Ok(refusal) => FetchError::Refused { subject, refusal },
+                    Err(words) => FetchError::RequestRejected { subject, status, words },
+                }
+            }
+        })
     }
 }
 
 fn read_timeout_failure(within: Duration) -> RequestFailure {
     RequestFailure::from_connection(format!("the server sent nothing for {} s", within.as_secs()), true)
+}
+
+/// The attempts at one operation.
+pub(crate) struct RetryState<'a> {
+    client: &'a ResultClient,
+    backoff: Backoff,
+    failures: u32,
+}
+
+impl<'a> RetryState<'a> {
+    pub(crate) fn new(client: &'a ResultClient) -> Self {
+        let options = client.options();
+        Self { client, backoff: Backoff::new(options.initial_delay, options.max_delay), failures: 0 }
+    }
+
+    /// Resets the count, because the last attempt made progress.
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+        self.backoff.reset();
+    }
+
+    /// Waits until the next attempt after `trouble`.
+    ///
+    /// # Errors
+    /// Fails if another attempt would not help, or if the maximum is reached.
+    pub(crate) async fn wait_after_failure(&mut self, trouble: RequestFailure) -> Result<(), FetchError> {
+        let (reason, pause) = match trouble {
+            RequestFailure::Transient { reason, retry_after: pause, .. } => (reason, pause),
+            RequestFailure::Permanent(error) => return Err(error),
+        };
+        self.failures += 1;
+        if self.failures >= self.client.attempts_max() {
+            let subject = self.client.subject().to_owned();
+            return Err(FetchError::Unreachable { subject, attempts: self.failures, reason });
+        }
+        let delay = self.backoff.next_delay().max(pause);
+        self.client.options().notify(&DownloadEvent::Retrying { reason, delay });
+        tokio::time::sleep(delay).await;
+        Ok(())
+    }
+}
+
+/// Why an attempt failed.
+#[derive(Debug)]
+pub(crate) enum RequestFailure {
+    /// A later attempt may succeed.
+    Transient {
+        reason: String,
+        /// The delay that the server requests.
+        retry_after: Duration,
+        /// Whether the server may have received the request.
+        may_have_been_received: bool,
+    },
+    /// A later attempt would fail too.
+    Permanent(FetchError),
+}
+
+impl RequestFailure {
+    /// A failure of the connection.
+    pub(crate) fn from_connection(reason: String, may_have_been_received: bool) -> Self {
+        Self::Transient { reason, retry_after: Duration::ZERO, may_have_been_received }
+    }
+}
+
+/// The credential for a result.
+pub(crate) enum ResultCredential {
+    Anonymous,
+    Bearer(BearerToken),
+    /// The token of a link.
+    Link(String),
+}
+
+impl ResultCredential {
+    /// The link if there is one, else the bearer token. With a link, the token is not sent: it may be meant for another
+    /// server.
+    pub(crate) fn new(link: Option<&str>, bearer: Option<&BearerToken>) -> Self {
+        match (link, bearer) {
+            (Some(token), _) => Self::Link(token.to_owned()),
+            (None, Some(bearer)) => Self::Bearer(bearer.clone()),
+            (None, None) => Self::Anonymous,
+        }
+    }
+
+    /// `url` with the token of the link.
+    pub(crate) fn authorize_url(&self, mut url: Url) -> Url {
+        if let Self::Link(token) = self {
+            url.query_pairs_mut().append_pair("link", token);
+        }
+        url
+    }
+
+    /// `headers` with the bearer token.
+    pub(crate) fn authorize_headers(&self, mut headers: HeaderMap) -> HeaderMap {
+        if let Self::Bearer(bearer) = self {
+            headers.insert(AUTHORIZATION, bearer.header().clone());
+        }
+        headers
+    }
+
+    /// The secret, which must be removed from messages of the server.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Anonymous => None,
+            Self::Bearer(bearer) => Some(bearer.token()),
+            Self::Link(token) => Some(token),
+        }
+    }
 }

@@ -66,11 +66,11 @@ impl Destination {
         format: Option<AnswerFormat>,
         overwrites: bool,
     ) -> Result<Self, FetchError> {
-        let is_said = format.is_some();
+        let is_reported = format.is_some();
         let destination = Self {
             format: format.or_else(|| format_from_extension(&path)),
             path,
-            is_explicit_format: is_said,
+            is_explicit_format: is_reported,
             overwrites,
         };
         destination.check()?;

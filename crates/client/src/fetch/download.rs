@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::address::ResultAddress;
 use super::block_fetcher::BlockFetcher;
 use super::client::ResultClient;
-use super::credential::ResultCredential;
 use super::destination::Destination;
 use super::error::{FetchError, ResumeInfo};
 use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
 use super::manifest_follower::{self, ManifestFollower};
-use super::options::FetchOptions;
 use super::partial_download::PartialDownload;
-use super::progress_tracker::ProgressTracker;
 use super::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
-use crate::server_message::sanitize;
+use crate::fetch::FetchOptions;
+use crate::fetch::client::ResultCredential;
+use crate::fetch::progress::ProgressTracker;
+use crate::refusal::sanitize;
 
 /// Maximum number of parallel requests to a server. More of them do not make a download faster.
 const PARALLEL_MAX: usize = 32;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::address::AddressError;
+use crate::refusal::ServerMessage;
 use crate::refusal::ServerRefusal;
-use crate::server_message::ServerMessage;
 
 /// Why a result could not be fetched. No message contains a token.
 #[derive(Debug, Error)]
@@ -50,8 +50,8 @@ pub enum FetchError {
     InvalidResponse { subject: String, what: String },
     #[error("the server's block {block} is damaged: {what}")]
     Damaged { block: u64, what: String },
-    #[error("the server's file has {wanted} bytes, but {bytes} arrived")]
-    LengthMismatch { wanted: u64, bytes: u64 },
+    #[error("the server's file has {expected} bytes, but {bytes} arrived")]
+    LengthMismatch { expected: u64, bytes: u64 },
     #[error("the result changed while it was fetched; fetch it again")]
     ResultChanged,
     #[error("the result has not grown for {minutes} minutes; its query may be blocked")]

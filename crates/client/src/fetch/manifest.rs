@@ -1,9 +1,9 @@
-//! The manifest of a result: its state and its blocks.
+//! The manifest of a result: its state and its blocks, which their hashes identify.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
+use tidegate_core::to_hex;
 use uuid::Uuid;
-
-use super::digest::is_sha256;
 
 /// Maximum size of a block in bytes. A block is in memory until its hash is verified.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
@@ -78,6 +78,16 @@ impl ResultManifest {
     }
 }
 
+/// The SHA-256 of `bytes` as in a manifest: lower-case hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    to_hex(digest(&SHA256, bytes))
+}
+
+/// Whether `text` has the form of a SHA-256.
+pub(crate) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -123,5 +133,15 @@ mod tests {
         assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));
         assert!(with("/status", json!("paused")).contains("paused"));
         assert!(ResultManifest::parse(b"<html>", ID).is_err());
+    }
+
+    #[test]
+    fn sha256_of_empty_input() {
+        let hash = sha256(b"");
+        assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert!(is_sha256(&hash));
+        for wrong in ["", "e3b0", &hash.to_uppercase(), &"x".repeat(64)] {
+            assert!(!is_sha256(wrong), "{wrong}");
+        }
     }
 }

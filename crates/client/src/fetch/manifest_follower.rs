@@ -5,12 +5,11 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::address::ResultAddress;
-use super::client::ResultClient;
+use super::client::{RequestFailure, ResultClient};
 use super::error::FetchError;
 use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
-use super::progress_tracker::ProgressTracker;
-use super::request_failure::RequestFailure;
 use crate::backoff::Backoff;
+use crate::fetch::progress::ProgressTracker;
 
 /// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -84,19 +83,12 @@ pub(crate) async fn fetch_manifest(
     client: &ResultClient,
     address: &ResultAddress,
 ) -> Result<ResultManifest, FetchError> {
-    let mut retry_state = client.new_retry();
-    loop {
-        match fetch_manifest_once(client, address).await {
-            Ok(manifest) => return Ok(manifest),
-            Err(trouble) => retry_state.wait_after_failure(trouble).await?,
-        }
-    }
-}
-
-/// One attempt to fetch the manifest.
-async fn fetch_manifest_once(client: &ResultClient, address: &ResultAddress) -> Result<ResultManifest, RequestFailure> {
-    let response = client.get(address.manifest_url(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
-    let body = client.read_body(response, MANIFEST_BYTES_MAX).await?;
-    ResultManifest::parse(&body, address.id())
-        .map_err(|why| RequestFailure::Permanent(client.invalid_response(&format!("its manifest is invalid: {why}"))))
+    let attempt = async || {
+        let response = client.get(address.manifest_url(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
+        let body = client.read_body(response, MANIFEST_BYTES_MAX).await?;
+        let invalid =
+            |why| RequestFailure::Permanent(client.invalid_response(&format!("its manifest is invalid: {why}")));
+        ResultManifest::parse(&body, address.id()).map_err(invalid)
+    };
+    client.retry(attempt).await
 }

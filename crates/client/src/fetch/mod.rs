@@ -11,28 +11,76 @@ mod address;
 mod block_fetcher;
 mod client;
 mod compression;
-mod credential;
 mod destination;
-mod digest;
 mod download;
-mod download_event;
 mod error;
 mod manifest;
 mod manifest_follower;
-mod options;
 mod partial_download;
-mod progress_bar;
-mod progress_tracker;
+mod progress;
 mod remote_query;
-mod request_failure;
 mod result_file_writer;
-mod retry;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::bearer_token::BearerToken;
 
 pub use address::{ResultAddress, ResultServer};
 pub use destination::{Destination, FORMATS, UnfinishedFile, parse_format};
 pub use download::{FetchedFile, fetch};
-pub use download_event::{DownloadEvent, DownloadListener, DownloadProgress};
 pub use error::{FetchError, ResumeInfo};
-pub use options::FetchOptions;
-pub use progress_bar::DownloadProgressBar;
+pub use progress::{DownloadEvent, DownloadListener, DownloadProgress, DownloadProgressBar};
 pub use remote_query::{RemoteQuery, start_query};
+
+/// Options of a download.
+#[derive(Clone)]
+pub struct FetchOptions {
+    /// Bearer token of the caller. It is not sent to a result with a link, for which the link is sufficient.
+    pub bearer: Option<BearerToken>,
+    /// Number of blocks that are fetched at the same time.
+    pub parallel: usize,
+    /// Whether the rows of an incomplete result are accepted.
+    pub accept_incomplete: bool,
+    /// Attempts without progress after which the download fails. A server that has never responded gets fewer.
+    pub attempts_max: u32,
+    /// Delay after the first failed attempt; later delays double.
+    pub initial_delay: Duration,
+    /// Longest delay between attempts.
+    pub max_delay: Duration,
+    /// Timeout for establishing a connection.
+    pub connect_timeout: Duration,
+    /// How long a server may send nothing during a response.
+    pub read_timeout: Duration,
+    /// How long a running result may stay without new blocks.
+    pub stall_timeout: Duration,
+    /// How long a query may take until its response begins.
+    pub response_timeout: Duration,
+    /// Receives progress, retries and damaged blocks.
+    pub listener: DownloadListener,
+}
+
+impl Default for FetchOptions {
+    /// No credential, four blocks at the same time, ten attempts.
+    fn default() -> Self {
+        Self {
+            bearer: None,
+            parallel: 4,
+            accept_incomplete: false,
+            attempts_max: 10,
+            initial_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(15 * 60),
+            response_timeout: Duration::from_secs(15 * 60),
+            listener: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl FetchOptions {
+    pub(crate) fn notify(&self, notice: &DownloadEvent) {
+        (self.listener)(notice);
+    }
+}

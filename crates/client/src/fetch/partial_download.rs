@@ -12,9 +12,9 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::destination::{Destination, UNFINISHED_SUFFIX};
-use super::digest::sha256;
 use super::error::FetchError;
 use super::manifest::ManifestBlock;
+use crate::fetch::manifest::sha256;
 
 /// File that contains the id of the result.
 const RESULT_ID_FILE: &str = "result";

@@ -2,17 +2,15 @@
 
 use reqwest::Url;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::address::{ResultAddress, ResultServer};
-use super::client::ResultClient;
-use super::credential::ResultCredential;
+use super::client::{RequestFailure, ResultClient, ResultCredential};
 use super::download::run_until_cancelled;
 use super::error::FetchError;
-use super::options::FetchOptions;
-use super::request_failure::RequestFailure;
+use crate::fetch::FetchOptions;
 
 /// Maximum size of the response, in bytes; it contains only a preview of the rows.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -41,21 +39,20 @@ pub async fn start_query(
 ) -> Result<ResultAddress, FetchError> {
     let access = ResultCredential::new(None, options.bearer.as_ref());
     let client = ResultClient::new(server.to_string(), access, options)?;
-    let json = question.to_json();
-    let asking = async {
-        let mut retry_state = client.new_retry();
-        loop {
-            match start_query_once(&client, server.sql_url(), &json).await {
-                Ok(id) => return Ok(server.result(id)),
-                Err(RequestFailure::Transient { reason, may_have_been_received: true, .. }) => {
-                    let subject = client.subject().to_owned();
-                    return Err(FetchError::ResponseLost { subject, reason });
-                }
-                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
-            }
+    let mut body = json!({"sql": question.sql, "delivery": "blocks"});
+    if let Some(database) = &question.database {
+        body["database"] = database.as_str().into();
+    }
+    let json = body.to_string();
+    let attempt = async || match start_query_once(&client, server.sql_url(), &json).await {
+        Err(RequestFailure::Transient { reason, may_have_been_received: true, .. }) => {
+            let subject = client.subject().to_owned();
+            Err(RequestFailure::Permanent(FetchError::ResponseLost { subject, reason }))
         }
+        started => started,
     };
-    run_until_cancelled(stop, asking).await.map_err(|error| match error {
+    let started = run_until_cancelled(stop, client.retry(attempt)).await;
+    started.map(|id| server.result(id)).map_err(|error| match error {
         FetchError::ResultNotFound { subject, words } => FetchError::RestNotFound { subject, status: 404, words },
         error => error,
     })
@@ -69,14 +66,4 @@ async fn start_query_once(client: &ResultClient, url: Url, json: &str) -> Result
         .map_err(|error| RequestFailure::Permanent(client.invalid_response(&format!("it is not JSON: {error}"))))?;
     let id = answer["structured"]["id"].as_str().and_then(|id| Uuid::try_parse(id).ok());
     id.ok_or_else(|| RequestFailure::Permanent(client.invalid_response("it contains no stored result")))
-}
-
-impl RemoteQuery {
-    fn to_json(&self) -> String {
-        let mut body = Map::new();
-        body.insert("sql".to_owned(), self.sql.as_str().into());
-        body.extend(self.database.as_deref().map(|database| ("database".to_owned(), database.into())));
-        body.insert("delivery".to_owned(), "blocks".into());
-        Value::Object(body).to_string()
-    }
 }

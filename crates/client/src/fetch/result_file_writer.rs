@@ -13,7 +13,7 @@ use tidegate_query::BodyWriter;
 
 use super::destination::UnfinishedFile;
 use super::error::FetchError;
-use crate::server_message::sanitize;
+use crate::refusal::sanitize;
 
 /// A block on disk whose hash matches.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl ResultFileWriter {
             self.file.write(&body.finish(is_part)?)?;
         }
         if let Some(expected) = length.filter(|expected| *expected != self.file.bytes()) {
-            return Err(FetchError::LengthMismatch { wanted: expected, bytes: self.file.bytes() });
+            return Err(FetchError::LengthMismatch { expected, bytes: self.file.bytes() });
         }
         self.file.finish()
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::level::LimitLevel;
-use crate::owner::Owner;
+use crate::caller::Owner;
 
 /// The share of `of_all` (permits, tasks, bytes of memory) for all principals of one tenant together: half of it, and
 /// at least one. Other callers always find room then, however many principals the tenant has.

@@ -13,9 +13,9 @@ use tidegate_sql::{SqlDialect, Statement};
 use super::engine::Engine;
 use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TextTableOptions};
 use super::freshness::{compute_freshness, compute_stamp};
-use super::function_list::{EngineFunction, list_functions};
 use super::plan::{
-    QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement, plan_statement,
+    EngineFunction, QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement,
+    plan_statement,
 };
 use super::security_barrier::{PrincipalPolicies, check_policies};
 
@@ -111,7 +111,7 @@ impl FileDatabase {
 
     /// The functions that statements may call, sorted by name.
     pub fn functions(&self) -> Vec<EngineFunction> {
-        list_functions(self.sessions.base())
+        self.sessions.functions()
     }
 
     /// The globs of this database that match no file now. Scans their folders.
@@ -158,7 +158,7 @@ impl Database for FileDatabase {
     }
 
     async fn notes(&self) -> Result<Vec<String>, Error> {
-        Ok(self.files.current_snapshot().await?.catalog().notes.clone())
+        Ok(self.files.current_snapshot().await?.catalog.notes.clone())
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {

@@ -1,20 +1,19 @@
 //! The runtime that queries run on, and the resource limits that they share.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
-use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::machine;
 use super::memory::{EngineMemory, QueryMemoryPool};
-use super::worker_pools::{AbortOnDrop, WorkerPool, WorkerPools};
+use super::worker_pools::{AbortOnDrop, DetachedRuntime, WorkerPool, WorkerPools};
 
 /// The resource limits of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self::with_memory(machine::memory_bytes().map_or(1 << 30, |bytes| (bytes / 4).max(256 << 20)))
+        Self::with_memory(machine_memory_bytes().map_or(1 << 30, |bytes| (bytes / 4).max(256 << 20)))
     }
 }
 
@@ -57,6 +56,23 @@ impl EngineOptions {
     }
 }
 
+/// Bytes of memory of the machine or of the control group of this process, if the system reports them.
+fn machine_memory_bytes() -> Option<usize> {
+    let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_meminfo_total(&text));
+    // `max` means no limit and does not parse.
+    let granted = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    match (physical, granted) {
+        (Some(physical), Some(granted)) => Some(usize::min(physical, granted)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn parse_meminfo_total(text: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1_024)
+}
+
 /// Threads for file system access.
 const BLOCKING_THREADS_MAX: usize = 64;
 
@@ -71,22 +87,12 @@ pub struct Engine {
 struct Inner {
     options: EngineOptions,
     /// For file system access.
-    runtime: Mutex<Option<Runtime>>,
-    handle: Handle,
+    runtime: DetachedRuntime,
     worker_pools: WorkerPools,
     tasks: TaskTracker,
     shutdown: CancellationToken,
     memory: EngineMemory,
     disk: Arc<DiskManager>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Waiting for the threads would block, which is not allowed when async code drops this value.
-        if let Some(runtime) = self.runtime.get_mut().take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl Engine {
@@ -114,8 +120,7 @@ impl Engine {
         let inner = Inner {
             memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes),
             worker_pools: WorkerPools::new(options.threads),
-            handle: runtime.handle().clone(),
-            runtime: Mutex::new(Some(runtime)),
+            runtime: DetachedRuntime::new(runtime),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             disk: Arc::new(disk),
@@ -150,10 +155,7 @@ impl Engine {
         self.inner.tasks.close();
         // Threads cannot be killed. The remaining tasks end by themselves.
         let _ = tokio::time::timeout(within, self.inner.tasks.wait()).await;
-        let runtime = self.inner.runtime.lock().take();
-        if let Some(runtime) = runtime {
-            runtime.shutdown_background();
-        }
+        self.inner.runtime.stop();
         self.inner.worker_pools.stop();
     }
 
@@ -187,7 +189,18 @@ impl Engine {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let task = self.inner.tasks.spawn_blocking_on(work, &self.inner.handle);
+        let task = self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle);
         AbortOnDrop(task).join().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_total_from_meminfo() {
+        assert_eq!(parse_meminfo_total("MemTotal:       24670212 kB\nMemFree: 1 kB\n"), Some(24_670_212 * 1_024));
+        assert_eq!(parse_meminfo_total("nothing"), None);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn compute_stamp(
 ) -> Option<String> {
     let names: Vec<&str> = match table {
         Some(table) => vec![table],
-        None => snapshot.catalog().tables.iter().map(|entry| entry.name.as_str()).collect(),
+        None => snapshot.catalog.tables.iter().map(|entry| entry.name.as_str()).collect(),
     };
     let mut version = DefaultHasher::new();
     for name in names {

@@ -1,11 +1,10 @@
 //! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
 mod database;
+mod delegation;
 mod engine;
 mod files;
 mod freshness;
-mod function_list;
-mod machine;
 mod memory;
 mod plan;
 mod scan;
@@ -13,11 +12,13 @@ mod security_barrier;
 mod snapshot_store;
 mod worker_pools;
 
+pub(crate) use delegation::{delegate_to_inner, operator_methods};
+
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTableOptions, glob_folder};
-pub use function_list::{EngineFunction, FunctionKind};
 pub(crate) use plan::{
     CATALOG, QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, build_plan, describe_statement,
     find_tables, optimize_statement, to_core_error, with_cancellation,
 };
+pub use plan::{EngineFunction, FunctionKind};

@@ -32,21 +32,22 @@ pub(super) struct WorkerPools {
     /// Threads of one pool.
     threads: usize,
     pools_max: usize,
-    pools: Mutex<Vec<(PoolKey, Arc<PoolThreads>)>>,
+    pools: Mutex<Vec<(PoolKey, Arc<DetachedRuntime>)>>,
 }
 
-/// The threads of a pool, with their runtime.
+/// A runtime that never waits for its threads to end. Waiting would block, which is not allowed when async code drops
+/// the runtime.
 #[derive(Debug)]
-struct PoolThreads {
+pub(super) struct DetachedRuntime {
+    pub(super) handle: Handle,
     runtime: Mutex<Option<Runtime>>,
-    handle: Handle,
 }
 
 /// The worker pool for the queries of one principal. Cheap to clone. The pool stays assigned to the principal while a
 /// clone exists.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerPool {
-    threads: Arc<PoolThreads>,
+    threads: Arc<DetachedRuntime>,
     tasks: TaskTracker,
 }
 
@@ -73,7 +74,8 @@ impl WorkerPools {
     /// # Errors
     /// `Unavailable` when its threads cannot be started.
     pub(super) fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
-        let pool_key = PoolKey::from_principal(principal);
+        let (tenant, subject) = (principal.tenant.clone(), principal.subject.clone());
+        let pool_key = PoolKey { tenant, proof: principal.auth_method, subject };
         let mut pools = self.pools.lock();
         let at = match pools.iter().position(|(holder, _)| *holder == pool_key) {
             Some(own) => own,
@@ -83,7 +85,7 @@ impl WorkerPools {
     }
 
     /// Assigns a pool to `pool_key`, which has none yet, and returns its position in `pools`.
-    fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<PoolThreads>)>, pool_key: PoolKey) -> Result<usize, Error> {
+    fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<DetachedRuntime>)>, pool_key: PoolKey) -> Result<usize, Error> {
         let busy: Vec<usize> = (0..pools.len()).filter(|at| !pools[*at].1.is_idle()).collect();
         let is_colleague = |at: &usize| pool_key.tenant.is_some() && pools[*at].0.tenant == pool_key.tenant;
         let of_tenant: Vec<usize> = busy.iter().copied().filter(is_colleague).collect();
@@ -98,7 +100,7 @@ impl WorkerPools {
         if pools.len() >= self.pools_max {
             return Ok(least_loaded(&busy, pools));
         }
-        match PoolThreads::start(self.threads) {
+        match start_threads(self.threads) {
             Ok(threads) => pools.push((pool_key, Arc::new(threads))),
             Err(_) if !busy.is_empty() => return Ok(least_loaded(&busy, pools)),
             Err(error) => return Err(error),
@@ -106,14 +108,14 @@ impl WorkerPools {
         Ok(pools.len() - 1)
     }
 
-    /// Stops all threads. Running tasks end by themselves, since threads cannot be killed.
+    /// Stops all threads.
     pub(super) fn stop(&self) {
         self.pools.lock().drain(..).for_each(|(_, threads)| threads.stop());
     }
 }
 
 /// The one of `positions` in `pools` with the fewest users, and among those with the fewest tasks.
-fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<PoolThreads>)]) -> usize {
+fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<DetachedRuntime>)]) -> usize {
     positions
         .iter()
         .copied()
@@ -121,28 +123,26 @@ fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<PoolThreads>)]) -> u
         .unwrap_or_default()
 }
 
-impl PoolKey {
-    fn from_principal(principal: &Principal) -> Self {
-        Self { tenant: principal.tenant.clone(), proof: principal.auth_method, subject: principal.subject.clone() }
-    }
+/// Starts the threads of a pool.
+fn start_threads(threads: usize) -> Result<DetachedRuntime, Error> {
+    let mut builder = Builder::new_multi_thread();
+    builder
+        .worker_threads(threads)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_name("tidegate-engine")
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .enable_time();
+    // `build` panics if the system cannot start more threads.
+    let runtime = catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
+        let message = "the system cannot start more threads for queries";
+        Error::new(ErrorKind::Unavailable, message).with_hint("Retry when fewer queries run.")
+    })?;
+    Ok(DetachedRuntime::new(runtime))
 }
 
-impl PoolThreads {
-    fn start(threads: usize) -> Result<Self, Error> {
-        let mut builder = Builder::new_multi_thread();
-        builder
-            .worker_threads(threads)
-            .max_blocking_threads(BLOCKING_THREADS_MAX)
-            .thread_name("tidegate-engine")
-            .thread_stack_size(THREAD_STACK_BYTES)
-            .enable_time();
-        // `build` panics if the system cannot start more threads.
-        let runtime =
-            catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
-                let message = "the system cannot start more threads for queries";
-                Error::new(ErrorKind::Unavailable, message).with_hint("Retry when fewer queries run.")
-            })?;
-        Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
+impl DetachedRuntime {
+    pub(super) fn new(runtime: Runtime) -> Self {
+        Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) }
     }
 
     /// Whether no query uses it and no task runs on it. A task that was aborted but has not ended counts as running.
@@ -154,7 +154,8 @@ impl PoolThreads {
         self.handle.metrics().num_alive_tasks()
     }
 
-    fn stop(&self) {
+    /// Stops all threads. Running tasks end by themselves, since threads cannot be killed.
+    pub(super) fn stop(&self) {
         let runtime = self.runtime.lock().take();
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
@@ -162,9 +163,8 @@ impl PoolThreads {
     }
 }
 
-impl Drop for PoolThreads {
+impl Drop for DetachedRuntime {
     fn drop(&mut self) {
-        // Waiting for the threads would block, which is not allowed when async code drops this value.
         self.stop();
     }
 }

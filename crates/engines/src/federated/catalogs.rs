@@ -7,9 +7,9 @@ use futures::future::join_all;
 use futures::{FutureExt, StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_pgsql::{VisibleObjects, VisibleTable, catalog_name};
-use tidegate_query::{Database, TableEntry};
+use tidegate_query::{Catalog, Database, TableEntry};
 
-use super::member::MemberTable;
+use super::member::load_schema;
 
 /// Maximum number of tables whose columns are loaded for one statement.
 const TABLES_MAX: usize = 256;
@@ -25,6 +25,15 @@ pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Da
     }
 }
 
+/// The catalogs of those of `members` that are available. Only the tables of the others are missing.
+pub(super) async fn load_catalogs<'a>(
+    members: impl Iterator<Item = &'a Arc<dyn Database>>,
+    principal: &Principal,
+) -> Vec<(&'a Arc<dyn Database>, Arc<Catalog>)> {
+    let loading = members.map(|member| async move { Some((member, member.catalog(principal).await.ok()?)) });
+    join_all(loading).await.into_iter().flatten().collect()
+}
+
 /// The tables that `principal` may see; with their columns if `with_columns`.
 ///
 /// # Errors
@@ -35,40 +44,33 @@ pub(super) async fn load_objects(
     principal: &Principal,
     with_columns: bool,
 ) -> Result<VisibleObjects, Error> {
-    let catalogs = members.values().map(|member| async move { (member, member.catalog(principal).await) });
-    let mut entries = Vec::new();
-    for (member, catalog) in join_all(catalogs).await {
-        // Only the tables of a member that is unavailable are missing.
-        let Ok(catalog) = catalog else { continue };
-        entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));
-    }
+    let catalogs = load_catalogs(members.values(), principal).await;
+    let entries: Vec<(&Arc<dyn Database>, &TableEntry)> =
+        catalogs.iter().flat_map(|(member, catalog)| catalog.tables.iter().map(|entry| (*member, entry))).collect();
     if with_columns && entries.len() > TABLES_MAX {
         let message =
             format!("the catalogs would have the columns of {} tables; the limit is {TABLES_MAX}", entries.len());
         return Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Use the tool get_schema, which describes one table at a time."));
     }
-    let mut tables = Vec::new();
-    for (member, entry) in entries {
-        tables.push(load_table(member, entry, principal, with_columns).boxed());
-    }
-    let tables = stream::iter(tables).buffered(PARALLEL_MAX).collect().await;
+    let loading = entries.into_iter().map(|(member, entry)| load_table(member, entry, principal, with_columns).boxed());
+    let tables = stream::iter(loading.collect::<Vec<_>>()).buffered(PARALLEL_MAX).collect().await;
     Ok(VisibleObjects::new(database, &principal.subject, tables))
 }
 
 async fn load_table(
-    member: Arc<dyn Database>,
-    entry: TableEntry,
+    member: &Arc<dyn Database>,
+    entry: &TableEntry,
     principal: &Principal,
     with_columns: bool,
 ) -> VisibleTable {
     let mut table = VisibleTable::new(member.name(), &entry.name);
     table.rows = entry.rows;
     // The comment of a file table describes its files; it is not a comment that someone wrote.
-    table.comment = entry.comment.filter(|_| member.kind() != "files");
+    table.comment = entry.comment.clone().filter(|_| member.kind() != "files");
     // An unreadable table has no columns.
-    if with_columns && let Ok(loaded) = MemberTable::load(member, &entry.name, principal).await {
-        table.columns = loaded.schema.fields().to_vec();
+    if with_columns && let Ok(schema) = load_schema(member, &entry.name, principal).await {
+        table.columns = schema.fields().to_vec();
     }
     table
 }

@@ -4,11 +4,12 @@
 //! [affinity](https://sqlite.org/datatype3.html) of its declared type. A value of another type is an error; it is never
 //! converted silently.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryBuilder, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions,
-    StringBuilder, UnionArray,
+    Array, ArrayRef, AsArray, BinaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    UnionArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, SchemaRef};
@@ -67,6 +68,7 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
 }
 
 /// A SQLite value.
+#[derive(Clone, Copy)]
 enum SqliteValue<'a> {
     Null,
     Integer(i64),
@@ -104,53 +106,37 @@ impl<'a> SqliteValue<'a> {
 fn convert_union(union: &UnionArray, target: &DataType) -> Result<ArrayRef, String> {
     let values = (0..union.len()).map(|row| SqliteValue::from_row(union, row));
     Ok(match target {
-        DataType::Int64 => {
-            let mut builder = Int64Builder::with_capacity(union.len());
-            for value in values {
-                match value {
-                    SqliteValue::Null => builder.append_null(),
-                    SqliteValue::Integer(value) => builder.append_value(value),
-                    other => return Err(other.describe()),
-                }
-            }
-            Arc::new(builder.finish())
-        }
-        DataType::Float64 => {
-            let mut builder = Float64Builder::with_capacity(union.len());
-            for value in values {
-                match value {
-                    SqliteValue::Null => builder.append_null(),
-                    SqliteValue::Integer(value) => builder.append_value(value as f64),
-                    SqliteValue::Real(value) => builder.append_value(value),
-                    other => return Err(other.describe()),
-                }
-            }
-            Arc::new(builder.finish())
-        }
-        DataType::Binary => {
-            let mut builder = BinaryBuilder::new();
-            for value in values {
-                match value {
-                    SqliteValue::Null => builder.append_null(),
-                    SqliteValue::Blob(value) => builder.append_value(value),
-                    SqliteValue::Text(value) => builder.append_value(value),
-                    other => return Err(other.describe()),
-                }
-            }
-            Arc::new(builder.finish())
-        }
-        _ => {
-            let mut builder = StringBuilder::new();
-            for value in values {
-                match value {
-                    SqliteValue::Null => builder.append_null(),
-                    SqliteValue::Integer(value) => builder.append_value(value.to_string()),
-                    SqliteValue::Real(value) => builder.append_value(format!("{value:?}")),
-                    SqliteValue::Text(value) => builder.append_value(value),
-                    SqliteValue::Blob(_) => return Err("bytes".to_owned()),
-                }
-            }
-            Arc::new(builder.finish())
-        }
+        DataType::Int64 => Arc::new(collect_values::<_, Int64Array>(values, |value| match value {
+            SqliteValue::Integer(value) => Some(value),
+            _ => None,
+        })?),
+        DataType::Float64 => Arc::new(collect_values::<_, Float64Array>(values, |value| match value {
+            SqliteValue::Integer(value) => Some(value as f64),
+            SqliteValue::Real(value) => Some(value),
+            _ => None,
+        })?),
+        DataType::Binary => Arc::new(collect_values::<_, BinaryArray>(values, |value| match value {
+            SqliteValue::Blob(value) => Some(value),
+            SqliteValue::Text(value) => Some(value.as_bytes()),
+            _ => None,
+        })?),
+        _ => Arc::new(collect_values::<_, StringArray>(values, |value| match value {
+            SqliteValue::Integer(value) => Some(Cow::Owned(value.to_string())),
+            SqliteValue::Real(value) => Some(Cow::Owned(format!("{value:?}"))),
+            SqliteValue::Text(value) => Some(Cow::Borrowed(value)),
+            _ => None,
+        })?),
     })
+}
+
+/// Collects `values`, each converted by `convert`. Fails with the description of the first that cannot be converted.
+fn collect_values<'a, T, A: FromIterator<Option<T>>>(
+    values: impl Iterator<Item = SqliteValue<'a>>,
+    convert: impl Fn(SqliteValue<'a>) -> Option<T>,
+) -> Result<A, String> {
+    let converted = values.map(|value| match value {
+        SqliteValue::Null => Ok(None),
+        value => convert(value).map(Some).ok_or_else(|| value.describe()),
+    });
+    converted.collect()
 }

@@ -15,9 +15,9 @@ use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::catalogs::{is_catalog, load_objects};
-use super::member::MemberTable;
-use super::push::{MemberQueryContext, push_down};
+use super::catalogs::{is_catalog, load_catalogs, load_objects};
+use super::member::{MemberQueryContext, MemberTable, load_schema};
+use super::push::push_down;
 use super::tables::MemberTables;
 use crate::embedded::{
     Engine, QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, build_plan, describe_statement,
@@ -96,7 +96,7 @@ impl FederatedDatabase {
             Some(needs) => {
                 references.retain(|reference| !is_catalog(&MemberTables::parts(reference), &self.members));
                 let objects = load_objects(&self.name, &self.members, principal, needs.columns).await?;
-                SystemCatalogs::new(&needs, objects, &self.name)?
+                SystemCatalogs::new(&needs, objects).map_err(|error| to_core_error(&error, &self.name))?
             }
             None => SystemCatalogs::default(),
         };
@@ -104,14 +104,16 @@ impl FederatedDatabase {
             let message = format!("the statement reads {} tables; the limit is {TABLES_MAX}", references.len());
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
+        let context = &context;
         let loading = references.iter().map(|reference| async move {
             let parts = MemberTables::parts(reference);
             let (member, name) = self.find_member(&parts)?;
-            Ok::<_, Error>((parts, MemberTable::load(member.clone(), &name, principal).await?))
+            let (schema, member) = (load_schema(member, &name, principal).await?, member.clone());
+            Ok::<_, Error>((parts, MemberTable { member, name, schema, rows: None, context: context.clone() }))
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
         self.add_row_estimates(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), context, catalogs })
+        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), catalogs })
     }
 
     /// Adds the members' row estimates, which determine the join order.
@@ -119,19 +121,19 @@ impl FederatedDatabase {
         if tables.len() < 2 {
             return;
         }
-        let names: BTreeSet<String> = tables.iter().map(|table| table.member.name().to_owned()).collect();
-        let members = names.iter().filter_map(|name| self.members.get(name));
-        let catalogs = join_all(members.map(|member| async { (member.name(), member.catalog(principal).await) })).await;
+        let names: BTreeSet<&str> = tables.iter().map(|table| table.member.name()).collect();
+        let members = self.members.values().filter(|member| names.contains(member.name()));
+        let catalogs = load_catalogs(members, principal).await;
         for table in &mut tables {
-            let catalog = catalogs.iter().find(|(member, _)| *member == table.member.name());
-            let Some((_, Ok(catalog))) = catalog else { continue };
+            let catalog = catalogs.iter().find(|(member, _)| Arc::ptr_eq(member, &table.member));
+            let Some((_, catalog)) = catalog else { continue };
             table.rows = catalog.tables.iter().find(|entry| entry.name == table.name).and_then(|entry| entry.rows);
         }
     }
 
     fn create_session(&self, tables: &MemberTables, principal: &Principal) -> SessionState {
         let store = Arc::new(InMemory::new());
-        self.sessions.create_session_for(principal, Arc::new(tables.clone()), &tables.catalogs, store)
+        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
     }
 
     fn query_context(&self, principal: &Principal) -> MemberQueryContext {
@@ -160,11 +162,8 @@ impl Database for FederatedDatabase {
 
     /// The tables of all available members.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let requested = self.members.values().map(|member| async move { (member, member.catalog(principal).await) });
         let mut tables = Vec::new();
-        for (member, catalog) in join_all(requested).await {
-            // Only the tables of a member that is unavailable are missing.
-            let Ok(catalog) = catalog else { continue };
+        for (member, catalog) in load_catalogs(self.members.values(), principal).await {
             let named =
                 |table: &TableEntry| TableEntry { name: format!("{}.{}", member.name(), table.name), ..table.clone() };
             tables.extend(catalog.tables.iter().map(named));

@@ -17,16 +17,15 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 use tidegate_core::Error;
 use tidegate_query::{BatchSender, batch_channel};
 use tidegate_runtime::Job;
 
 use super::column_conversion;
-use super::push::{MemberQuery, MemberQueryContext};
+use super::member::{MemberQuery, MemberQueryContext};
+use crate::embedded::operator_methods;
 
 /// Runs a member query and emits its rows.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ impl MemberExec {
 
     /// The database and the SQL of the query, for `explain`.
     pub(super) fn describe_query(&self) -> String {
-        format!("{}: {}", self.query.member.name(), self.query.statement.text())
+        format!("{:?}", self.query)
     }
 }
 
@@ -80,31 +79,10 @@ impl ExecutionPlan for MemberExec {
         "MemberExec"
     }
 
+    operator_methods!(leaf);
+
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {

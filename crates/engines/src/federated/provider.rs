@@ -12,29 +12,12 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::MemberExec;
 use super::member::MemberTable;
-use super::push::{MemberQueryContext, Translator};
-
-/// A table of a member.
-#[derive(Debug)]
-pub(super) struct MemberTableProvider {
-    table: MemberTable,
-    context: MemberQueryContext,
-}
-
-impl MemberTableProvider {
-    pub(super) fn new(table: MemberTable, context: MemberQueryContext) -> Self {
-        Self { table, context }
-    }
-
-    pub(super) fn table(&self) -> &MemberTable {
-        &self.table
-    }
-}
+use super::push::Translator;
 
 #[async_trait]
-impl TableProvider for MemberTableProvider {
+impl TableProvider for MemberTable {
     fn schema(&self) -> SchemaRef {
-        self.table.schema.clone()
+        self.schema.clone()
     }
 
     fn table_type(&self) -> TableType {
@@ -42,7 +25,7 @@ impl TableProvider for MemberTableProvider {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match Translator::can_filter(&self.table, filter) {
+        let support = |filter: &&Expr| match Translator::can_filter(self, filter) {
             Some(true) => TableProviderFilterPushDown::Exact,
             Some(false) => TableProviderFilterPushDown::Inexact,
             None => TableProviderFilterPushDown::Unsupported,
@@ -57,7 +40,7 @@ impl TableProvider for MemberTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (query, schema) = Translator::build_scan(&self.table, projection, filters, limit)?;
+        let (query, schema) = Translator::build_scan(self, projection, filters, limit)?;
         Ok(Arc::new(MemberExec::new(query, schema, self.context.clone())))
     }
 }

@@ -5,18 +5,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, TableReference};
 use datafusion::physical_plan::ExecutionPlan;
 use tidegate_core::{Error, ErrorKind};
 
 use super::exec::MemberExec;
 use super::member::MemberTable;
-use super::provider::MemberTableProvider;
-use super::push::MemberQueryContext;
 use crate::embedded::{CATALOG, StatementScope, SystemCatalogs};
 
 /// The tables that a statement names, by their names in the statement.
@@ -25,7 +22,6 @@ pub(super) struct MemberTables {
     pub(super) database: Arc<str>,
     /// By the parts of their names, the member first.
     pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
-    pub(super) context: MemberQueryContext,
     /// The system catalogs that the statement reads.
     pub(super) catalogs: SystemCatalogs,
 }
@@ -41,14 +37,6 @@ impl MemberTables {
     /// Whether `reference` has no database name.
     pub(super) fn is_bare(reference: &TableReference) -> bool {
         reference.schema().is_none() && !reference.table().contains('.')
-    }
-
-    fn provider(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
-        let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
-        match self.tables.get(&owned) {
-            Some(table) => Some(Arc::new(MemberTableProvider::new(table.clone(), self.context.clone()))),
-            None => self.catalog_relation(parts),
-        }
     }
 
     /// The system catalog that `parts` name, if the statement reads it.
@@ -70,7 +58,7 @@ impl StatementScope for MemberTables {
         Self::is_bare(reference)
     }
 
-    fn columns(&self, reference: &TableReference) -> std::result::Result<SchemaRef, Error> {
+    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
         let parts = Self::parts(reference);
         if let Some(table) = self.tables.get(&parts) {
             return Ok(table.schema.clone());
@@ -82,6 +70,25 @@ impl StatementScope for MemberTables {
         })
     }
 
+    fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
+        let all = [catalog, schema, table];
+        let parts = match (catalog == CATALOG, *schema == *self.database) {
+            // A name without a schema is looked up in the schema of this database.
+            (true, true) => &all[2..],
+            (true, false) => &all[1..],
+            (false, _) => &all[..],
+        };
+        let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        match self.tables.get(&owned) {
+            Some(table) => Some(Arc::new(table.clone())),
+            None => self.catalog_relation(parts),
+        }
+    }
+
+    fn catalogs(&self) -> &SystemCatalogs {
+        &self.catalogs
+    }
+
     fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
         let mut queries = Vec::new();
         // The visitor never fails.
@@ -90,63 +97,5 @@ impl StatementScope for MemberTables {
             Ok(TreeNodeRecursion::Continue)
         });
         queries
-    }
-}
-
-impl CatalogProviderList for MemberTables {
-    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
-        None
-    }
-
-    fn catalog_names(&self) -> Vec<String> {
-        vec![CATALOG.to_owned()]
-    }
-
-    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        let prefix = if name == CATALOG { Vec::new() } else { vec![name.to_owned()] };
-        Some(Arc::new(PrefixedNames { tables: self.clone(), prefix }))
-    }
-}
-
-/// The names below a prefix.
-#[derive(Debug)]
-struct PrefixedNames {
-    tables: MemberTables,
-    prefix: Vec<String>,
-}
-
-impl PrefixedNames {
-    fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        let parts: Vec<&str> = self.prefix.iter().map(String::as_str).chain([name]).collect();
-        self.tables.provider(&parts)
-    }
-}
-
-impl CatalogProvider for PrefixedNames {
-    fn schema_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        // A name without a schema is looked up in the schema of this database.
-        let is_unsaid = self.prefix.is_empty() && *name == *self.tables.database;
-        let prefix =
-            if is_unsaid { Vec::new() } else { self.prefix.iter().cloned().chain([name.to_owned()]).collect() };
-        Some(Arc::new(Self { tables: self.tables.clone(), prefix }))
-    }
-}
-
-#[async_trait]
-impl SchemaProvider for PrefixedNames {
-    fn table_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(self.provider(name))
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        self.provider(name).is_some()
     }
 }

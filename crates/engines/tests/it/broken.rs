@@ -143,7 +143,7 @@ async fn a_quote_that_is_never_closed_is_bounded() {
 }
 
 #[tokio::test]
-async fn files_of_a_folder_whose_columns_differ_are_refused_when_they_are_read() {
+async fn folder_with_differing_columns_is_refused_when_read() {
     let folder = Folder::new();
     for index in 0..20 {
         folder.write(&format!("many/{index:02}.csv"), "id,name\n1,a\n");

@@ -109,7 +109,7 @@ async fn unknown_functions_get_a_hint() {
     assert_snapshot!(node.refusal("SELECT cuont(id) FROM flights").await, @r#"
     invalid_arguments: Invalid function 'cuont'.
     Did you mean 'cot'?
-    The functions are listed on the page "Which SQL is this" (docs/sql.md).
+    The functions are listed on the page "SQL over files" (docs/reference/sql.md).
     "#);
     assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: substring(text) does not exist; write substring(x FROM 1 FOR 3)");
     assert_snapshot!(node.refusal("SELECT date_trunc('fortnight', day) FROM flights").await, @r#"invalid_arguments: unit "fortnight" not recognized for type timestamp with time zone"#);

@@ -17,7 +17,7 @@
 //! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
-//! - `sql_page`: `docs/sql.md` says what the engine does.
+//! - `sql_page`: `docs/reference/sql.md` says what the engine does.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
 
-use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, wait_until, with_timeout, write_parquet};
 
 fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     let folder = Folder::new();
@@ -102,13 +102,7 @@ async fn spilled_files_lie_in_the_folder_that_was_named() {
     assert_eq!(node.rows("SELECT name FROM n ORDER BY name LIMIT 1 OFFSET 299999").await, "name 99999");
     assert!(std::fs::read_dir(spill.path()).unwrap().next().is_some());
     drop(node);
-    for _ in 0..500 {
-        if std::fs::read_dir(spill.path()).unwrap().next().is_none() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("the spill folder is not cleared");
+    wait_until("the end of the spilled files", || std::fs::read_dir(spill.path()).unwrap().next().is_none()).await;
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn plan_reports_whether_it_is_blocking() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_without_paths_of_this_machine() {
+async fn plans_contain_no_local_paths() {
     let (folder, node) = database();
     let text =
         node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain().await.unwrap();

@@ -1,4 +1,4 @@
-//! `docs/sql.md`: its list of functions is that of the engine, and each statement of its table does what it says.
+//! `docs/reference/sql.md`: its list of functions is that of the engine, and each statement of its table does what it says.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +12,7 @@ const BEGIN: &str = "<!-- functions: begin -->\n";
 const END: &str = "<!-- functions: end -->";
 
 fn page() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/sql.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/sql.md")
 }
 
 fn functions_of(node: &TestNode) -> String {

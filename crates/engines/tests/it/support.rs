@@ -175,13 +175,39 @@ impl TestNode {
     /// Waits until the engine runs no tasks and holds no memory or disk.
     pub(crate) async fn wait_until_idle(&self) {
         let engine = &self.engine;
-        with_timeout("the end of the engine's tasks", async {
-            while engine.running_tasks() > 0 || engine.memory_used_bytes() > 0 || engine.spilled_bytes() > 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+        wait_until("the end of the engine's tasks", || {
+            engine.running_tasks() == 0 && engine.memory_used_bytes() == 0 && engine.spilled_bytes() == 0
         })
         .await;
     }
+
+    /// Waits until the engine runs a task.
+    pub(crate) async fn wait_until_busy(&self) {
+        wait_until("a task of the engine", || self.engine.running_tasks() > 0).await;
+    }
+
+    /// Waits until the engine holds the same memory for a hundred looks in a row, and returns its bytes.
+    pub(crate) async fn steady_memory_bytes(&self) -> usize {
+        let (mut held, mut looks) = (self.engine.memory_used_bytes(), 0);
+        wait_until("steady memory", || {
+            let now = self.engine.memory_used_bytes();
+            looks = if now == held { looks + 1 } else { 0 };
+            held = now;
+            looks == 100
+        })
+        .await;
+        held
+    }
+}
+
+/// Looks every few milliseconds until `condition` holds.
+pub(crate) async fn wait_until(subject: &str, mut condition: impl FnMut() -> bool) {
+    with_timeout(subject, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 /// The values of `batches`, a row a line, separated by bars.

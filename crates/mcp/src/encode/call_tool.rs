@@ -7,9 +7,8 @@ use serde_json::value::RawValue;
 use tidegate_core::{Content, Error, ErrorKind};
 use tidegate_runtime::{Chunk, Metadata, Outcome};
 
-use super::ReplyEncoder;
 use super::content_blocks::ContentBlocks;
-use super::envelope::ResponseEnvelope;
+use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::{RpcError, ceil_milliseconds};
 use crate::revision::Dialect;
 use crate::wire::encode_content;
@@ -18,20 +17,18 @@ use crate::wire::encode_content;
 const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
-const TEXT_CLOSING: &str = "\"}";
 
 /// Encodes one `CallToolResult`. The order of JSON members is free, so content comes first, and members that are known
 /// last come last.
 pub(crate) struct CallToolEncoder {
     envelope: ResponseEnvelope,
     blocks: ContentBlocks,
-    has_begun: bool,
     structured: Option<Box<RawValue>>,
 }
 
 impl CallToolEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
-        Self { envelope, blocks: ContentBlocks::default(), has_begun: false, structured: None }
+        Self { envelope, blocks: ContentBlocks::new("content"), structured: None }
     }
 
     /// The envelope of the result.
@@ -53,34 +50,22 @@ impl CallToolEncoder {
         Self::new(envelope).finish(Some(error), &metadata)
     }
 
-    fn take_opening(&mut self) -> String {
-        if std::mem::replace(&mut self.has_begun, true) {
-            return String::new();
-        }
-        let mut opening = self.envelope.open();
-        opening.push_str("\"content\":[");
-        opening
-    }
-
     fn encode_block(&mut self, content: &Content) -> String {
-        let mut piece = self.take_opening();
-        piece.push_str(&self.blocks.push_block(TEXT_CLOSING, &encode_content(content, self.envelope.dialect)));
-        piece
+        self.blocks.push_block(&self.envelope, &encode_content(content, self.envelope.dialect))
     }
 
     fn finish(&mut self, failure: Option<&Error>, metadata: &Metadata) -> Bytes {
         let mut piece = String::new();
         let structured = self.structured.take();
-        if let (Some(value), false) = (&structured, self.has_begun) {
+        if let (Some(value), false) = (&structured, self.blocks.has_begun()) {
             // Clients that do not read structured content receive it as text.
             piece.push_str(&self.encode_block(&Content::text(value.get())));
         }
         if let Some(error) = failure.filter(|error| !error.is_rendered()) {
             piece.push_str(&self.encode_block(&Content::text(error.to_string())));
         }
-        piece.push_str(&self.take_opening());
-        piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
-        piece.push_str("],");
+        piece.push_str(&self.blocks.close(&self.envelope));
+        piece.push(',');
         if let Some(value) = structured.filter(|value| self.supports_structured(value.get())) {
             piece.push_str(&format!("\"structuredContent\":{},", value.get()));
         }
@@ -95,7 +80,7 @@ impl CallToolEncoder {
             ErrorKind::MissingClientCapability => self.envelope.dialect.stateless,
             kind => kind == ErrorKind::Unauthenticated || !error.scopes().is_empty(),
         };
-        is_for_client && !self.has_begun
+        is_for_client && !self.blocks.has_begun()
     }
 
     fn supports_structured(&self, structured: &str) -> bool {
@@ -107,11 +92,8 @@ impl CallToolEncoder {
 impl ReplyEncoder for CallToolEncoder {
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
-            Chunk::Text(text) => {
-                let before = self.take_opening();
-                self.blocks.push_text(before, TEXT_OPENING, &text)
-            }
-            Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
+            Chunk::Text(text) => self.blocks.push_text(&self.envelope, TEXT_OPENING, &text),
+            Chunk::EndOfText => self.blocks.end_text().into(),
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => self.encode_block(&content).into(),
             Chunk::Structured(value) => {
                 self.structured = Some(value);
@@ -125,10 +107,7 @@ impl ReplyEncoder for CallToolEncoder {
     fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
-            Outcome::Failed(error) if self.is_client_error(&error) => {
-                let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.encode_error(&error), Some(error))
-            }
+            Outcome::Failed(error) if self.is_client_error(&error) => self.envelope.fail(&error, None),
             Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
         }
     }

@@ -1,13 +1,23 @@
-//! The members around every result: id, server identity, result type, cache hint.
+//! What every result has: its encoder, and the members around it: id, server identity, result type, cache hint.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tidegate_runtime::{CacheHint, Metadata};
+use tidegate_core::Error;
+use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
 
-use crate::jsonrpc::{RequestId, RpcError};
+use crate::jsonrpc::{RequestId, ResponseMessage, RpcError};
 use crate::revision::Dialect;
+
+/// Encodes one reply as one response message, piece by piece.
+pub(crate) trait ReplyEncoder: Send {
+    /// The bytes for `chunk`; empty if they are sent at the end.
+    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes;
+
+    /// The last bytes, and the error if the whole response is one.
+    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
+}
 
 /// The envelope of one request's result.
 #[derive(Debug, Clone)]
@@ -92,6 +102,18 @@ impl ResponseEnvelope {
         message.push_str(members);
         message.push_str(&self.close(metadata, cache, !members.is_empty()));
         message.into()
+    }
+
+    /// A complete response message with `members`.
+    pub(crate) fn respond(&self, members: &str, cache: Option<CacheHint>) -> ResponseMessage {
+        ResponseMessage::result(self.encode_response(members, &Metadata::new(), cache))
+    }
+
+    /// The last bytes of a reply that failed before it began: a complete error response. `resource` is the URI of the
+    /// resource to read.
+    pub(super) fn fail(&self, error: &Error, resource: Option<&str>) -> (Bytes, Option<RpcError>) {
+        let error = RpcError::from_error(error, resource, self.dialect);
+        (self.encode_error(&error), Some(error))
     }
 
     /// The same envelope for another type of result.

@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 use tidegate_core::{Content, ResourceBody, ResourceContents};
 use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
 
-use super::ReplyEncoder;
 use super::content_blocks::ContentBlocks;
-use super::envelope::ResponseEnvelope;
+use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::RpcError;
 use crate::wire::encode_resource_contents;
-
-const TEXT_CLOSING: &str = "\"}";
 
 /// Encodes one `ReadResourceResult`. Text chunks are the contents of the requested resource.
 pub(crate) struct ReadResourceEncoder {
@@ -22,21 +19,11 @@ pub(crate) struct ReadResourceEncoder {
     mime_type: Option<String>,
     cache: CacheHint,
     blocks: ContentBlocks,
-    has_begun: bool,
 }
 
 impl ReadResourceEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
-        Self { envelope, uri, mime_type, cache, blocks: ContentBlocks::default(), has_begun: false }
-    }
-
-    fn take_opening(&mut self) -> String {
-        if std::mem::replace(&mut self.has_begun, true) {
-            return String::new();
-        }
-        let mut opening = self.envelope.open();
-        opening.push_str("\"contents\":[");
-        opening
+        Self { envelope, uri, mime_type, cache, blocks: ContentBlocks::new("contents") }
     }
 
     /// The start of the text contents: everything before the text.
@@ -62,9 +49,7 @@ impl ReadResourceEncoder {
     }
 
     fn finish(&mut self, metadata: &Metadata) -> Bytes {
-        let mut piece = self.take_opening();
-        piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
-        piece.push(']');
+        let mut piece = self.blocks.close(&self.envelope);
         piece.push_str(&self.envelope.close(metadata, Some(self.cache), true));
         piece.into()
     }
@@ -74,16 +59,13 @@ impl ReplyEncoder for ReadResourceEncoder {
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
             Chunk::Text(text) => {
-                let before = self.take_opening();
                 let opening = self.text_opening();
-                self.blocks.push_text(before, &opening, &text)
+                self.blocks.push_text(&self.envelope, &opening, &text)
             }
-            Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
+            Chunk::EndOfText => self.blocks.end_text().into(),
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
-                let mut piece = self.take_opening();
                 let contents = self.encode_contents(content);
-                piece.push_str(&self.blocks.push_block(TEXT_CLOSING, &contents));
-                piece.into()
+                self.blocks.push_block(&self.envelope, &contents).into()
             }
             Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => {
                 Bytes::new()
@@ -94,15 +76,12 @@ impl ReplyEncoder for ReadResourceEncoder {
     fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(&metadata), None),
-            Outcome::Failed(error) if !self.has_begun => {
-                let error = RpcError::from_error(&error, Some(&self.uri), self.envelope.dialect);
-                (self.envelope.encode_error(&error), Some(error))
-            }
+            Outcome::Failed(error) if !self.blocks.has_begun() => self.envelope.fail(&error, Some(&self.uri)),
             Outcome::Failed(error) => {
                 // The contents sent so far remain valid. A second text of the same URI contains the error.
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
-                let mut piece = self.blocks.push_block(TEXT_CLOSING, &contents).into_bytes();
+                let mut piece = self.blocks.push_block(&self.envelope, &contents).into_bytes();
                 piece.extend_from_slice(&self.finish(&Metadata::new()));
                 (piece.into(), None)
             }

@@ -5,8 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::error::RpcError;
-use super::id::RequestId;
+use super::response::{RequestId, RpcError};
 use crate::request_meta::RequestMeta;
 
 /// The maximum number of messages in one batch.

@@ -1,10 +1,8 @@
-//! JSON-RPC 2.0 as MCP uses it: decoding of messages and encoding of errors.
+//! JSON-RPC 2.0 as MCP uses it: decoding of messages and encoding of responses.
 
 mod decode;
-mod error;
-mod id;
+mod response;
 
 pub use decode::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, RpcNotification, RpcRequest, RpcResponse, decode};
-pub(crate) use error::ceil_milliseconds;
-pub use error::{CallRejection, RpcError};
-pub use id::RequestId;
+pub(crate) use response::ceil_milliseconds;
+pub use response::{CallRejection, RequestId, ResponseMessage, RpcError};

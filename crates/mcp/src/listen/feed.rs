@@ -1,12 +1,15 @@
-//! The pending notifications of one listener, modern or legacy: flags and a set of URIs, encoded one by one.
+//! The notifications of one listener, modern or legacy: pending ones are flags and a set of URIs, encoded one by one.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::Caller;
 use tidegate_runtime::{Watch, WatchEvent};
+use tokio_util::sync::CancellationToken;
 
-use crate::jsonrpc::RequestId;
+use crate::encode::ResponseEnvelope;
+use crate::in_flight::InFlightGuard;
+use crate::jsonrpc::{RequestId, ResponseMessage};
 use crate::session::McpSession;
 use crate::tasks::TaskFeed;
 use crate::wire::{self, ListKind};
@@ -63,10 +66,10 @@ impl NotificationFeed {
     /// Starts a new connection of the session from the last position that its client received. If that position is of
     /// an earlier registry version, everything is sent; otherwise the later changes of resources. Without a position,
     /// list changes that happened while nobody was connected are not sent.
-    pub async fn resume(&mut self, caller: &Caller, last_heard: Option<FeedPosition>) {
+    pub async fn resume(&mut self, caller: &Caller, last_received: Option<FeedPosition>) {
         self.watch.update_caller(caller).await;
         let version = self.watch.version();
-        match last_heard {
+        match last_received {
             Some(feed_position) if feed_position.registry_version != version => self.watch.mark_all_changed(),
             Some(feed_position) => {
                 self.watch.skip_registry_change();
@@ -130,5 +133,36 @@ impl ListFlags {
             (&mut self.prompts, ListKind::Prompts),
         ];
         lists.into_iter().find_map(|(is_set, kind)| std::mem::take(is_set).then_some(kind))
+    }
+}
+
+/// An open `subscriptions/listen` stream. Dropping it ends it.
+pub struct ListenStream {
+    pub(super) feed: NotificationFeed,
+    pub(super) envelope: ResponseEnvelope,
+    pub(super) guard: Option<InFlightGuard>,
+}
+
+impl ListenStream {
+    /// The notifications, starting with the acknowledgement.
+    pub fn feed(&mut self) -> &mut NotificationFeed {
+        &mut self.feed
+    }
+
+    /// Fires when the client cancels the request. Nothing more may be sent then.
+    pub fn cancellation(&self) -> CancellationToken {
+        // A connection with a single request is cancelled by closing it.
+        self.guard.as_ref().map(|guard| guard.token().clone()).unwrap_or_default()
+    }
+
+    /// The result, which reports that the server ends the stream.
+    pub fn end(self) -> ResponseMessage {
+        let (id, server_info) = (self.envelope.id.as_json(), &self.envelope.server_info);
+        let opening = self.envelope.open();
+        let result = format!(
+            "{opening}\"resultType\":\"complete\",\"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{server_info},\
+             \"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}"
+        );
+        ResponseMessage::result(result.into())
     }
 }

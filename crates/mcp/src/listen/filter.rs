@@ -93,7 +93,7 @@ impl SubscriptionFilter {
     pub(super) fn to_json(&self) -> Value {
         let ListFlags { tools, resources, prompts } = self.lists;
         let lists = [("toolsListChanged", tools), ("resourcesListChanged", resources), ("promptsListChanged", prompts)];
-        let expected = lists.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        let expected = lists.into_iter().filter(|(_, is_requested)| *is_requested);
         let mut object: Map<String, Value> = expected.map(|(name, _)| (name.to_owned(), true.into())).collect();
         if let Some(uris) = &self.resources {
             object.insert("resourceSubscriptions".to_owned(), json!(uris));

@@ -1,47 +1,41 @@
-//! `subscriptions/listen`: a stream of the requested notifications, until the server ends it.
+//! `subscriptions/listen`: a stream of the requested notifications, until the server ends it. Legacy sessions subscribe
+//! to resources with `resources/subscribe`.
 //!
 //! Pending changes are stored as flags and the set of URIs of a [`tidegate_runtime::Watch`], and are encoded when the
 //! client is ready to receive. A slow client therefore receives one notification per list and resource, however often
 //! they changed, and uses no memory. A client that reads nothing at all is disconnected by the write timeout of its
 //! transport, as for any answer.
 //!
-//! [MCP 2026-07-28, Subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)
+//! [MCP 2026-07-28, Subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions),
+//! [MCP 2025-11-25, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)
 
 mod feed;
 mod filter;
 
+use serde::Deserialize;
 use tidegate_core::ErrorKind;
-use tokio_util::sync::CancellationToken;
 
-pub use self::feed::{FeedPosition, NotificationFeed};
+pub use self::feed::{FeedPosition, ListenStream, NotificationFeed};
 use self::filter::SubscriptionFilter;
-use crate::answer::{Answer, ResponseMessage};
-use crate::encode::ResponseEnvelope;
-use crate::in_flight::InFlightGuard;
-use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::answer::OpenRequest;
+use crate::bounded;
+use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::service::{McpService, Peer};
 use crate::wire;
 
-/// An open `subscriptions/listen` stream. Dropping it ends it.
-pub struct ListenStream {
-    feed: NotificationFeed,
-    envelope: ResponseEnvelope,
-    guard: Option<InFlightGuard>,
+#[derive(Deserialize)]
+struct SubscribeParams {
+    #[serde(deserialize_with = "bounded::uri")]
+    uri: String,
 }
 
 impl McpService {
-    pub(crate) async fn listen(
-        &self,
-        request: &RpcRequest,
-        envelope: ResponseEnvelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let subscription_filter = SubscriptionFilter::read(request)?;
+    pub(crate) async fn listen(&self, open: OpenRequest, peer: &Peer) -> Result<ListenStream, RpcError> {
+        let subscription_filter = SubscriptionFilter::read(&open.request)?;
         let mut tasks = None;
         if let Some(ids) = subscription_filter.tasks {
-            self.require_tasks_extension(request, &envelope)?;
-            tasks = Some(self.tasks.listen(ids, self.registry(), &peer.caller, &envelope.id));
+            self.require_tasks_extension(&open)?;
+            tasks = Some(self.tasks.listen(ids, self.registry(), &peer.caller, &open.envelope.id));
         }
         let (news, ids) = tasks.unzip();
         let watch = self.registry().watch();
@@ -55,37 +49,33 @@ impl McpService {
                 Ok(()) => honoured.resources.get_or_insert_default().push(uri),
                 // Resources that are hidden and resources that do not exist are treated alike.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(RpcError::from_error(&error, None, envelope.dialect)),
+                Err(error) => return Err(RpcError::from_error(&error, None, open.envelope.dialect)),
             }
         }
         watch.wait_for_baseline().await;
-        let acknowledgement = wire::encode_acknowledgement(&honoured.to_json(), &envelope.id);
+        let acknowledgement = wire::encode_acknowledgement(&honoured.to_json(), &open.envelope.id);
         let feed =
-            NotificationFeed::for_stream(watch.into(), honoured.lists, news, envelope.id.clone(), acknowledgement);
-        Ok(Answer::Listen(ListenStream { feed, envelope, guard }))
-    }
-}
-
-impl ListenStream {
-    /// The notifications, starting with the acknowledgement.
-    pub fn feed(&mut self) -> &mut NotificationFeed {
-        &mut self.feed
+            NotificationFeed::for_stream(watch.into(), honoured.lists, news, open.envelope.id.clone(), acknowledgement);
+        Ok(ListenStream { feed, envelope: open.envelope, guard: open.guard })
     }
 
-    /// Fires when the client cancels the request. Nothing more may be sent then.
-    pub fn cancellation(&self) -> CancellationToken {
-        // A connection with a single request is cancelled by closing it.
-        self.guard.as_ref().map(|guard| guard.token().clone()).unwrap_or_default()
+    /// `resources/subscribe` of a legacy session.
+    pub(crate) async fn subscribe(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let uri = open.request.params::<SubscribeParams>()?.uri;
+        if let Some(session) = &peer.session {
+            let subscribed = session.watch().subscribe(&uri, &peer.caller);
+            subscribed.map_err(|error| RpcError::from_error(&error, Some(&uri), open.envelope.dialect))?;
+            session.watch().wait_for_baseline().await;
+        }
+        Ok(open.envelope.respond("", None))
     }
 
-    /// The result, which reports that the server ends the stream.
-    pub fn end(self) -> ResponseMessage {
-        let (id, server_info) = (self.envelope.id.as_json(), &self.envelope.server_info);
-        let opening = self.envelope.open();
-        let result = format!(
-            "{opening}\"resultType\":\"complete\",\"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{server_info},\
-             \"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}"
-        );
-        ResponseMessage::result(result.into())
+    /// `resources/unsubscribe` of a legacy session.
+    pub(crate) fn unsubscribe(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let uri = open.request.params::<SubscribeParams>()?.uri;
+        if let Some(session) = &peer.session {
+            session.watch().unsubscribe(&uri);
+        }
+        Ok(open.envelope.respond("", None))
     }
 }

@@ -1,15 +1,15 @@
 //! One task in memory: its facts, pending input requests and listeners.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use chrono::Utc;
+use parking_lot::Mutex;
 use tidegate_core::InputRequest;
 use tidegate_runtime::{Job, PendingInputRequest};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use super::listener::TaskListeners;
-use super::record::{TaskFacts, TaskResult, TaskStatus};
+use super::record::{TaskFacts, TaskId, TaskResult, TaskStatus};
 use crate::wire::encode_input_requests;
 
 /// One task.
@@ -112,5 +112,50 @@ impl TaskEntry {
         }
         let requests = self.pending_inputs.iter().map(|(key, waiting)| (key.as_str(), &waiting.request));
         format!(",\"inputRequests\":{}", encode_input_requests(requests))
+    }
+}
+
+/// The pending changes of one listener: a set of ids, so that a slow client uses no memory.
+#[derive(Debug, Default)]
+pub(super) struct TaskListener {
+    /// The number of changes of each task since its last notification.
+    changed: Mutex<BTreeMap<TaskId, u64>>,
+    pub(super) woken: Notify,
+}
+
+impl TaskListener {
+    pub(super) fn mark_changed(&self, id: TaskId) {
+        *self.changed.lock().entry(id).or_default() += 1;
+        self.woken.notify_one();
+    }
+
+    /// The next task to report, with its number of changes.
+    pub(super) fn next_changed(&self) -> Option<(TaskId, u64)> {
+        self.changed.lock().first_key_value().map(|(id, times)| (*id, *times))
+    }
+
+    /// Removes the changes of `id` if none was added since the notification.
+    pub(super) fn clear_delivered(&self, id: TaskId, times: u64) {
+        let mut changed = self.changed.lock();
+        if changed.get(&id) == Some(&times) {
+            changed.remove(&id);
+        }
+    }
+}
+
+/// The listeners of one task.
+#[derive(Debug, Default)]
+pub(super) struct TaskListeners(Vec<Weak<TaskListener>>);
+
+impl TaskListeners {
+    pub(super) fn push(&mut self, listener: Weak<TaskListener>) {
+        self.0.retain(|listener| listener.strong_count() > 0);
+        self.0.push(listener);
+    }
+
+    pub(super) fn mark_changed(&self, id: TaskId) {
+        for listener in self.0.iter().filter_map(Weak::upgrade) {
+            listener.mark_changed(id);
+        }
     }
 }

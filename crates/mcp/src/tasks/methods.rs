@@ -3,14 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidegate_core::{ClientCapabilities, Error};
-use tidegate_runtime::Metadata;
 
 use super::record::TaskId;
-use crate::answer::ResponseMessage;
+use crate::answer::OpenRequest;
 use crate::bounded;
-use crate::encode::ResponseEnvelope;
-use crate::jsonrpc::{RpcError, RpcRequest};
-use crate::service::{McpService, Peer, empty_result};
+use crate::jsonrpc::{ResponseMessage, RpcError};
+use crate::service::{McpService, Peer};
 use crate::wire::parse_input_answer;
 
 /// The maximum number of answers in one update.
@@ -29,25 +27,15 @@ struct UpdateParams {
 }
 
 impl McpService {
-    pub(crate) async fn get_task(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let id = self.find_task(request, envelope, peer)?;
+    pub(crate) async fn get_task(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(open, peer)?;
         let members = self.tasks.encode_detailed(id).await?;
-        Ok(ResponseMessage::result(envelope.encode_response(&members, &Metadata::new(), None)))
+        Ok(open.envelope.respond(&members, None))
     }
 
-    pub(crate) fn update_task(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let id = self.find_task(request, envelope, peer)?;
-        let params: UpdateParams = request.params()?;
+    pub(crate) fn update_task(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(open, peer)?;
+        let params: UpdateParams = open.request.params()?;
         if params.responses.len() > ANSWERS_MAX {
             return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
         }
@@ -65,41 +53,32 @@ impl McpService {
             });
             answered.unwrap_or(Ok(())).map_err(|why| wrong(key, why))?;
         }
-        Ok(empty_result(envelope))
+        Ok(open.envelope.respond("", None))
     }
 
     /// Cancels a task. An ended task does not change.
-    pub(crate) fn cancel_task(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-        peer: &Peer,
-    ) -> Result<ResponseMessage, RpcError> {
-        let id = self.find_task(request, envelope, peer)?;
+    pub(crate) fn cancel_task(&self, open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
+        let id = self.find_task(open, peer)?;
         if let Some(job) = self.tasks.with_entry(id, |entry| entry.job.clone()).flatten() {
             job.cancel();
         }
-        Ok(empty_result(envelope))
+        Ok(open.envelope.respond("", None))
     }
 
     /// # Errors
     /// `-32021` if the client has not declared the extension.
-    pub(crate) fn require_tasks_extension(
-        &self,
-        request: &RpcRequest,
-        envelope: &ResponseEnvelope,
-    ) -> Result<(), RpcError> {
-        if request.meta.client_capabilities.tasks {
+    pub(crate) fn require_tasks_extension(&self, open: &OpenRequest) -> Result<(), RpcError> {
+        if open.request.meta.client_capabilities.tasks {
             return Ok(());
         }
         let error =
             Error::missing_client_capability(ClientCapabilities { tasks: true, ..ClientCapabilities::default() });
-        Err(RpcError::from_error(&error, None, envelope.dialect))
+        Err(RpcError::from_error(&error, None, open.envelope.dialect))
     }
 
-    fn find_task(&self, request: &RpcRequest, envelope: &ResponseEnvelope, peer: &Peer) -> Result<TaskId, RpcError> {
-        self.require_tasks_extension(request, envelope)?;
-        let params: TaskParams = request.params()?;
+    fn find_task(&self, open: &OpenRequest, peer: &Peer) -> Result<TaskId, RpcError> {
+        self.require_tasks_extension(open)?;
+        let params: TaskParams = open.request.params()?;
         self.tasks.find(&params.task_id, self.registry(), &peer.caller)
     }
 }

@@ -6,15 +6,15 @@
 //! [Tasks extension 2026-07-28](https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/2026-07-28/tasks.md)
 
 mod entry;
+mod feed;
 mod folder;
-mod listener;
 mod methods;
 mod record;
 mod recorder;
 mod store;
 mod transition;
 
+pub(crate) use feed::TaskFeed;
 pub use folder::TaskFolder;
-pub(crate) use listener::TaskFeed;
 pub(crate) use store::{TaskLimits, TaskStore};
 pub(crate) use transition::{TaskTransition, TransitionOutcome};

@@ -50,9 +50,9 @@ impl TaskStore {
             return Err(Box::new(TaskRefusal { reply, error }));
         }
         job.continue_as_task();
-        let keeper =
+        let store =
             TaskRecorder { id, tasks: self.clone(), reply, encoder: nested_encoder(&envelope), result: Vec::new() };
-        self.recorders.spawn(keeper.record());
+        self.recorders.spawn(store.record());
         Ok(members)
     }
 }

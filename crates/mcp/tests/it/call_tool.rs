@@ -139,7 +139,7 @@ async fn a_failure_is_a_result_that_the_model_can_read() {
     "#);
     let panicked = check(json!([["text", "rows"], ["panic"]])).await;
     assert!(panicked.contains("internal error; the server's log has the detail under id "), "{panicked}");
-    assert!(!panicked.contains("as asked"), "{panicked}");
+    assert!(!panicked.contains("as requested"), "{panicked}");
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn streams_first_bytes_before_tool_ends() {
     let Some(AnswerFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
     assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
     assert!(!stream.is_complete());
-    host.gate.cancel();
+    host.release.cancel();
     let Some(AnswerFrame::ResponseBytes(second)) = stream.next().await else { panic!() };
     assert_eq!(second, "second");
     while stream.next().await.is_some() {}

@@ -66,7 +66,7 @@ async fn only_the_request_of_that_very_id_is_cancelled() {
         client.notify("notifications/cancelled", nonsense);
     }
     settle().await;
-    host.gate.cancel();
+    host.release.cancel();
     let mut answers = Vec::new();
     for call in calls.into_iter().chain([theirs]) {
         answers.push(call.await.unwrap());
@@ -93,7 +93,7 @@ async fn duplicate_id_is_rejected_and_request_continues() {
         let text = client.send(&client.message("x", method, json!({}))).await.text();
         assert_eq!(text, "error -32600: a request with the id \"x\" is open already");
     }
-    host.gate.cancel();
+    host.release.cancel();
     assert!(first.await.unwrap().contains("first"));
 }
 

@@ -29,7 +29,7 @@ fn steps() -> Value {
 }
 
 #[tokio::test]
-async fn progress_comes_under_the_token_it_was_asked_for() {
+async fn progress_has_the_token_of_its_request() {
     for client in Client::all_revisions() {
         let client_result = call(&client, steps(), json!({"progressToken": "p-1"})).await;
         assert_eq!(client_result.notifications.len(), 2, "{}", client.revision.name());
@@ -160,6 +160,6 @@ async fn requesting_notifications_opens_stream_at_once() {
     assert!(stream.may_notify());
     drop(stream);
     let unasked = call(json!({}));
-    host.gate.cancel();
+    host.release.cancel();
     let Answer::Whole(_) = client.service.answer(unasked, &client.peer).await else { panic!("not whole") };
 }

@@ -22,7 +22,7 @@ async fn check(steps: Value) -> String {
 }
 
 #[tokio::test]
-async fn text_is_the_contents_of_the_uri_that_was_asked_for() {
+async fn text_has_the_requested_uri() {
     insta::assert_snapshot!(check(json!([["text", "a\"b"], ["text", "\nc"]])).await, @r#"{"uri":"script","mimeType":"application/json","text":"a\"b\nc"}"#);
     insta::assert_snapshot!(check(json!([["text", "columns"], ["end"], ["text", "rows"]])).await, @r#"
     {"uri":"script","mimeType":"application/json","text":"columns"}

@@ -210,11 +210,11 @@ fn with_roots(id: &Value, folder: &str) -> Value {
 #[tokio::test]
 async fn concurrent_calls_get_own_answers() {
     let client = capable_client(Revision::V2025_11_25);
-    let (one, one_asked) = begin_call(&client, 1, roots_step()).await;
-    let (other, other_asked) = begin_call(&client, 2, roots_step()).await;
-    assert_ne!(one_asked["id"], other_asked["id"]);
-    client.respond(&with_roots(&other_asked["id"], "other"));
-    client.respond(&with_roots(&one_asked["id"], "one"));
+    let (one, first_requested) = begin_call(&client, 1, roots_step()).await;
+    let (other, other_requested) = begin_call(&client, 2, roots_step()).await;
+    assert_ne!(first_requested["id"], other_requested["id"]);
+    client.respond(&with_roots(&other_requested["id"], "other"));
+    client.respond(&with_roots(&first_requested["id"], "one"));
     assert!(read_rest(one).await.contains("file:///one"));
     assert!(read_rest(other).await.contains("file:///other"));
 }

@@ -276,13 +276,13 @@ async fn run_steps(
     let client = Client::for_host(host, MODERN);
     let caller = &client.peer.caller;
     let of_bed = |bed: usize| format!("resources/updated \"watched://{}\"", RESOURCE_NAMES[bed]);
-    let wanted_beds: Vec<usize> = (0..4).filter(|bed| beds[*bed]).collect();
-    let wanted_lists: Vec<String> =
+    let expected_beds: Vec<usize> = (0..4).filter(|bed| beds[*bed]).collect();
+    let expected_lists: Vec<String> =
         (0..3).filter(|list| lists[*list]).map(|list| format!("{}/list_changed", LISTS[list])).collect();
-    let uris: Vec<String> = wanted_beds.iter().map(|bed| format!("watched://{}", RESOURCE_NAMES[*bed])).collect();
+    let uris: Vec<String> = expected_beds.iter().map(|bed| format!("watched://{}", RESOURCE_NAMES[*bed])).collect();
     let mut expectation = json!({"resourceSubscriptions": uris});
-    for (list, is_wanted) in LISTS.iter().zip(lists) {
-        expectation[format!("{list}ListChanged")] = is_wanted.into();
+    for (list, is_requested) in LISTS.iter().zip(lists) {
+        expectation[format!("{list}ListChanged")] = is_requested.into();
     }
     let mut stream = open_stream(&client, json!(1), expectation).await;
     assert!(next(&mut stream).unwrap().starts_with("subscriptions/acknowledged"));
@@ -300,7 +300,7 @@ async fn run_steps(
             }
             ListenStep::Swap => {
                 host.service.registry().swap(watched.snapshot(Access::default()));
-                changed.extend(wanted_lists.iter().cloned().chain(wanted_beds.iter().map(|bed| of_bed(*bed))));
+                changed.extend(expected_lists.iter().cloned().chain(expected_beds.iter().map(|bed| of_bed(*bed))));
             }
             ListenStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds)).await,
             ListenStep::Read(count) => {

@@ -18,7 +18,7 @@ use tidegate_testkit::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// A service with tools that take their time, and the gate that `slow` waits for.
+/// A service with tools that take their time, and the token that releases `slow`.
 struct TaskFixture {
     service: Arc<McpService>,
     release: CancellationToken,

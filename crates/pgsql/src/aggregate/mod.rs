@@ -32,7 +32,6 @@ use datafusion::functions_aggregate::{bool_and_or, count as counts};
 use datafusion::logical_expr::{AggregateUDF, WindowUDF};
 use datafusion::sql::sqlparser::ast;
 
-pub(crate) use average::average_spans;
 pub(crate) use cast_names::{cast_named, name_casts};
 pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;

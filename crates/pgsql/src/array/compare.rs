@@ -27,7 +27,7 @@ pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
     }
 }
 
-fn compare(call: &FunctionCall<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
+fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
     let comparer = RowComparer::new(&left.value_type())?;
     let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
@@ -36,7 +36,7 @@ fn compare(call: &FunctionCall<'_>, is_wanted: fn(Ordering) -> bool) -> Result<A
             return None;
         }
         let own = range(&left, row).map(|place| left_rows.row(place));
-        Some(is_wanted(own.cmp(range(&right, row).map(|place| right_rows.row(place)))))
+        Some(is_expected(own.cmp(range(&right, row).map(|place| right_rows.row(place)))))
     };
     Ok(Arc::new((0..call.rows).map(one).collect::<BooleanArray>()))
 }

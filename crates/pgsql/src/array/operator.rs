@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::function::{dimensions, item_type, list_type};
 use super::{compare, edit, search, text};
 use crate::json::function::call;
-use crate::operator::Operands;
+use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {

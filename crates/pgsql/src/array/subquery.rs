@@ -88,6 +88,10 @@ fn returns_set(value: &Expr) -> bool {
     list_argument(value).is_some()
 }
 
+/// Functions of JSON, without their prefix, that return a set in PostgreSQL, which is an array here.
+const JSON_SETS: [&str; 7] =
+    ["array_elements", "array_elements_text", "each", "each_text", "object_keys", "path_query", "path_query_tz"];
+
 /// Returns the list that a set-returning function expands to rows.
 fn list_argument(value: &Expr) -> Option<Expr> {
     let Expr::Function(function) = value else { return None };
@@ -95,13 +99,18 @@ fn list_argument(value: &Expr) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     match (name.as_str(), list.args.as_slice()) {
         ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => Some(array.clone()),
-        (name, _) if crate::json::returns_set(name) => {
+        (name, _) if is_json_set(name) => {
             let mut function = function.clone();
             function.name = ObjectName::from(vec![Ident::new(list_function(name))]);
             Some(Expr::Function(function))
         }
         _ => None,
     }
+}
+
+fn is_json_set(name: &str) -> bool {
+    let rest = ["json_", "jsonb_"].iter().find_map(|prefix| name.strip_prefix(prefix));
+    rest.is_some_and(|rest| JSON_SETS.contains(&rest))
 }
 
 /// Collects the rows of `query`, sorted by `order` if it is not empty.

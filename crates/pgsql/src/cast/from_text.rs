@@ -30,11 +30,11 @@ pub(super) fn is_parsed_here(to: &DataType) -> bool {
 pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         integer if integer.is_integer() => {
-            let integers: Int64Array = parse_each(texts, |text| super::parse_integer(text, to))?;
+            let integers: Int64Array = parse_each(texts, |text| number::parse_integer(text, to))?;
             convert_integers_exactly(&integers, to)?
         }
         float if float.is_floating() => {
-            let floats: Float64Array = parse_each(texts, |text| super::parse_float(text, to))?;
+            let floats: Float64Array = parse_each(texts, |text| number::parse_float(text, to))?;
             cast(&floats, to)?
         }
         DataType::Decimal128(precision, scale) => {
@@ -104,7 +104,7 @@ fn numeric_error(text: &str, to: &DataType) -> Result<i128> {
     if matches!(word.as_str(), "nan" | "inf" | "infinity") {
         return exec_err!("\"{text}\" is not supported as a numeric; write '{text}'::double precision instead");
     }
-    if super::parse_float(text, &DataType::Float64).is_ok() {
+    if number::parse_float(text, &DataType::Float64).is_ok() {
         return exec_err!("\"{text}\" has more than the 38 digits of a numeric; write a double precision instead");
     }
     Err(number::invalid_input_error(text, to))

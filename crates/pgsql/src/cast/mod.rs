@@ -6,7 +6,6 @@
 mod character;
 mod conversion;
 mod from_text;
-mod number;
 mod numeric;
 mod to_text;
 mod types;
@@ -20,7 +19,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 pub(crate) use character::{rewrite_character_columns, rewrite_character_keys, rewrite_characters};
 pub(crate) use conversion::Conversion;
 pub(crate) use from_text::parse_texts;
-pub(crate) use number::{parse_float, parse_integer};
 pub(crate) use types::rewrite_syntax;
 
 /// The scalar functions of this module. A function with the name of a DataFusion function replaces it.

@@ -37,24 +37,6 @@ pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
 pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
 
-/// Whether the function `name` returns a set in PostgreSQL, which is an array here.
-pub(crate) fn returns_set(name: &str) -> bool {
-    let kinds = ["json_", "jsonb_"];
-    let rest = kinds.iter().find_map(|kind| name.strip_prefix(kind));
-    matches!(
-        rest,
-        Some(
-            "array_elements"
-                | "array_elements_text"
-                | "each"
-                | "each_text"
-                | "object_keys"
-                | "path_query"
-                | "path_query_tz"
-        )
-    )
-}
-
 /// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = input::functions();

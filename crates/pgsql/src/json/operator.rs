@@ -9,7 +9,7 @@ use super::document::is_text;
 use super::function::{call, field_kind};
 use super::kind::JsonKind;
 use super::{get, input, jsonpath, operator_functions};
-use crate::operator::Operands;
+use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {

@@ -63,8 +63,8 @@ fn map_pairs<T>(call: &FunctionCall<'_>, take: impl Fn(&JsonValue, &JsonValue) -
     (0..call.rows).map(one).collect()
 }
 
-fn compare(call: &FunctionCall<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
-    let results = map_pairs(call, |left, right| Ok(is_wanted(left.compare_documents(right))))?;
+fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result<ArrayRef> {
+    let results = map_pairs(call, |left, right| Ok(is_expected(left.compare_documents(right))))?;
     Ok(Arc::new(BooleanArray::from(results)))
 }
 

@@ -186,10 +186,7 @@ impl ScalarUDFImpl for Average {
         let [sum, count] = args.args.as_slice() else { return plan_err!("avg takes a sum and a count") };
         if !args.return_field.data_type().is_numeric() {
             let (spans, counts) = (sum.to_array(rows)?, count.to_array(rows)?);
-            return Ok(ColumnarValue::Array(crate::aggregate::average_spans(
-                &spans,
-                counts.as_primitive::<Int64Type>(),
-            )?));
+            return Ok(ColumnarValue::Array(crate::time::average_spans(&spans, counts.as_primitive::<Int64Type>())?));
         }
         let averages: ArrayRef = if args.return_field.data_type() == &DataType::Float64 {
             let sum = cast(&sum.to_array(rows)?, &DataType::Float64)?;

@@ -47,9 +47,9 @@ pub(crate) fn parse_number(text: &str, data_type: &DataType) -> Result<ScalarVal
         return numeric_literal(text).ok_or_else(|| invalid_input_error(text, data_type));
     }
     if data_type.is_floating() {
-        return Ok(ScalarValue::Float64(Some(crate::cast::parse_float(text, data_type)?)));
+        return Ok(ScalarValue::Float64(Some(super::parse_float(text, data_type)?)));
     }
-    let value = crate::cast::parse_integer(text, data_type)?;
+    let value = super::parse_integer(text, data_type)?;
     Ok(ScalarValue::Int64(Some(value)))
 }
 

@@ -11,6 +11,7 @@ mod integer;
 mod literal;
 mod numeric_comparison;
 mod operator;
+mod parse;
 mod rounding;
 mod rounding_check;
 mod sample;
@@ -27,6 +28,7 @@ pub(crate) use division::plan_average;
 pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal};
 pub(crate) use numeric_comparison::{compare_alike, compare_exactly, compare_join_keys};
 pub(crate) use operator::{plan_operator, type_literals};
+pub(crate) use parse::{parse_float, parse_integer};
 pub(crate) use rounding::as_numeric;
 pub(crate) use rounding_check::check_rounding;
 

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
 use super::{division, float, literal};
-use crate::operator::Operands;
+use crate::operands::Operands;
 use crate::syntax::{call, is_named};
 
 /// `mod(a, b)`, and the operators that stand before their operand, as calls and operators that the planner has.

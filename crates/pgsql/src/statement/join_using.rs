@@ -254,8 +254,8 @@ fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ide
             match part {
                 WildcardPart::Merged(name, _) => names.push(name.value.clone()),
                 WildcardPart::Rest { columns, without, .. } => {
-                    let is_shown = |column: &&String| !without.iter().any(|name| is_same(column, name));
-                    names.extend(columns.as_ref()?.iter().filter(is_shown).cloned());
+                    let is_listed = |column: &&String| !without.iter().any(|name| is_same(column, name));
+                    names.extend(columns.as_ref()?.iter().filter(is_listed).cloned());
                 }
             }
         }
@@ -337,8 +337,8 @@ fn unambiguous_columns(parts: &[WildcardPart]) -> Vec<MergedColumn> {
         let count = |part: &WildcardPart| match part {
             WildcardPart::Merged(other, _) => usize::from(other.value == name),
             WildcardPart::Rest { columns, without, .. } => {
-                let is_shown = !without.iter().any(|other| other.value == name);
-                usize::from(is_shown && columns.iter().flatten().any(|column| column == name))
+                let is_listed = !without.iter().any(|other| other.value == name);
+                usize::from(is_listed && columns.iter().flatten().any(|column| column == name))
             }
         };
         parts.iter().map(count).sum::<usize>()
@@ -382,8 +382,8 @@ fn select_item(part: &WildcardPart, left_out: &[Ident]) -> Option<SelectItem> {
             Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: Ident::with_quote('"', &name.value) })
         }
         WildcardPart::Rest { table, columns, without } => {
-            let is_shown = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));
-            if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_shown)) {
+            let is_listed = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));
+            if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_listed)) {
                 return None;
             }
             let has = |name: &&Ident| columns.iter().flatten().any(|column| is_same(column, name));

@@ -1,11 +1,6 @@
 //! Upper and lower case of single characters, as the C library's `towupper` and `towlower` have them: a character stays
 //! one character.
 
-use datafusion::common::Result;
-
-use super::function::{Overload, TextFunction, TextType};
-use super::row_values::{RowArguments, TextOutput};
-
 /// The upper case of a character, one character.
 pub(crate) fn simple_upper(character: char) -> char {
     if character.is_ascii() {
@@ -42,27 +37,4 @@ pub(crate) fn lower(text: &str) -> String {
 /// `text` in upper case.
 pub(crate) fn upper(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(simple_upper).collect() }
-}
-
-fn initcap(text: &str) -> String {
-    let mut is_inside = false;
-    let cased = |character: char| {
-        let cased = if is_inside { simple_lower(character) } else { simple_upper(character) };
-        is_inside = super::regex::is_alphanumeric(cased);
-        cased
-    };
-    text.chars().map(cased).collect()
-}
-
-pub(super) fn functions() -> Vec<TextFunction> {
-    let of = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::Text], TextType::Text, run)]);
-    vec![
-        of("lower", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, lower)),
-        of("upper", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, upper)),
-        of("initcap", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, initcap)),
-    ]
-}
-
-fn change_case(row: &RowArguments<'_>, output: &mut TextOutput, cased: fn(&str) -> String) -> Result<()> {
-    output.text(&cased(row.text(0)?))
 }

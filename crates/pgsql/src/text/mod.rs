@@ -30,7 +30,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     let families = [
         text_to_array::functions(),
         bytea::functions(),
-        case::functions(),
+        transform::case_functions(),
         transform::functions(),
         encode::functions(),
         format::functions(),

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::function::{TextFunction, is_bytes, is_text, type_name};
 use super::like::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
-use crate::operator::Operands;
+use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
@@ -50,7 +50,7 @@ fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
     let (mut left, mut right) = (operands.left.clone(), operands.right.clone());
     if is_caseless {
         let lower = |expr| {
-            super::case::functions()
+            super::transform::case_functions()
                 .into_iter()
                 .find(|function| function.has_name("lower"))
                 .map(|lower| lower.call(vec![expr]))

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
+use super::case::{lower, simple_lower, simple_upper, upper};
 use super::function::{Overload, TextFunction, TextType};
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
@@ -203,4 +204,28 @@ pub(super) fn unescaped(text: &str, escape: char, with_letters: bool) -> Result<
         }
     }
     if units.is_empty() { Ok(Cow::Owned(result)) } else { exec_err!("invalid Unicode surrogate pair") }
+}
+
+fn initcap(text: &str) -> String {
+    let mut is_inside = false;
+    let cased = |character: char| {
+        let cased = if is_inside { simple_lower(character) } else { simple_upper(character) };
+        is_inside = super::regex::is_alphanumeric(cased);
+        cased
+    };
+    text.chars().map(cased).collect()
+}
+
+/// `lower`, `upper` and `initcap`.
+pub(super) fn case_functions() -> Vec<TextFunction> {
+    let of = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::Text], TextType::Text, run)]);
+    vec![
+        of("lower", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, lower)),
+        of("upper", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, upper)),
+        of("initcap", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, initcap)),
+    ]
+}
+
+fn change_case(row: &RowArguments<'_>, output: &mut TextOutput, cased: fn(&str) -> String) -> Result<()> {
+    output.text(&cased(row.text(0)?))
 }

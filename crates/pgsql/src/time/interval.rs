@@ -1,6 +1,10 @@
 //! Arithmetic of intervals, on months, days and microseconds.
 
-use arrow::datatypes::IntervalMonthDayNano;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use datafusion::common::Result;
 
 use super::calendar::{self, DAY, date_from_days, days, month_length, out_of_range_error};
@@ -67,7 +71,7 @@ pub(super) fn between(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> 
 }
 
 /// The interval times a number; what is left of months becomes days, what is left of days becomes time.
-pub(super) fn multiply(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
+pub(crate) fn multiply(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     scale(interval, |part| part * factor)
 }
 
@@ -95,6 +99,32 @@ fn scale(interval: IntervalMonthDayNano, scaled: impl Fn(f64) -> f64) -> Result<
         return Err(out_of_range_error("interval"));
     }
     build_interval(whole_months as i64, whole_days as i64, total as i64)
+}
+
+/// Divides each sum of intervals or durations by its count.
+///
+/// # Errors
+/// If a result is out of range.
+#[allow(clippy::cast_precision_loss, reason = "as PostgreSQL divides")]
+pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<ArrayRef> {
+    if let DataType::Duration(_) = sums.data_type() {
+        let sums_as_numbers = cast(sums, &DataType::Int64)?;
+        let pairs = sums_as_numbers.as_primitive::<Int64Type>().iter().zip(counts.iter());
+        let averages: Int64Array = pairs.map(|(sum, count)| Some(round_to_i64(sum? as f64 / count? as f64))).collect();
+        return Ok(cast(&averages, sums.data_type())?);
+    }
+    let pairs = sums.as_primitive::<IntervalMonthDayNanoType>().iter().zip(counts.iter());
+    let averages = pairs.map(|(sum, count)| match (sum, count) {
+        (Some(sum), Some(count)) => divide(sum, count as f64).map(Some),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(averages.collect::<Result<IntervalMonthDayNanoArray>>()?))
+}
+
+// An average of 64-bit numbers fits in 64 bits.
+#[allow(clippy::cast_possible_truncation, reason = "no average is larger than what it is of")]
+fn round_to_i64(value: f64) -> i64 {
+    value.round_ties_even() as i64
 }
 
 /// Moves whole days of 24 hours from the time to the days.

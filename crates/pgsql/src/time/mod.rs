@@ -31,9 +31,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
-use crate::operator::Operands;
+use crate::operands::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
+pub(crate) use interval::{average_spans, multiply as multiply_interval};
 pub(crate) use kind::type_name;
 pub(crate) use order::{compare, order_intervals};
 pub(crate) use types::plan_type;

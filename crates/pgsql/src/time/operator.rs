@@ -9,7 +9,7 @@ use super::calendar::{self, DAY, out_of_range_error};
 use super::function::{call, function};
 use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
 use super::{input, interval};
-use crate::operator::Operands;
+use crate::operands::Operands;
 
 /// The functions that operators stand for.
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -15,7 +15,6 @@ use super::error::AttemptFailure;
 use super::host::{Host, ResolvedAddress};
 use super::open_connection::OpenConnection;
 use super::problem::ConnectProblem;
-use super::startup::StartupParameters;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;
@@ -31,7 +30,7 @@ const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// One address of one host.
 pub(super) struct ConnectAttempt<'a> {
     pub(super) target: &'a ConnectTarget,
-    pub(super) startup: &'a StartupParameters<'a>,
+    pub(super) application_name: &'a str,
     pub(super) host: &'a Host,
     pub(super) address: &'a ResolvedAddress,
     /// `None` disables TLS.
@@ -136,31 +135,17 @@ impl ConnectAttempt<'_> {
     }
 
     fn config(&self, mode: SslMode) -> Config {
-        let ConnectTarget { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
-        let mut config = Config::new();
+        let mut config = self.host.config.clone();
         match self.address {
             ResolvedAddress::Network { name, address } => config.host(name).hostaddr(*address),
             ResolvedAddress::Socket(folder) => config.host_path(folder),
         };
-        config.port(self.host.port).user(user).dbname(database);
-        if let Some(password) = &self.host.password {
-            config.password(password.expose());
+        config.port(self.host.port).ssl_mode(mode);
+        if mode != SslMode::Require {
+            config.ssl_negotiation(SslNegotiation::Postgres);
         }
-        config.application_name(self.target.application_name.as_deref().unwrap_or(self.startup.application_name));
-        if let Some(options) = self.startup.options(self.target.options.as_deref()) {
-            config.options(options);
-        }
-        config.ssl_mode(mode).channel_binding(*channel_binding).connect_timeout(*connect_timeout);
-        if tls.is_direct && mode == SslMode::Require {
-            config.ssl_negotiation(SslNegotiation::Direct);
-        }
-        config
-            .keepalives(keepalive.enabled)
-            .keepalives_idle(keepalive.idle)
-            .keepalives_interval(keepalive.interval)
-            .keepalives_retries(keepalive.count);
-        if let Some(timeout) = keepalive.user_timeout {
-            config.tcp_user_timeout(timeout);
+        if config.get_application_name().is_none() {
+            config.application_name(self.application_name);
         }
         config
     }

@@ -18,7 +18,7 @@ use super::no_shutdown::{NoShutdownStream, NoShutdownTls};
 use super::problem::ConnectProblem;
 use super::tls::TlsConnector;
 
-/// The default time limit of a cancellation.
+/// The time limit of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Cancels the running statement of one connection.
@@ -29,19 +29,6 @@ pub struct Canceller {
     address: ResolvedAddress,
     port: u16,
     connector: Option<TlsConnector>,
-    timeout: Duration,
-}
-
-/// Why a cancel request could not be delivered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CancelError {
-    /// It took too long.
-    #[error("the cancel request was not delivered within {} s", .0.as_secs_f32())]
-    TimedOut(Duration),
-    /// It could not be sent.
-    #[error("the cancel request could not be delivered: {0}")]
-    Failed(ConnectProblem),
 }
 
 impl Canceller {
@@ -51,14 +38,7 @@ impl Canceller {
         port: u16,
         connector: Option<TlsConnector>,
     ) -> Self {
-        Self { token, address: address.clone(), port, connector, timeout: CANCEL_TIMEOUT }
-    }
-
-    /// Sets the time limit of the cancellation.
-    #[must_use]
-    pub fn with_timeout(mut self, limit: Duration) -> Self {
-        self.timeout = limit;
-        self
+        Self { token, address: address.clone(), port, connector }
     }
 
     /// Requests the server to cancel the running statement, and waits until the server has processed the request. A
@@ -68,11 +48,8 @@ impl Canceller {
     /// # Errors
     /// Fails if the request could not be delivered in time. The server does not report whether there was a statement to
     /// cancel.
-    pub async fn cancel(&self) -> Result<(), CancelError> {
-        match timeout(self.timeout, self.send()).await {
-            Ok(outcome) => outcome.map_err(CancelError::Failed),
-            Err(_) => Err(CancelError::TimedOut(self.timeout)),
-        }
+    pub async fn cancel(&self) -> Result<(), ConnectProblem> {
+        timeout(CANCEL_TIMEOUT, self.send()).await.unwrap_or(Err(ConnectProblem::TimedOut(CANCEL_TIMEOUT)))
     }
 
     async fn send(&self) -> Result<(), ConnectProblem> {
@@ -129,10 +106,7 @@ impl Canceller {
 
 impl fmt::Debug for Canceller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Canceller")
-            .field("address", &self.address)
-            .field("limit", &self.timeout)
-            .finish_non_exhaustive()
+        f.debug_struct("Canceller").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! It is a parameter, so that tests need not change the environment of the process.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The environment that completes a connection string.
@@ -58,21 +57,5 @@ fn read_variable(name: &str) -> Option<String> {
 /// some containers.
 fn process_user() -> Option<String> {
     let from_environment = || ["USER", "LOGNAME"].into_iter().find_map(read_variable);
-    user_of_process_id().or_else(from_environment).filter(|user| !user.is_empty())
-}
-
-#[cfg(unix)]
-fn user_of_process_id() -> Option<String> {
-    let id = std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").ok()?).to_string();
-    let users = fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == id).then(|| name.to_owned())
-    })
-}
-
-#[cfg(not(unix))]
-fn user_of_process_id() -> Option<String> {
-    None
+    whoami::username().ok().or_else(from_environment).filter(|user| !user.is_empty())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tidegate_core::ErrorKind;
 
-use super::password::PasswordSource;
+use super::password_file::PasswordSource;
 use super::problem::{CertificateFlaw, ConnectProblem};
 use super::tls_settings::TlsMode;
 
@@ -43,11 +43,6 @@ impl ConnectError {
             .map(|attempt| &attempt.problem)
             .max_by_key(|problem| problem.depth_reached())
             .unwrap_or(&ConnectProblem::HostNotFound)
-    }
-
-    /// Whether a later attempt may succeed.
-    pub fn is_transient(&self) -> bool {
-        self.problem().is_transient()
     }
 
     /// The text for a caller, with the `name` of the database: without host, user and messages of the server.

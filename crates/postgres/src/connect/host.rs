@@ -4,20 +4,24 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use tokio_postgres::Config;
+
 use super::environment::{ConnectEnvironment, socket_name};
-use super::password::{Password, PasswordSource};
-use super::password_file::{PasswordFile, PasswordLookup};
+use super::password_file::{PasswordFile, PasswordLookup, PasswordSource};
 use super::settings::Settings;
 use super::target_error::{SettingOrigin, TargetError};
 
 const DEFAULT_PORT: u16 = 5432;
+/// The maximum number of hosts in a connection string.
+const HOSTS_MAX: usize = 32;
 
 /// A server of a connection string.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) location: HostLocation,
     pub(super) port: u16,
-    pub(super) password: Option<Password>,
+    /// The settings of the driver, without address and TLS.
+    pub(super) config: Config,
     pub(super) password_source: PasswordSource,
 }
 
@@ -58,17 +62,22 @@ impl Host {
     pub(super) fn list(
         settings: &Settings,
         connect_environment: &ConnectEnvironment<'_>,
+        config: &Config,
     ) -> Result<Vec<Self>, TargetError> {
         let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
         let count = names.len().max(addresses.len()).max(1);
         let unequal = |first, first_count, second, second_count| {
-            Err(TargetError::UnequalLists { first, first_count, second, second_count })
+            let message = format!("{first} lists {first_count} and {second} lists {second_count}; ");
+            Err(TargetError::new(message + "they must list the same number"))
         };
         if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
             return unequal("host", names.len(), "hostaddr", addresses.len());
         }
         if ports.len() > 1 && ports.len() != count {
             return unequal("port", ports.len(), "host", count);
+        }
+        if count > HOSTS_MAX {
+            return Err(settings.bad_value("host", "a list of at most 32 hosts"));
         }
         (0..count)
             .map(|index| {
@@ -79,8 +88,8 @@ impl Host {
                     text => Some(text.parse().map_err(|_| settings.bad_value("hostaddr", "an IP address"))?),
                 };
                 let name = names.get(index).map_or("", |name| name.trim());
-                let place = locate_host(settings, connect_environment, name, address, port)?;
-                Ok(Self { location: place, port, password: None, password_source: PasswordSource::None })
+                let location = locate_host(settings, connect_environment, name, address, port)?;
+                Ok(Self { location, port, config: config.clone(), password_source: PasswordSource::None })
             })
             .collect()
     }
@@ -94,7 +103,7 @@ impl Host {
         database: &str,
     ) {
         if let Some(password) = settings.text("password") {
-            self.password = Some(Password::new(password));
+            self.config.password(password);
             self.password_source = match settings.origin("password") {
                 SettingOrigin::Service(path, _) => PasswordSource::Service(path),
                 SettingOrigin::Variable(_) => PasswordSource::Variable,
@@ -105,7 +114,7 @@ impl Host {
         let hosts = self.names();
         let password_lookup = PasswordLookup { hosts: &hosts, port: self.port, database, user };
         if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&password_lookup)?))) {
-            self.password = Some(password);
+            self.config.password(password);
             self.password_source = PasswordSource::File(path.to_owned());
         }
     }

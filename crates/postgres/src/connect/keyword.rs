@@ -3,12 +3,14 @@
 //! Unsupported keywords of libpq are errors and are not ignored: most of them make a connection safer, and the user
 //! relies on them.
 
+use self::Support::{Ignored, OnlyValues, Rejected, Supported};
+
 /// A keyword of libpq.
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
-    /// The environment variable with the same meaning.
-    pub(super) variable: Option<&'static str>,
+    /// The environment variable with the same meaning, if not empty.
+    pub(super) variable: &'static str,
     pub(super) support: Support,
 }
 
@@ -32,86 +34,71 @@ pub(super) fn find(name: &str) -> Option<&'static Keyword> {
 
 /// The supported keyword most similar to `name`.
 pub(super) fn nearest(name: &str) -> Option<String> {
-    let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Support::Rejected));
+    let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Rejected));
     tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next()
 }
 
-const fn supported(name: &'static str) -> Keyword {
-    Keyword { name, variable: None, support: Support::Supported }
-}
-
-const fn with_variable(name: &'static str, variable: &'static str) -> Keyword {
-    Keyword { name, variable: Some(variable), support: Support::Supported }
-}
-
-const fn ignored(name: &'static str) -> Keyword {
-    Keyword { name, variable: None, support: Support::Ignored }
-}
-
-const fn only_values(name: &'static str, variable: Option<&'static str>, values: &'static [&'static str]) -> Keyword {
-    Keyword { name, variable, support: Support::OnlyValues(values) }
-}
-
-const fn rejected(name: &'static str, variable: Option<&'static str>) -> Keyword {
-    Keyword { name, variable, support: Support::Rejected }
+/// The keyword `name`; `variable` is empty if no environment variable sets it.
+const fn keyword(name: &'static str, variable: &'static str, support: Support) -> Keyword {
+    Keyword { name, variable, support }
 }
 
 pub(super) const KEYWORDS: &[Keyword] = &[
     // Location.
-    with_variable("service", "PGSERVICE"),
-    with_variable("host", "PGHOST"),
-    with_variable("hostaddr", "PGHOSTADDR"),
-    with_variable("port", "PGPORT"),
-    with_variable("dbname", "PGDATABASE"),
-    with_variable("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    with_variable("load_balance_hosts", "PGLOADBALANCEHOSTS"),
+    keyword("service", "PGSERVICE", Supported),
+    keyword("host", "PGHOST", Supported),
+    keyword("hostaddr", "PGHOSTADDR", Supported),
+    keyword("port", "PGPORT", Supported),
+    keyword("dbname", "PGDATABASE", Supported),
+    keyword("target_session_attrs", "PGTARGETSESSIONATTRS", Supported),
+    keyword("load_balance_hosts", "PGLOADBALANCEHOSTS", Supported),
     // Authentication.
-    with_variable("user", "PGUSER"),
-    with_variable("password", "PGPASSWORD"),
-    with_variable("passfile", "PGPASSFILE"),
-    with_variable("channel_binding", "PGCHANNELBINDING"),
-    with_variable("application_name", "PGAPPNAME"),
-    supported("fallback_application_name"),
-    with_variable("options", "PGOPTIONS"),
+    keyword("user", "PGUSER", Supported),
+    keyword("password", "PGPASSWORD", Supported),
+    keyword("passfile", "PGPASSFILE", Supported),
+    keyword("channel_binding", "PGCHANNELBINDING", Supported),
+    keyword("application_name", "PGAPPNAME", Supported),
+    keyword("fallback_application_name", "", Supported),
+    keyword("options", "PGOPTIONS", Supported),
     // Protection.
-    with_variable("sslmode", "PGSSLMODE"),
-    with_variable("sslnegotiation", "PGSSLNEGOTIATION"),
-    with_variable("sslrootcert", "PGSSLROOTCERT"),
-    with_variable("sslcert", "PGSSLCERT"),
-    with_variable("sslkey", "PGSSLKEY"),
-    with_variable("sslsni", "PGSSLSNI"),
-    with_variable("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
-    with_variable("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
+    keyword("sslmode", "PGSSLMODE", Supported),
+    keyword("sslnegotiation", "PGSSLNEGOTIATION", Supported),
+    keyword("sslrootcert", "PGSSLROOTCERT", Supported),
+    keyword("sslcert", "PGSSLCERT", Supported),
+    keyword("sslkey", "PGSSLKEY", Supported),
+    keyword("sslsni", "PGSSLSNI", Supported),
+    keyword("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Supported),
+    keyword("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Supported),
     // Timeouts.
-    with_variable("connect_timeout", "PGCONNECT_TIMEOUT"),
-    supported("keepalives"),
-    supported("keepalives_idle"),
-    supported("keepalives_interval"),
-    supported("keepalives_count"),
-    supported("tcp_user_timeout"),
+    keyword("connect_timeout", "PGCONNECT_TIMEOUT", Supported),
+    keyword("keepalives", "", Supported),
+    keyword("keepalives_idle", "", Supported),
+    keyword("keepalives_interval", "", Supported),
+    keyword("keepalives_count", "", Supported),
+    keyword("tcp_user_timeout", "", Supported),
     // Without effect here.
-    only_values("client_encoding", Some("PGCLIENTENCODING"), &["UTF8", "utf8", "UTF-8", "utf-8", "auto"]),
-    only_values("gssencmode", Some("PGGSSENCMODE"), &["disable", "prefer"]),
-    only_values("sslcertmode", Some("PGSSLCERTMODE"), &["allow"]),
-    ignored("sslcompression"),
-    only_values("min_protocol_version", Some("PGMINPROTOCOLVERSION"), &["3.0"]),
-    only_values("replication", None, &["false", "off", "no", "0"]),
-    ignored("max_protocol_version"),
-    ignored("krbsrvname"),
-    ignored("gsslib"),
-    ignored("gssdelegation"),
+    keyword("client_encoding", "PGCLIENTENCODING", OnlyValues(&["UTF8", "utf8", "UTF-8", "utf-8", "auto"])),
+    keyword("gssencmode", "PGGSSENCMODE", OnlyValues(&["disable", "prefer"])),
+    keyword("sslcertmode", "PGSSLCERTMODE", OnlyValues(&["allow"])),
+    keyword("sslcompression", "", Ignored),
+    keyword("min_protocol_version", "PGMINPROTOCOLVERSION", OnlyValues(&["3.0"])),
+    keyword("replication", "", OnlyValues(&["false", "off", "no", "0"])),
+    keyword("max_protocol_version", "", Ignored),
+    keyword("krbsrvname", "", Ignored),
+    keyword("gsslib", "", Ignored),
+    keyword("gssdelegation", "", Ignored),
     // Unsupported.
-    rejected("require_auth", Some("PGREQUIREAUTH")),
-    rejected("requirepeer", Some("PGREQUIREPEER")),
-    rejected("sslpassword", None),
-    rejected("sslcrl", Some("PGSSLCRL")),
-    rejected("sslcrldir", Some("PGSSLCRLDIR")),
-    rejected("sslkeylogfile", None),
-    rejected("scram_client_key", None),
-    rejected("scram_server_key", None),
-    rejected("servicefile", None),
-    rejected("oauth_issuer", None),
-    rejected("oauth_client_id", None),
-    rejected("oauth_client_secret", None),
-    rejected("oauth_scope", None),
+    keyword("require_auth", "PGREQUIREAUTH", Rejected),
+    keyword("requirepeer", "PGREQUIREPEER", Rejected),
+    keyword("sslpassword", "", Rejected),
+    keyword("sslcrl", "PGSSLCRL", Rejected),
+    keyword("sslcrldir", "PGSSLCRLDIR", Rejected),
+    keyword("sslkeylogfile", "", Rejected),
+    keyword("scram_client_key", "", Rejected),
+    keyword("scram_server_key", "", Rejected),
+    keyword("servicefile", "", Rejected),
+    keyword("oauth_issuer", "", Rejected),
+    keyword("oauth_client_id", "", Rejected),
+    keyword("oauth_client_secret", "", Rejected),
+    keyword("oauth_scope", "", Rejected),
 ];

@@ -14,7 +14,6 @@ use super::error::{AttemptFailure, ConnectError};
 use super::host::{Host, HostLocation, ResolvedAddress};
 use super::open_connection::OpenConnection;
 use super::problem::ConnectProblem;
-use super::startup::StartupParameters;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;
@@ -23,13 +22,14 @@ use super::tls_settings::TlsMode;
 const ADDRESSES_MAX: usize = 8;
 
 impl ConnectTarget {
-    /// Opens a connection and checks that its session has the requested role. Spawns the task of the connection on the
-    /// current runtime.
+    /// Opens a connection and checks that its session has the requested role. The session is named `application_name` in
+    /// `pg_stat_activity` and in the server's log, unless the target sets a name. Spawns the task of the connection on
+    /// the current runtime.
     ///
     /// # Errors
     /// Fails if no host accepts the connection; each address has a time limit. As in libpq, no further host is tried
     /// after a host that rejects the password or the database.
-    pub async fn connect(&self, startup: &StartupParameters<'_>) -> Result<OpenConnection, ConnectError> {
+    pub async fn connect(&self, application_name: &str) -> Result<OpenConnection, ConnectError> {
         let mut failures = Vec::new();
         let tls = match self.load_tls().await {
             Ok(tls) => tls,
@@ -49,7 +49,7 @@ impl ConnectTarget {
             let mut hosts: Vec<&Host> = self.hosts.iter().collect();
             self.shuffle(&mut hosts);
             for host in hosts {
-                match self.connect_to(host, startup, tls.as_ref(), session_role).await {
+                match self.connect_to(host, application_name, tls.as_ref(), session_role).await {
                     Ok(connected) => return Ok(connected),
                     Err(of_host) => failures.extend(of_host),
                 }
@@ -64,7 +64,7 @@ impl ConnectTarget {
     async fn connect_to(
         &self,
         host: &Host,
-        startup: &StartupParameters<'_>,
+        application_name: &str,
         tls: Option<&MakeRustlsConnect>,
         session_role: SessionRole,
     ) -> Result<OpenConnection, Vec<AttemptFailure>> {
@@ -79,7 +79,7 @@ impl ConnectTarget {
         };
         let mut failures = Vec::new();
         for address in &addresses {
-            let attempt = ConnectAttempt { target: self, startup, host, address, tls, session_role };
+            let attempt = ConnectAttempt { target: self, application_name, host, address, tls, session_role };
             match attempt.run().await {
                 Ok(connected) => return Ok(connected),
                 Err(failure) => {
@@ -116,7 +116,7 @@ impl ConnectTarget {
         let settings = self.tls.clone();
         match spawn_blocking(move || tls::load(&settings)).await {
             Ok(Ok(connect)) => Ok(Some(connect)),
-            Ok(Err(error)) => Err(ConnectProblem::TlsFiles(error.to_string())),
+            Ok(Err(error)) => Err(ConnectProblem::TlsFiles(error)),
             Err(error) => Err(ConnectProblem::TlsFiles(error.to_string())),
         }
     }

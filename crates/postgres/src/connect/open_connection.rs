@@ -37,7 +37,7 @@ struct MessageSinks {
 /// one more second before it is cancelled.
 pub struct OpenConnection {
     client: Client,
-    server_version: ServerVersion,
+    server_version: u32,
     encrypted: bool,
     canceller: Canceller,
     notice_sender: NoticeSender,
@@ -60,7 +60,7 @@ impl OpenConnection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let server_version = ServerVersion::parse(connection.parameter("server_version").unwrap_or_default());
+        let server_version = parse_version(connection.parameter("server_version").unwrap_or_default());
         let unneeded = CancellationToken::new();
         let notice_sender = NoticeSender::default();
         let (notified, notifications) = watch::channel(0);
@@ -75,13 +75,8 @@ impl OpenConnection {
         &self.client
     }
 
-    /// The client, to begin a transaction.
-    pub fn client_mut(&mut self) -> &mut Client {
-        &mut self.client
-    }
-
-    /// The version of the server.
-    pub fn server_version(&self) -> ServerVersion {
+    /// The version of the server as in `server_version_num`: 150008 for 15.8; 0 if unknown.
+    pub fn server_version(&self) -> u32 {
         self.server_version
     }
 
@@ -92,7 +87,7 @@ impl OpenConnection {
 
     /// Waits for a notification. Several notifications that arrive before count as one. Returns false after the
     /// connection has ended.
-    pub(crate) async fn wait_for_notification(&mut self) -> bool {
+    pub async fn wait_for_notification(&mut self) -> bool {
         self.notifications.changed().await.is_ok()
     }
 
@@ -108,7 +103,7 @@ impl OpenConnection {
 
     /// Subscribes to the notices of the server (`NOTICE` and similar), in order. Each notice arrives before the end of
     /// the answer that it belongs to. A new subscription replaces the previous one.
-    pub(crate) fn subscribe_notices(&self) -> mpsc::Receiver<DbError> {
+    pub fn subscribe_notices(&self) -> mpsc::Receiver<DbError> {
         let (sender, receiver) = mpsc::channel(NOTICES_MAX);
         *self.notice_sender.lock() = Some(sender);
         receiver
@@ -143,7 +138,7 @@ impl OpenConnection {
 
 impl fmt::Debug for OpenConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connected")
+        f.debug_struct("OpenConnection")
             .field("server_version", &self.server_version)
             .field("encrypted", &self.encrypted)
             .finish_non_exhaustive()
@@ -203,35 +198,14 @@ async fn drive_connection<S, T>(
     }
 }
 
-/// The version of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServerVersion(u32);
-
-impl ServerVersion {
-    /// As in `server_version_num`: 150008 for 15.8; 0 if unknown.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Parses the version that the server reports: `15.8 (Debian 15.8-1)`, `18beta1`, `9.6.24`.
-    fn parse(text: &str) -> Self {
-        let digits = text.split(|character: char| !character.is_ascii_digit() && character != '.').next();
-        let mut parts = digits.unwrap_or_default().split('.').map(|part| part.parse::<u32>().unwrap_or(0).min(9999));
-        let mut next = || parts.next().unwrap_or(0);
-        let (major, second, third) = (next(), next(), next());
-        // Before version 10, the major version consisted of two numbers.
-        Self(if major >= 10 { major * 10_000 + second } else { major * 10_000 + second * 100 + third })
-    }
-}
-
-impl fmt::Display for ServerVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (major, rest) = (self.0 / 10_000, self.0 % 10_000);
-        match major {
-            0..10 => write!(f, "{major}.{}.{}", rest / 100, rest % 100),
-            _ => write!(f, "{major}.{rest}"),
-        }
-    }
+/// Parses the version that the server reports: `15.8 (Debian 15.8-1)`, `18beta1`, `9.6.24`.
+fn parse_version(text: &str) -> u32 {
+    let digits = text.split(|character: char| !character.is_ascii_digit() && character != '.').next();
+    let mut parts = digits.unwrap_or_default().split('.').map(|part| part.parse::<u32>().unwrap_or(0).min(9999));
+    let mut next = || parts.next().unwrap_or(0);
+    let (major, second, third) = (next(), next(), next());
+    // Before version 10, the major version consisted of two numbers.
+    if major >= 10 { major * 10_000 + second } else { major * 10_000 + second * 100 + third }
 }
 
 #[cfg(test)]
@@ -240,15 +214,12 @@ mod tests {
 
     #[test]
     fn versions_are_read_as_servers_write_them() {
-        let read = |text| ServerVersion::parse(text).number();
+        let read = parse_version;
         assert_eq!(read("15.8 (Debian 15.8-0+deb12u1)"), 150_008);
         assert_eq!(read("18beta1"), 180_000);
         assert_eq!(read("9.6.24"), 90_624);
         assert_eq!(read("13.0.0"), 130_000);
         assert_eq!(read("nothing"), 0);
         assert_eq!(read(""), 0);
-        assert!(ServerVersion::parse("17.4") > ServerVersion::parse("9.6.24"));
-        assert_eq!(ServerVersion::parse("17.4").to_string(), "17.4");
-        assert_eq!(ServerVersion::parse("9.6.24").to_string(), "9.6.24");
     }
 }

@@ -1,11 +1,36 @@
 //! Password files such as `~/.pgpass`: each line is `host:port:database:user:password`, and `*` matches anything.
 //! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 
+use std::fmt;
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::password::Password;
+/// The source of a password, so that an error can name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PasswordSource {
+    /// No password was given.
+    None,
+    ConnectionString,
+    /// A service file.
+    Service(PathBuf),
+    /// The environment variable `PGPASSWORD`.
+    Variable,
+    /// A password file such as `~/.pgpass`.
+    File(PathBuf),
+}
+
+impl fmt::Display for PasswordSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("no password was given"),
+            Self::ConnectionString => f.write_str("the password is from the connection string"),
+            Self::Service(path) => write!(f, "the password is from the service file {}", path.display()),
+            Self::Variable => f.write_str("the password is from PGPASSWORD"),
+            Self::File(path) => write!(f, "the password is from the password file {}", path.display()),
+        }
+    }
+}
 
 /// The connection for which a password is looked up.
 pub(super) struct PasswordLookup<'a> {
@@ -50,7 +75,7 @@ impl PasswordFile {
     }
 
     /// The password on the first line that matches.
-    pub(super) fn find(&self, password_lookup: &PasswordLookup<'_>) -> Option<Password> {
+    pub(super) fn find(&self, password_lookup: &PasswordLookup<'_>) -> Option<String> {
         let port = password_lookup.port.to_string();
         self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line;
@@ -66,7 +91,7 @@ impl PasswordFile {
             matches(&[password_lookup.user])?;
             // Text after a further colon is not part of the password.
             let password = unescape(&rest[..field_length(rest)]);
-            (!password.is_empty()).then(|| Password::new(password))
+            (!password.is_empty()).then_some(password)
         })
     }
 }
@@ -102,6 +127,7 @@ fn unescape(field: &str) -> String {
     plain
 }
 
+/// Whether users other than the owner have access to a file.
 #[cfg(unix)]
 fn is_open_to_others(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::mode(metadata) & 0o077 != 0

@@ -195,22 +195,6 @@ impl ConnectProblem {
         }
     }
 
-    /// Whether a later attempt may succeed.
-    pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::HostNotFound
-                | Self::ConnectionRefused
-                | Self::NoSocket
-                | Self::ConnectionFailed(_)
-                | Self::TimedOut(_)
-                | Self::Closed
-                | Self::TooManyConnections
-                | Self::NotReady
-                | Self::WrongSession(_)
-        )
-    }
-
     /// Whether the error applies to all hosts, so that no other one is tried, as in libpq.
     pub(super) fn is_final(&self) -> bool {
         matches!(

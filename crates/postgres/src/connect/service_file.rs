@@ -20,13 +20,15 @@ pub(super) fn find_service(
         let content = match fs::read_to_string(path) {
             Ok(content) => content,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(source) => return Err(TargetError::Unreadable { path: path.clone(), source }),
+            Err(error) => return Err(TargetError::new(format!("cannot read {}: {error}", path.display()))),
         };
         if let Some(pairs) = parse(&content, name, path)? {
             return Ok(pairs);
         }
     }
-    Err(TargetError::UnknownService { name: name.to_owned(), looked_in })
+    let paths: Vec<String> = looked_in.iter().map(|path| path.display().to_string()).collect();
+    let paths = if paths.is_empty() { "there are none".to_owned() } else { paths.join(", ") };
+    Err(TargetError::new(format!("the service {name:?} is not in any service file ({paths})")))
 }
 
 fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
@@ -61,7 +63,7 @@ fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordVa
 }
 
 fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, TargetError> {
-    let malformed = |problem| TargetError::Malformed { origin: origin.clone(), problem, position: 1 };
+    let malformed = |problem| TargetError::malformed(origin, problem, 1);
     let Some((name, value)) = line.split_once('=') else {
         return Err(malformed("a keyword without ="));
     };
@@ -69,11 +71,6 @@ fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, Target
     match keyword::find(name) {
         Some(keyword) if keyword.name == "service" => Err(malformed("a service within a service")),
         Some(keyword) => Ok(KeywordValue { keyword, value }),
-        None => Err(TargetError::UnknownKeyword {
-            origin: origin.clone(),
-            name: Some(name.to_owned()),
-            position: 1,
-            nearest: keyword::nearest(name),
-        }),
+        None => Err(TargetError::unknown_keyword(origin, name, 1, false)),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::environment::ConnectEnvironment;
 use super::keyword::{self, KEYWORDS, Keyword, Support};
 use super::target_error::{SettingOrigin, TargetError};
-use super::{key_value, service_file, uri};
+use super::{connection_string, service_file};
 
 /// A keyword and its value as written in a connection string.
 pub(super) struct KeywordValue {
@@ -25,7 +25,7 @@ impl Settings {
     /// Collects the settings in `text`; missing ones are taken from a service and from the environment.
     pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let mut settings = Self(BTreeMap::new());
-        for KeywordValue { keyword, value } in parse(text)? {
+        for KeywordValue { keyword, value } in connection_string::parse(text)? {
             // If a string contains a keyword twice, the last value applies.
             settings.0.insert(keyword.name, Setting { value, origin: SettingOrigin::ConnectionString });
         }
@@ -37,9 +37,8 @@ impl Settings {
             }
         }
         for keyword in KEYWORDS {
-            let Some(variable) = keyword.variable else { continue };
-            if let Some(value) = connect_environment.variable(variable) {
-                settings.set_default(keyword, value, SettingOrigin::Variable(variable));
+            if let Some(value) = connect_environment.variable(keyword.variable) {
+                settings.set_default(keyword, value, SettingOrigin::Variable(keyword.variable));
             }
         }
         settings.check_support()?;
@@ -81,7 +80,7 @@ impl Settings {
 
     /// The error for a value of the keyword `name` that is not as `expected`.
     pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> TargetError {
-        TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: expected.to_owned() }
+        TargetError::new(format!("{}: {name} must be {expected}", self.origin(name)))
     }
 
     fn set_default(&mut self, keyword: &'static Keyword, value: String, origin: SettingOrigin) {
@@ -89,10 +88,17 @@ impl Settings {
     }
 
     fn check_support(&self) -> Result<(), TargetError> {
+        // The protocol ends each text with a zero byte.
+        if let Some((name, setting)) = self.0.iter().find(|(_, setting)| setting.value.contains('\0')) {
+            return Err(TargetError::new(format!("{}: {name} contains a NUL character", setting.origin)));
+        }
         for (name, setting) in self.0.iter().filter(|(_, setting)| !setting.value.is_empty()) {
             match keyword::find(name).map(|keyword| &keyword.support) {
                 Some(Support::Rejected) => {
-                    return Err(TargetError::Unsupported { keyword: name, origin: setting.origin.clone() });
+                    return Err(TargetError::new(format!(
+                        "{}: {name} is not supported; ignoring it could make the connection less secure",
+                        setting.origin
+                    )));
                 }
                 Some(Support::OnlyValues(values)) if !values.contains(&setting.value.as_str()) => {
                     return Err(self.bad_value(name, &format!("{}, if it is set", values.join(" or "))));
@@ -102,21 +108,4 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
-    // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
-    let uri = text.trim_ascii();
-    if let Some(rest) = uri::strip_scheme(uri) {
-        return uri::parse(uri, rest);
-    }
-    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
-    if text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
-        return Err(TargetError::Malformed {
-            origin: SettingOrigin::ConnectionString,
-            problem: "a URI that does not begin with postgresql:// or postgres://",
-            position: 1,
-        });
-    }
-    key_value::parse(text)
 }

@@ -3,21 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio_postgres::config::ChannelBinding;
+use tokio_postgres::Config;
+use tokio_postgres::config::{ChannelBinding, SslNegotiation};
 
 use super::environment::ConnectEnvironment;
 use super::host::Host;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
 use super::target_error::TargetError;
-use super::tls_settings::{TlsMode, TlsSettings};
+use super::tls_settings::TlsSettings;
 
 /// The default time limit for connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time limit for connecting to one address; applies also where no limit is configured.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// The maximum number of hosts in a connection string.
-const HOSTS_MAX: usize = 32;
 
 /// The target of a connection: servers, database, user and protection.
 ///
@@ -27,29 +26,14 @@ const HOSTS_MAX: usize = 32;
 pub struct ConnectTarget {
     pub(super) hosts: Vec<Host>,
     pub(super) user: String,
-    pub(super) database: String,
+    database: String,
     pub(super) tls: TlsSettings,
-    pub(super) channel_binding: ChannelBinding,
     /// For each address.
     pub(super) connect_timeout: Duration,
-    pub(super) keepalive: Keepalive,
     pub(super) session_role: SessionRole,
     /// Whether hosts and addresses are tried in random order.
     pub(super) shuffles_hosts: bool,
-    pub(super) application_name: Option<String>,
-    pub(super) options: Option<String>,
     warnings: Vec<String>,
-}
-
-/// The settings that detect a broken connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Keepalive {
-    pub(super) enabled: bool,
-    pub(super) idle: Duration,
-    pub(super) interval: Duration,
-    pub(super) count: u32,
-    /// The maximum time that sent data may stay unacknowledged.
-    pub(super) user_timeout: Option<Duration>,
 }
 
 /// The kinds of session that `target_session_attrs` names.
@@ -94,33 +78,30 @@ impl ConnectTarget {
     pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
         let settings = Settings::collect(text, connect_environment)?;
         let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
-        let user = user.filter(|user| !user.is_empty()).ok_or(TargetError::NoUser)?;
+        let user = user
+            .filter(|user| !user.is_empty())
+            .ok_or_else(|| TargetError::new("no user is set; set it in the connection string or in PGUSER"))?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
-        let application_name = settings.text("application_name").or(settings.text("fallback_application_name"));
+        let tls = TlsSettings::from_settings(&settings, connect_environment)?;
+        let connect_timeout = read_connect_timeout(&settings)?;
+        let mut config = Config::new();
+        config.user(&user).dbname(&database).connect_timeout(connect_timeout);
+        if tls.is_direct {
+            config.ssl_negotiation(SslNegotiation::Direct);
+        }
+        configure_session(&mut config, &settings)?;
+        configure_keepalive(&mut config, &settings)?;
+        let load_balance = settings.choose("load_balance_hosts", &[("disable", false), ("random", true)])?;
         let mut target = Self {
-            hosts: Host::list(&settings, connect_environment)?,
-            tls: TlsSettings::from_settings(&settings, connect_environment)?,
-            channel_binding: settings.choose("channel_binding", &CHANNEL_BINDINGS)?.unwrap_or(ChannelBinding::Prefer),
-            connect_timeout: read_connect_timeout(&settings)?,
-            keepalive: Keepalive::from_settings(&settings)?,
-            session_role: settings.choose("target_session_attrs", &SessionRole::NAMES)?.unwrap_or(SessionRole::Any),
-            shuffles_hosts: settings
-                .choose("load_balance_hosts", &[("disable", false), ("random", true)])?
-                .unwrap_or(false),
-            application_name: application_name.map(str::to_owned),
-            options: settings.text("options").map(str::to_owned),
-            warnings: Vec::new(),
+            hosts: Host::list(&settings, connect_environment, &config)?,
             user,
             database,
+            tls,
+            connect_timeout,
+            session_role: settings.choose("target_session_attrs", &SessionRole::NAMES)?.unwrap_or(SessionRole::Any),
+            shuffles_hosts: load_balance.unwrap_or(false),
+            warnings: Vec::new(),
         };
-        if target.hosts.len() > HOSTS_MAX {
-            return Err(settings.bad_value("host", "a list of at most 32 hosts"));
-        }
-        // The protocol ends each text with a zero byte.
-        let texts = [Some(&target.user), Some(&target.database), target.application_name.as_ref()];
-        if texts.into_iter().chain([target.options.as_ref()]).flatten().any(|text| text.contains('\0')) {
-            return Err(TargetError::Contradiction("a value contains a NUL character"));
-        }
         target.find_passwords(&settings, connect_environment);
         Ok(target)
     }
@@ -146,11 +127,6 @@ impl ConnectTarget {
         &self.database
     }
 
-    /// The TLS mode.
-    pub fn tls_mode(&self) -> TlsMode {
-        self.tls.mode
-    }
-
     fn find_passwords(&mut self, settings: &Settings, connect_environment: &ConnectEnvironment<'_>) {
         let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
@@ -168,28 +144,39 @@ impl ConnectTarget {
     }
 }
 
-impl Keepalive {
-    fn from_settings(settings: &Settings) -> Result<Self, TargetError> {
-        let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
-        // Zero selects the default.
-        let seconds = |name, usual: u32| {
-            number(name).map(|value| Duration::from_secs(value.filter(|value| *value > 0).unwrap_or(usual).into()))
-        };
-        Ok(Self {
-            enabled: number("keepalives")? != Some(0),
-            // The two hours of the operating system exceed the connection timeout of most firewalls.
-            idle: seconds("keepalives_idle", 60)?,
-            interval: seconds("keepalives_interval", 15)?,
-            count: number("keepalives_count")?.filter(|count| *count > 0).unwrap_or(4),
-            user_timeout: number("tcp_user_timeout")?
-                .filter(|timeout_ms| *timeout_ms > 0)
-                .map(|timeout_ms| Duration::from_millis(timeout_ms.into())),
-        })
+fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+    if let Some(name) = settings.text("application_name").or(settings.text("fallback_application_name")) {
+        config.application_name(name);
     }
+    if let Some(options) = settings.text("options") {
+        config.options(options);
+    }
+    let bindings = [
+        ("disable", ChannelBinding::Disable),
+        ("prefer", ChannelBinding::Prefer),
+        ("require", ChannelBinding::Require),
+    ];
+    if let Some(binding) = settings.choose("channel_binding", &bindings)? {
+        config.channel_binding(binding);
+    }
+    Ok(())
 }
 
-pub(super) const CHANNEL_BINDINGS: [(&str, ChannelBinding); 3] =
-    [("disable", ChannelBinding::Disable), ("prefer", ChannelBinding::Prefer), ("require", ChannelBinding::Require)];
+/// Sets how a broken connection is detected. Zero selects the default.
+fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+    let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
+    let positive = |name, usual: u32| number(name).map(|value| value.filter(|value| *value > 0).unwrap_or(usual));
+    // The two hours of the operating system exceed the connection timeout of most firewalls.
+    config
+        .keepalives(number("keepalives")? != Some(0))
+        .keepalives_idle(Duration::from_secs(positive("keepalives_idle", 60)?.into()))
+        .keepalives_interval(Duration::from_secs(positive("keepalives_interval", 15)?.into()))
+        .keepalives_retries(positive("keepalives_count", 4)?);
+    if let Some(limit_ms) = number("tcp_user_timeout")?.filter(|limit_ms| *limit_ms > 0) {
+        config.tcp_user_timeout(Duration::from_millis(limit_ms.into()));
+    }
+    Ok(())
+}
 
 /// In libpq, zero or less means no limit; here the maximum applies instead.
 fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {

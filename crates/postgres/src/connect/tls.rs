@@ -2,6 +2,7 @@
 //!
 //! The files are read again for each connection, so that a renewed certificate is used without a restart.
 
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,18 +19,14 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::certificate_verifier::{CertificateVerifier, TrustedRoots};
-use super::tls_settings::{ClientFile, RootCertificates, TlsMode, TlsSettings, TlsVersion};
+use super::tls_settings::{RootCertificates, TlsFile, TlsMode, TlsSettings, TlsVersion};
 
 /// The maximum size of a certificate or key file; the root certificates of a system take a tenth of it.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The problem of a TLS file. Contains the path, never the content.
-#[derive(Debug, thiserror::Error)]
-#[error("{what} {}: {why}", .path.display())]
-pub(super) struct TlsFileError {
-    what: &'static str,
-    path: PathBuf,
-    why: String,
+/// The message about a TLS file: the path, never the content.
+fn file_error(subject: &str, path: &Path, why: impl fmt::Display) -> String {
+    format!("{subject} {}: {why}", path.display())
 }
 
 /// Performs the TLS handshake for connections to one host, and records whether it was used.
@@ -90,30 +87,23 @@ impl<S, C: TlsConnect<S>> TlsConnect<S> for TlsHandshake<C> {
 }
 
 /// Loads the files that `settings` names. Blocks.
-pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, TlsFileError> {
+pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, String> {
     let provider = aws_lc_rs::default_provider();
     let trust = CertificateVerifier {
         algorithms: provider.signature_verification_algorithms,
         roots: load_roots(settings)?,
         checks_name: settings.mode == TlsMode::VerifyFull,
     };
-    let internal = |error: rustls::Error| TlsFileError {
-        what: "cannot prepare TLS with",
-        path: PathBuf::from("the versions"),
-        why: error.to_string(),
-    };
     let builder = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&versions(settings))
-        .map_err(internal)?
+        .map_err(|error| format!("cannot prepare TLS with the versions: {error}"))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(trust));
     let mut config = match load_client_certificate(settings)? {
         None => builder.with_no_client_auth(),
-        Some((path, chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| TlsFileError {
-            what: "cannot use the client certificate",
-            path,
-            why: error.to_string(),
-        })?,
+        Some((path, chain, key)) => builder
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| file_error("cannot use the client certificate", &path, error))?,
     };
     config.enable_sni = settings.sends_name;
     config.resumption = Resumption::disabled();
@@ -131,26 +121,28 @@ fn versions(settings: &TlsSettings) -> Vec<&'static SupportedProtocolVersion> {
         .collect()
 }
 
-fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileError> {
+fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, String> {
     let subject = "cannot use the root certificates";
-    let unusable = |path: &Path, why: &str| TlsFileError { what: subject, path: path.to_owned(), why: why.to_owned() };
-    let path = match &settings.roots {
+    let unusable = |path: &Path, why: &str| file_error(subject, path, why);
+    let file = match &settings.roots {
         RootCertificates::System => {
             let found = rustls_native_certs::load_native_certs();
             let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
             let roots = TrustedRoots::new(found.certs);
             return roots.map(Some).ok_or_else(|| unusable(Path::new("of the system"), &why));
         }
-        RootCertificates::File(path) => path,
-        RootCertificates::FileIfPresent(path) if path.exists() => path,
-        RootCertificates::FileIfPresent(path) if settings.mode >= TlsMode::VerifyCa => {
+        RootCertificates::File(file) => file.as_ref(),
+    };
+    let path = match (file, file.and_then(TlsFile::existing)) {
+        (_, Some(path)) => path,
+        (Some(file), None) if settings.mode >= TlsMode::VerifyCa => {
             let why = "the file does not exist; set sslrootcert to another file, or to system";
-            return Err(unusable(path, why));
+            return Err(unusable(&file.path, why));
         }
-        RootCertificates::None if settings.mode >= TlsMode::VerifyCa => {
+        (None, _) if settings.mode >= TlsMode::VerifyCa => {
             return Err(unusable(Path::new(""), "no file is set; set sslrootcert to a file, or to system"));
         }
-        RootCertificates::FileIfPresent(_) | RootCertificates::None => return Ok(None),
+        _ => return Ok(None),
     };
     let roots = TrustedRoots::new(read_certificates(subject, path)?);
     roots.map(Some).ok_or_else(|| unusable(path, "it contains no certificate in PEM format"))
@@ -159,39 +151,29 @@ fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileErr
 type ClientCertificate = (PathBuf, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// The client certificate and its key. A certificate without a key is an error, as in libpq.
-fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertificate>, TlsFileError> {
-    let path = match &settings.certificate {
-        ClientFile::Named(path) => path,
-        ClientFile::IfPresent(path) if path.exists() => path,
-        ClientFile::IfPresent(_) | ClientFile::None => return Ok(None),
-    };
+fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertificate>, String> {
+    let Some(path) = settings.certificate.as_ref().and_then(TlsFile::existing) else { return Ok(None) };
     let subject = "cannot use the client certificate";
     let chain = read_certificates(subject, path)?;
     if chain.is_empty() {
-        let why = "it contains no certificate in PEM format".to_owned();
-        return Err(TlsFileError { what: subject, path: path.clone(), why });
+        return Err(file_error(subject, path, "it contains no certificate in PEM format"));
     }
-    let (ClientFile::Named(key) | ClientFile::IfPresent(key)) = &settings.key else {
-        let why = "it needs a private key; set sslkey to the key file".to_owned();
-        return Err(TlsFileError { what: subject, path: path.clone(), why });
+    let Some(TlsFile { path: key, .. }) = &settings.key else {
+        return Err(file_error(subject, path, "it needs a private key; set sslkey to the key file"));
     };
-    Ok(Some((path.clone(), chain, read_key(key)?)))
+    Ok(Some((path.to_owned(), chain, read_key(key)?)))
 }
 
-fn read_certificates(subject: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+fn read_certificates(subject: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let content = read_file(subject, path)?;
     let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&content).collect();
     // The message of the parser may quote the file.
-    certificates.map_err(|_| TlsFileError {
-        what: subject,
-        path: path.to_owned(),
-        why: "it is not in PEM format".to_owned(),
-    })
+    certificates.map_err(|_| file_error(subject, path, "it is not in PEM format"))
 }
 
-fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let subject = "cannot use the private key";
-    let unusable = |why: &str| TlsFileError { what: subject, path: path.to_owned(), why: why.to_owned() };
+    let unusable = |why: &str| file_error(subject, path, why);
     let content = read_file(subject, path)?;
     if is_open_to_others(path) {
         return Err(unusable(
@@ -202,16 +184,16 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     PrivateKeyDer::from_pem_slice(&content).map_err(|_| unusable("it contains no unencrypted key in PEM format"))
 }
 
-fn read_file(subject: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let failed = |why: String| TlsFileError { what: subject, path: path.to_owned(), why };
-    let metadata = fs::metadata(path).map_err(|error| {
-        let missing = error.kind() == ErrorKind::NotFound;
-        failed(if missing { "the file does not exist".to_owned() } else { error.to_string() })
-    })?;
+fn read_file(subject: &str, path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => file_error(subject, path, "the file does not exist"),
+        _ => file_error(subject, path, error),
+    };
+    let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(failed(format!("it is not a regular file of at most {FILE_BYTES_MAX} bytes")));
+        return Err(file_error(subject, path, format!("it is not a regular file of at most {FILE_BYTES_MAX} bytes")));
     }
-    fs::read(path).map_err(|error| failed(error.to_string()))
+    fs::read(path).map_err(failed)
 }
 
 #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! The protection of a connection, in libpq's terms.
 //! <https://www.postgresql.org/docs/current/libpq-ssl.html>
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::environment::ConnectEnvironment;
 use super::settings::Settings;
@@ -48,9 +48,9 @@ pub(super) struct TlsSettings {
     pub(super) is_direct: bool,
     pub(super) roots: RootCertificates,
     /// The client certificate.
-    pub(super) certificate: ClientFile,
+    pub(super) certificate: Option<TlsFile>,
     /// The private key of the client.
-    pub(super) key: ClientFile,
+    pub(super) key: Option<TlsFile>,
     /// Whether the host name is sent to the server (SNI).
     pub(super) sends_name: bool,
     pub(super) version_min: TlsVersion,
@@ -62,23 +62,23 @@ pub(super) struct TlsSettings {
 pub(super) enum RootCertificates {
     /// The root certificates of the operating system.
     System,
-    /// The authorities in this file, which must exist.
-    File(PathBuf),
-    /// The authorities in this file, if it exists.
-    FileIfPresent(PathBuf),
-    /// No root certificates.
-    None,
+    /// The authorities in this file, if any.
+    File(Option<TlsFile>),
 }
 
-/// A file of the client certificate or its key.
+/// A file of certificates, or of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ClientFile {
-    /// It was configured and must exist.
-    Named(PathBuf),
-    /// The default path, used if the file exists.
-    IfPresent(PathBuf),
-    /// No file.
-    None,
+pub(super) struct TlsFile {
+    pub(super) path: PathBuf,
+    /// Whether it is the default file, which is used only if it exists.
+    is_default: bool,
+}
+
+impl TlsFile {
+    /// The path, unless it is a default file that does not exist.
+    pub(super) fn existing(&self) -> Option<&Path> {
+        (!self.is_default || self.path.exists()).then_some(self.path.as_path())
+    }
 }
 
 /// A TLS version; older versions are not supported.
@@ -93,15 +93,16 @@ impl TlsSettings {
         settings: &Settings,
         connect_environment: &ConnectEnvironment<'_>,
     ) -> Result<Self, TargetError> {
-        let of_home = |name: &str| connect_environment.home.as_ref().map(|home| home.join(".postgresql").join(name));
+        let file = |keyword, default_name| {
+            let of_home = || Some(connect_environment.home.as_ref()?.join(".postgresql").join(default_name));
+            match settings.text(keyword) {
+                Some(path) => Some(TlsFile { path: path.into(), is_default: false }),
+                None => of_home().map(|path| TlsFile { path, is_default: true }),
+            }
+        };
         let roots = match settings.text("sslrootcert") {
             Some("system") => RootCertificates::System,
-            Some(path) => RootCertificates::File(path.into()),
-            None => of_home("root.crt").map_or(RootCertificates::None, RootCertificates::FileIfPresent),
-        };
-        let client_file = |keyword, name| match settings.text(keyword) {
-            Some(path) => ClientFile::Named(path.into()),
-            None => of_home(name).map_or(ClientFile::None, ClientFile::IfPresent),
+            _ => RootCertificates::File(file("sslrootcert", "root.crt")),
         };
         let by_default = if roots == RootCertificates::System { TlsMode::VerifyFull } else { TlsMode::Prefer };
         let versions = [("TLSv1.2", TlsVersion::V1_2), ("TLSv1.3", TlsVersion::V1_3)];
@@ -109,8 +110,8 @@ impl TlsSettings {
             mode: settings.choose("sslmode", &TlsMode::NAMES)?.unwrap_or(by_default),
             is_direct: settings.choose("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false),
             roots,
-            certificate: client_file("sslcert", "postgresql.crt"),
-            key: client_file("sslkey", "postgresql.key"),
+            certificate: file("sslcert", "postgresql.crt"),
+            key: file("sslkey", "postgresql.key"),
             sends_name: settings.choose("sslsni", &[("0", false), ("1", true)])?.unwrap_or(true),
             version_min: settings.choose("ssl_min_protocol_version", &versions)?.unwrap_or(TlsVersion::V1_2),
             version_max: settings.choose("ssl_max_protocol_version", &versions)?.unwrap_or(TlsVersion::V1_3),
@@ -120,19 +121,19 @@ impl TlsSettings {
 
     fn check(self) -> Result<Self, TargetError> {
         if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
-            return Err(TargetError::Contradiction(
+            return Err(TargetError::new(
                 "sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to \
                  anyone",
             ));
         }
         if self.is_direct && self.mode < TlsMode::Require {
-            return Err(TargetError::Contradiction(
+            return Err(TargetError::new(
                 "sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a \
                  connection without TLS",
             ));
         }
         if self.version_min > self.version_max {
-            return Err(TargetError::Contradiction("ssl_min_protocol_version is above ssl_max_protocol_version"));
+            return Err(TargetError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
         }
         Ok(self)
     }

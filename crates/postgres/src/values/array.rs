@@ -38,29 +38,51 @@ pub(super) enum ArrayBuilder {
     Struct(StructBuilder),
 }
 
+/// The same expression for each array of numbers, and the other arms of the `match`.
+macro_rules! match_array {
+    ($self:expr, $array:ident => $expression:expr, { $($others:tt)* }) => {
+        match $self {
+            Self::Int16($array) => $expression,
+            Self::Int32($array) => $expression,
+            Self::Int64($array) => $expression,
+            Self::UInt32($array) => $expression,
+            Self::UInt64($array) => $expression,
+            Self::Float32($array) => $expression,
+            Self::Float64($array) => $expression,
+            Self::Decimal128(_, $array) => $expression,
+            Self::Decimal256(_, $array) => $expression,
+            Self::Date($array) => $expression,
+            Self::Time($array) => $expression,
+            Self::Timestamp($array) => $expression,
+            Self::Interval($array) => $expression,
+            $($others)*
+        }
+    };
+}
+
 impl ArrayBuilder {
     /// An empty array of `column`'s values.
     pub(super) fn new(column: &ColumnDecoder) -> Self {
         let data_type = column.field.data_type();
-        match &column.form {
-            BinaryForm::Boolean => Self::Boolean(BooleanBuilder::new()),
-            BinaryForm::Int16 => Self::Int16(PrimitiveBuilder::new()),
-            BinaryForm::Int32 => Self::Int32(PrimitiveBuilder::new()),
-            BinaryForm::Int64 => Self::Int64(PrimitiveBuilder::new()),
-            BinaryForm::UInt32 => Self::UInt32(PrimitiveBuilder::new()),
-            BinaryForm::UInt64 => Self::UInt64(PrimitiveBuilder::new()),
-            BinaryForm::Float32 => Self::Float32(PrimitiveBuilder::new()),
-            BinaryForm::Float64 => Self::Float64(PrimitiveBuilder::new()),
-            BinaryForm::Decimal128(scale) => Self::Decimal128(*scale, typed_builder(data_type)),
-            BinaryForm::Decimal256(scale) => Self::Decimal256(*scale, typed_builder(data_type)),
-            BinaryForm::Text(text_rendering) => Self::Text(*text_rendering, BytesBuilder::default()),
-            BinaryForm::Bytes => Self::Bytes(BytesBuilder::default()),
-            BinaryForm::Date => Self::Date(PrimitiveBuilder::new()),
-            BinaryForm::Time => Self::Time(PrimitiveBuilder::new()),
-            BinaryForm::Timestamp => Self::Timestamp(typed_builder(data_type)),
-            BinaryForm::Interval => Self::Interval(PrimitiveBuilder::new()),
-            BinaryForm::List(item) => Self::List(Box::new(ListBuilder::new(item))),
-            BinaryForm::Struct(members) => Self::Struct(StructBuilder::new(members)),
+        match (&column.form, data_type) {
+            (BinaryForm::Text(rendering), _) => Self::Text(*rendering, BytesBuilder::default()),
+            (BinaryForm::List(item), _) => Self::List(Box::new(ListBuilder::new(item))),
+            (BinaryForm::Struct(members), _) => Self::Struct(StructBuilder::new(members)),
+            (BinaryForm::Scalar, DataType::Boolean) => Self::Boolean(BooleanBuilder::new()),
+            (BinaryForm::Scalar, DataType::Int16) => Self::Int16(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Int32) => Self::Int32(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Int64) => Self::Int64(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::UInt32) => Self::UInt32(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::UInt64) => Self::UInt64(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Float32) => Self::Float32(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Float64) => Self::Float64(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Decimal128(_, scale)) => Self::Decimal128(*scale, typed_builder(data_type)),
+            (BinaryForm::Scalar, DataType::Decimal256(_, scale)) => Self::Decimal256(*scale, typed_builder(data_type)),
+            (BinaryForm::Scalar, DataType::Date32) => Self::Date(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Time64(_)) => Self::Time(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, DataType::Timestamp(..)) => Self::Timestamp(typed_builder(data_type)),
+            (BinaryForm::Scalar, DataType::Interval(_)) => Self::Interval(PrimitiveBuilder::new()),
+            (BinaryForm::Scalar, _) => Self::Bytes(BytesBuilder::default()),
         }
     }
 
@@ -95,72 +117,33 @@ impl ArrayBuilder {
 
     /// Adds NULL.
     pub(super) fn append_null(&mut self) {
-        match self {
+        match_array!(self, array => array.append_null(), {
             Self::Boolean(array) => array.append_null(),
-            Self::Int16(array) => array.append_null(),
-            Self::Int32(array) => array.append_null(),
-            Self::Int64(array) => array.append_null(),
-            Self::UInt32(array) => array.append_null(),
-            Self::UInt64(array) => array.append_null(),
-            Self::Float32(array) => array.append_null(),
-            Self::Float64(array) => array.append_null(),
-            Self::Decimal128(_, array) => array.append_null(),
-            Self::Decimal256(_, array) => array.append_null(),
             Self::Text(_, array) | Self::Bytes(array) => array.append_null(),
-            Self::Date(array) => array.append_null(),
-            Self::Time(array) => array.append_null(),
-            Self::Timestamp(array) => array.append_null(),
-            Self::Interval(array) => array.append_null(),
             Self::List(array) => array.append_null(),
             Self::Struct(array) => array.append_null(),
-        }
+        })
     }
 
     /// The bytes that the values take, nearly: marks of NULLs are not counted.
     pub(super) fn bytes(&self) -> usize {
-        match self {
+        match_array!(self, array => size_of_val(array.values_slice()), {
             Self::Boolean(array) => array.len() / 8,
-            Self::Int16(array) => size_of_val(array.values_slice()),
-            Self::Int32(array) => size_of_val(array.values_slice()),
-            Self::Int64(array) => size_of_val(array.values_slice()),
-            Self::UInt32(array) => size_of_val(array.values_slice()),
-            Self::UInt64(array) => size_of_val(array.values_slice()),
-            Self::Float32(array) => size_of_val(array.values_slice()),
-            Self::Float64(array) => size_of_val(array.values_slice()),
-            Self::Decimal128(_, array) => size_of_val(array.values_slice()),
-            Self::Decimal256(_, array) => size_of_val(array.values_slice()),
             Self::Text(_, array) | Self::Bytes(array) => array.bytes(),
-            Self::Date(array) => size_of_val(array.values_slice()),
-            Self::Time(array) => size_of_val(array.values_slice()),
-            Self::Timestamp(array) => size_of_val(array.values_slice()),
-            Self::Interval(array) => size_of_val(array.values_slice()),
             Self::List(array) => array.bytes(),
             Self::Struct(array) => array.bytes(),
-        }
+        })
     }
 
     /// The values so far; the next array begins empty.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ValueError> {
-        Ok(match self {
+        Ok(match_array!(self, array => Arc::new(array.finish()), {
             Self::Boolean(array) => Arc::new(array.finish()),
-            Self::Int16(array) => Arc::new(array.finish()),
-            Self::Int32(array) => Arc::new(array.finish()),
-            Self::Int64(array) => Arc::new(array.finish()),
-            Self::UInt32(array) => Arc::new(array.finish()),
-            Self::UInt64(array) => Arc::new(array.finish()),
-            Self::Float32(array) => Arc::new(array.finish()),
-            Self::Float64(array) => Arc::new(array.finish()),
-            Self::Decimal128(_, array) => Arc::new(array.finish()),
-            Self::Decimal256(_, array) => Arc::new(array.finish()),
             Self::Text(_, array) => Arc::new(array.finish_text()?),
             Self::Bytes(array) => Arc::new(array.finish_bytes()?),
-            Self::Date(array) => Arc::new(array.finish()),
-            Self::Time(array) => Arc::new(array.finish()),
-            Self::Timestamp(array) => Arc::new(array.finish()),
-            Self::Interval(array) => Arc::new(array.finish()),
             Self::List(array) => Arc::new(array.finish()?),
             Self::Struct(array) => Arc::new(array.finish()?),
-        })
+        }))
     }
 }
 

@@ -22,25 +22,12 @@ pub struct ColumnDecoder {
     pub(super) oid: u32,
 }
 
-/// How binary values are read.
+/// How binary values are read, beside what their Arrow type says.
 #[derive(Debug, Clone)]
 pub(super) enum BinaryForm {
-    Boolean,
-    Int16,
-    Int32,
-    Int64,
-    UInt32,
-    UInt64,
-    Float32,
-    Float64,
-    Decimal128(i8),
-    Decimal256(i8),
+    /// Values whose Arrow type says it.
+    Scalar,
     Text(TextRendering),
-    Bytes,
-    Date,
-    Time,
-    Timestamp,
-    Interval,
     List(Box<ColumnDecoder>),
     Struct(Vec<ColumnDecoder>),
 }
@@ -95,16 +82,16 @@ type ColumnParts = (DataType, BinaryForm, Option<ExtensionType>);
 
 fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
     let microseconds = TimeUnit::Microsecond;
-    let plain = |data_type, form| (data_type, form, None);
+    let plain = |data_type| (data_type, BinaryForm::Scalar, None);
     let parts = match *kind {
-        Type::BOOL => plain(DataType::Boolean, BinaryForm::Boolean),
-        Type::INT2 => plain(DataType::Int16, BinaryForm::Int16),
-        Type::INT4 => plain(DataType::Int32, BinaryForm::Int32),
-        Type::INT8 => plain(DataType::Int64, BinaryForm::Int64),
-        Type::OID | Type::XID | Type::CID => plain(DataType::UInt32, BinaryForm::UInt32),
-        Type::XID8 => plain(DataType::UInt64, BinaryForm::UInt64),
-        Type::FLOAT4 => plain(DataType::Float32, BinaryForm::Float32),
-        Type::FLOAT8 => plain(DataType::Float64, BinaryForm::Float64),
+        Type::BOOL => plain(DataType::Boolean),
+        Type::INT2 => plain(DataType::Int16),
+        Type::INT4 => plain(DataType::Int32),
+        Type::INT8 => plain(DataType::Int64),
+        Type::OID | Type::XID | Type::CID => plain(DataType::UInt32),
+        Type::XID8 => plain(DataType::UInt64),
+        Type::FLOAT4 => plain(DataType::Float32),
+        Type::FLOAT8 => plain(DataType::Float64),
         Type::NUMERIC => number(modifier),
         // What a function that returns nothing returns is empty, and cannot be cast.
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CSTRING | Type::VOID => {
@@ -117,12 +104,12 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
         Type::BIT | Type::VARBIT => text(TextRendering::Bits),
         Type::JSON => (DataType::Utf8, BinaryForm::Text(TextRendering::Plain), Some(ExtensionType::Json)),
         Type::JSONB => (DataType::Utf8, BinaryForm::Text(TextRendering::Jsonb), Some(ExtensionType::Json)),
-        Type::BYTEA => plain(DataType::Binary, BinaryForm::Bytes),
-        Type::DATE => plain(DataType::Date32, BinaryForm::Date),
-        Type::TIME => plain(DataType::Time64(microseconds), BinaryForm::Time),
-        Type::TIMESTAMP => plain(DataType::Timestamp(microseconds, None), BinaryForm::Timestamp),
-        Type::TIMESTAMPTZ => plain(DataType::Timestamp(microseconds, Some("UTC".into())), BinaryForm::Timestamp),
-        Type::INTERVAL => plain(DataType::Interval(IntervalUnit::MonthDayNano), BinaryForm::Interval),
+        Type::BYTEA => plain(DataType::Binary),
+        Type::DATE => plain(DataType::Date32),
+        Type::TIME => plain(DataType::Time64(microseconds)),
+        Type::TIMESTAMP => plain(DataType::Timestamp(microseconds, None)),
+        Type::TIMESTAMPTZ => plain(DataType::Timestamp(microseconds, Some("UTC".into()))),
+        Type::INTERVAL => plain(DataType::Interval(IntervalUnit::MonthDayNano)),
         // A type of an extension, known by its name alone; its binary form is that of text.
         _ if kind.name() == "citext" => text(TextRendering::Plain),
         _ => return None,
@@ -139,10 +126,10 @@ fn number(modifier: i32) -> ColumnParts {
     // The bounds below keep both within 8 bits.
     match fitting {
         Some((precision, scale)) if precision <= DECIMAL128_DIGITS => {
-            (DataType::Decimal128(precision as u8, scale as i8), BinaryForm::Decimal128(scale as i8), None)
+            (DataType::Decimal128(precision as u8, scale as i8), BinaryForm::Scalar, None)
         }
         Some((precision, scale)) if precision <= DECIMAL256_DIGITS => {
-            (DataType::Decimal256(precision as u8, scale as i8), BinaryForm::Decimal256(scale as i8), None)
+            (DataType::Decimal256(precision as u8, scale as i8), BinaryForm::Scalar, None)
         }
         _ => (DataType::Utf8, BinaryForm::Text(TextRendering::Number), Some(ExtensionType::Number)),
     }

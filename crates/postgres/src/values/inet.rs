@@ -1,7 +1,7 @@
 //! `inet` and `cidr` as PostgreSQL writes them.
 
 use std::io::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::raw::{ValueReader, exactly};
 use super::value_error::ValueError;
@@ -16,9 +16,10 @@ pub(super) fn write_inet(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueErr
     if reader.0.len() != usize::from(length) {
         return Err(ValueError::Malformed);
     }
+    // Writing to a Vec cannot fail; below too.
     let bits_max = match family {
         IPV4 => {
-            write_ipv4(exactly(reader.0)?, out);
+            let _ = write!(out, "{}", Ipv4Addr::from(exactly(reader.0)?));
             32
         }
         IPV6 => {
@@ -28,53 +29,20 @@ pub(super) fn write_inet(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueErr
         _ => return Err(ValueError::Malformed),
     };
     if is_network || bits != bits_max {
-        // Writing to a Vec cannot fail; below too.
         let _ = write!(out, "/{bits}");
     }
     Ok(())
 }
 
-fn write_ipv4(bytes: [u8; 4], out: &mut Vec<u8>) {
-    let _ = write!(out, "{}", Ipv4Addr::from(bytes));
-}
-
-/// Writes groups of hexadecimal digits, `::` for the first of the longest runs of zeros; addresses that hold one of
-/// IPv4 end as such. The standard library has other rules for the last.
+/// The standard library writes addresses as PostgreSQL does, except those that end in one of IPv4 after six groups of
+/// zeros.
 fn write_ipv6(bytes: [u8; 16], out: &mut Vec<u8>) {
-    let groups: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|group| u16::from_be_bytes(*group)).collect();
-    let (start, length) = longest_zeros(&groups);
-    let holds_ipv4 = start == 0 && (length == 6 || length == 5 && groups[5] == 0xffff);
-    let mut index = 0;
-    while index < groups.len() {
-        if index == start && length > 0 {
-            out.extend_from_slice(b"::");
-            index += length;
-            continue;
+    let _ = match bytes {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] if (a, b) != (0, 0) => {
+            write!(out, "::{}", Ipv4Addr::new(a, b, c, d))
         }
-        if index > 0 && index != start + length {
-            out.push(b':');
-        }
-        if index == 6 && holds_ipv4 {
-            let [.., a, b, c, d] = bytes;
-            return write_ipv4([a, b, c, d], out);
-        }
-        let _ = write!(out, "{:x}", groups[index]);
-        index += 1;
-    }
-}
-
-/// Where the first of the longest runs of two zeros or more begins, and how long it is.
-fn longest_zeros(groups: &[u16]) -> (usize, usize) {
-    let mut longest = (0, 0);
-    let mut index = 0;
-    while index < groups.len() {
-        let length = groups[index..].iter().take_while(|group| **group == 0).count();
-        if length > longest.1.max(1) {
-            longest = (index, length);
-        }
-        index += length.max(1);
-    }
-    longest
+        bytes => write!(out, "{}", Ipv6Addr::from(bytes)),
+    };
 }
 
 #[cfg(test)]

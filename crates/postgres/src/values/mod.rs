@@ -37,4 +37,5 @@ mod value_error;
 pub use batch::BatchBuilder;
 pub use bound_parameter::BoundParameter;
 pub use column::{ColumnDecoder, arrow_schema};
+pub(crate) use raw::RawBytes;
 pub use type_name::type_name;

@@ -7,7 +7,7 @@ use tokio_postgres::types::{FromSql, Type};
 use super::value_error::ValueError;
 
 /// A value of any type as its bytes, borrowed from the row; none for NULL.
-pub(super) struct RawBytes<'a>(pub(super) Option<&'a [u8]>);
+pub(crate) struct RawBytes<'a>(pub(crate) Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for RawBytes<'a> {
     fn from_sql(_kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {

@@ -1,7 +1,11 @@
 //! Text and bytes, and the types whose values become text.
 
+use std::io::Write as _;
+
 use arrow::array::{BinaryArray, NullBufferBuilder, StringArray};
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use super::raw::{ValueReader, exactly};
 use super::value_error::ValueError;
@@ -42,7 +46,12 @@ impl TextRendering {
                 _ => return Err(ValueError::Malformed),
             },
             Self::Number => numeric::write_numeric(bytes, out)?,
-            Self::Uuid => write_uuid(exactly(bytes)?, out),
+            Self::Uuid => {
+                let mut text = [0; Hyphenated::LENGTH];
+                out.extend_from_slice(
+                    Uuid::from_bytes(exactly(bytes)?).hyphenated().encode_lower(&mut text).as_bytes(),
+                );
+            }
             Self::Address => inet::write_inet(bytes, out)?,
             Self::MacAddress => write_mac_address(bytes, out),
             Self::Bits => write_bits(bytes, out)?,
@@ -109,12 +118,6 @@ impl BytesBuilder {
     }
 }
 
-/// `byte` as two hexadecimal digits.
-fn hexadecimal(byte: u8) -> [u8; 2] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
-}
-
 fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     match exactly(bytes)? {
         // The server's way to say that it is empty.
@@ -125,25 +128,11 @@ fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     Ok(())
 }
 
-fn write_uuid(bytes: [u8; 16], out: &mut Vec<u8>) {
-    let mut text = [b'-'; 36];
-    let mut end = 0;
-    for (index, byte) in bytes.into_iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            end += 1;
-        }
-        text[end..end + 2].copy_from_slice(&hexadecimal(byte));
-        end += 2;
-    }
-    out.extend_from_slice(&text);
-}
-
 fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
     for (index, byte) in bytes.iter().enumerate() {
-        if index > 0 {
-            out.push(b':');
-        }
-        out.extend(hexadecimal(*byte));
+        let colon = if index > 0 { ":" } else { "" };
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{colon}{byte:02x}");
     }
 }
 

@@ -8,7 +8,9 @@ use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, TenantIsolation};
 use tidegate_query::Database;
 use tidegate_sql::{Isolation, Parameter, Transaction};
 
-use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until};
+use crate::test_database::{
+    OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until,
+};
 
 const SHOP: &str = "
     CREATE TYPE mood AS ENUM ('glad', 'sad');
@@ -52,10 +54,10 @@ async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
     let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
     let sql = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), 10 / $1::int";
-    let asked =
+    let requested =
         |divisor| owner_statement(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
     for divisor in [5, 2, 0, 1, 0, 10] {
-        let message = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
+        let message = node.lines(&requested(divisor)).await.unwrap_or_else(|error| error.to_string());
         let expected = match divisor {
             0 => "division by zero".to_owned(),
             _ => format!("repeatable read|on|{}", 10 / divisor),
@@ -274,8 +276,12 @@ async fn proposed_role_has_no_findings() {
     let scene = TestDatabase::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
     let login = format!("{}_proposed", scene.name);
     let run_as = vec![format!("{}_seer", scene.name)];
-    let request =
-        RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone(), handlers: None };
+    let request = RoleRequest {
+        login: login.clone(),
+        schemas: vec!["public".into()],
+        run_as: run_as.clone(),
+        further_sql: String::new(),
+    };
     scene.run(&request.sql()).await;
     scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
     let options =

@@ -10,7 +10,8 @@ use tidegate_query::Database;
 use tidegate_sql::Transaction;
 
 use crate::test_database::{
-    OpenedDatabase, TestDatabase, TestJob, collect_batches, owner_statement, wait_until, within_timeout,
+    OpenDatabase as _, OpenedDatabase, TestDatabase, TestJob, collect_batches, owner_statement, wait_until,
+    within_timeout,
 };
 
 /// A statement that gives some rows, more than the server keeps back, and then never another.
@@ -63,9 +64,9 @@ async fn cancelled_job_cancels_the_statement() {
 async fn stalled_reader_loses_its_connection() {
     let scene = TestDatabase::new("").await;
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
-    let impatient = Transaction { stall_timeout: Duration::from_millis(50), ..Transaction::default() };
+    let with_timeout = Transaction { stall_timeout: Duration::from_millis(50), ..Transaction::default() };
     let statement = owner_statement("SELECT i, repeat('x', 1000) FROM generate_series(1, 1000000) i", Vec::new())
-        .in_transaction(Arc::new(impatient));
+        .in_transaction(Arc::new(with_timeout));
     let job = TestJob::start().await;
     let mut rows = node.plan(&statement).await.unwrap().run(&job.job).await.unwrap();
     assert!(within_timeout("the first rows", rows.batches.next()).await.unwrap().is_ok());
@@ -85,8 +86,8 @@ async fn stalled_reader_loses_its_connection() {
 async fn late_first_row_times_out() {
     let scene = TestDatabase::new("").await;
     let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
-    let impatient = Transaction { first_row_timeout: Some(Duration::from_millis(50)), ..Transaction::default() };
-    let statement = owner_statement("SELECT pg_sleep(1000)", Vec::new()).in_transaction(Arc::new(impatient));
+    let with_timeout = Transaction { first_row_timeout: Some(Duration::from_millis(50)), ..Transaction::default() };
+    let statement = owner_statement("SELECT pg_sleep(1000)", Vec::new()).in_transaction(Arc::new(with_timeout));
     assert_eq!(node.lines(&statement).await.unwrap_err().message(), "no row came within 50 ms");
     wait_until_nothing_runs(&scene, &node).await;
 }

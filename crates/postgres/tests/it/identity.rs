@@ -7,7 +7,9 @@ use tidegate_core::{AuthMethod, ErrorKind, Grants, Principal};
 use tidegate_postgres::{ClaimSettings, PostgresOptions, RunAs};
 use tidegate_query::Database;
 
-use crate::test_database::{TestDatabase, TestJob, caller_statement, collect_batches, owner_statement};
+use crate::test_database::{
+    OpenDatabase as _, TestDatabase, TestJob, caller_statement, collect_batches, owner_statement,
+};
 
 const TENANTS: &str = "
     CREATE TABLE notes (tenant text, id int, text text);

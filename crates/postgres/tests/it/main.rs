@@ -8,8 +8,6 @@ mod cancellation; // What stops a statement, and what becomes of its connection.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod escape_attempts; // What gets out of a transaction that only reads, and past a role that may only read.
-mod handlers_install; // The schema of handlers: made, renewed, taken away, and nothing else touched.
-mod handlers_testing; // Test files of handlers: what they report, and that they leave nothing behind.
 mod identity; // Roles, claims, and row-level security under load.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
@@ -19,6 +17,6 @@ mod round_trips; // Random values of each type.
 mod schema_changes; // Tables, views and types that change between two runs of one statement.
 mod scripts; // The scripts of `tests/slt`.
 mod shared_server; // The connection that the tests of values share.
-mod test_database; // A database of one's own, and the engine on it.
+mod test_database; // The engine on a database of a test.
 mod values; // Types as they are stated, and what is refused.
 mod write_transactions; // Declared tools that write.

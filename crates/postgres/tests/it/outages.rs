@@ -10,7 +10,8 @@ use tidegate_sql::Statement;
 
 use crate::cluster::Cluster;
 use crate::test_database::{
-    OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until, within_timeout, writing_statement,
+    OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement, owner_statement, wait_until, within_timeout,
+    writing_statement,
 };
 
 const NUMBERS: &str = "

@@ -8,7 +8,8 @@ use tidegate_postgres::PostgresOptions;
 
 use crate::background_script::BackgroundScript;
 use crate::test_database::{
-    OpenedDatabase, TestDatabase, caller_statement, connect, owner_statement, wait_until, within_timeout,
+    OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement, connect, owner_statement, wait_until,
+    within_timeout,
 };
 
 /// Types of users, each in a table of its own, and one table of them all.

@@ -11,7 +11,9 @@ use tidegate_query::{Database, OutputFormat};
 use tidegate_sql::Statement;
 
 use crate::rendering;
-use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement, owner_statement, within_timeout};
+use crate::test_database::{
+    OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement, owner_statement, within_timeout,
+};
 
 const CONNECTIONS: usize = 3;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
 use tidegate_postgres::PostgresOptions;
 
-use crate::test_database::{OpenedDatabase, TestDatabase, caller_statement};
+use crate::test_database::{OpenDatabase as _, OpenedDatabase, TestDatabase, caller_statement};
 use tidegate_testkit::sql_logic_test::{self, Failure};
 
 /// The table that only engines with lists have.

@@ -7,7 +7,7 @@ use tidegate_postgres::PostgresOptions;
 use tidegate_query::Database;
 use tidegate_sql::{Isolation, Parameter, Transaction};
 
-use crate::test_database::{TestDatabase, TestJob, owner_statement, writing_statement};
+use crate::test_database::{OpenDatabase as _, TestDatabase, TestJob, owner_statement, writing_statement};
 
 const ACCOUNTS: &str = "
     CREATE TABLE accounts (id int PRIMARY KEY, amount int CHECK (amount >= 0));

@@ -21,8 +21,8 @@ pub(super) enum TruncationReason {
 /// The texts of the notice about missing rows.
 #[derive(Debug, Clone)]
 pub(crate) struct TruncationHints {
-    /// What the answer contains: `row` or `value`.
-    pub(crate) noun: &'static str,
+    /// Whether the answer is a list of values instead of rows.
+    pub(crate) is_list: bool,
     /// How to get more when the row limit of the caller was reached.
     pub(crate) limit: String,
     /// How to get more when the budget was reached.
@@ -78,7 +78,7 @@ impl AnswerBound {
 
     /// The notice after `rows` rows: how many rows are included and how to get the rest.
     pub(super) fn truncation_notice(&self, cut: TruncationReason, rows: u64, hints: &TruncationHints) -> String {
-        let noun = hints.noun;
+        let noun = if hints.is_list { "value" } else { "row" };
         let bytes_max = self.bytes_max.unwrap_or_default();
         let before = hints.rows_before;
         let visible = match rows {

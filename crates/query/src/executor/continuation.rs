@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::cache_replay::CACHEABLE_AFTER;
-use super::pipeline::{AnswerKind, RecordBatches, abandon_answer};
+use super::pipeline::{RecordBatches, abandon_answer};
 use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
 use crate::body::stored_columns;
@@ -21,14 +21,14 @@ use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Arguments that do not identify the query.
-const PRESENTATION_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
+const OUTPUT_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
 /// Computes the identifier of the query of `job`, which binds cursors to it. It covers the target and the arguments in
-/// any order, except those that only change the presentation.
+/// any order, except those that only change the output.
 pub fn compute_query_id(job: &Job) -> u64 {
     let mut hash = Sha256::new();
     hash.update(job.target().name());
-    let arguments = job.arguments().iter().filter(|(name, _)| !PRESENTATION_ARGUMENTS.contains(&name.as_str()));
+    let arguments = job.arguments().iter().filter(|(name, _)| !OUTPUT_ARGUMENTS.contains(&name.as_str()));
     hash_members(arguments.collect(), &mut hash);
     let hash = hash.finalize();
     hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -220,13 +220,12 @@ impl ResultPosition<'_> {
     pub(super) async fn answer(&self, answer_expectation: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
         let Self { store, result, row, .. } = *self;
         let (job, reply) = (answer_expectation.progress.job(), answer_expectation.progress.reply());
-        let kind = AnswerKind::Stored { is_list: answer_expectation.is_list };
-        let schema = result.schema().clone();
-        let holding = answer_expectation.is_list
+        let (schema, is_list) = (result.schema(), answer_expectation.is_list);
+        let holding = is_list
             || matches!(answer_expectation.answer_form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
-        let mut answer = kind.start_answer(answer_expectation, &schema, holding)?;
+        let mut answer = answer_expectation.start(schema, holding)?;
         if self.is_structured {
-            answer = answer.with_structured(&schema);
+            answer = answer.with_structured(schema);
         }
         // Secret rules may have been added since the rows were stored.
         let mut batches = redact_stream(result.rows_from(row), reply.job());
@@ -235,8 +234,7 @@ impl ResultPosition<'_> {
         if let Err(error) = streamed {
             return Err(abandon_answer(answer, error).await?);
         }
-        let mut hints =
-            TruncationHints { noun: kind.noun(), limit: String::new(), budget: String::new(), rows_before: row };
+        let mut hints = TruncationHints { is_list, limit: String::new(), budget: String::new(), rows_before: row };
         let is_last = !answer.is_truncated();
         let Some(visible) = answer.rows_if_truncated() else {
             let metadata = answer.finish(&hints, None).await?;

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use futures::{StreamExt, future};
 
 use super::continuation::{compute_query_id, no_store_error};
-use super::pipeline::{AnswerKind, RecordBatches, run_until_cancelled};
+use super::pipeline::{RecordBatches, run_until_cancelled};
 use super::summary::summarize_columns;
 use super::{Executor, OverflowPolicy, QueryEndGuard, QueryRequest};
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
@@ -59,19 +59,18 @@ impl Executor {
         }
         let progress = ProgressReporter::new(job, reply);
         let plan = self.plan(&question, &progress).await?;
-        AnswerKind::new(question.extract.as_deref(), &plan.schema())?;
+        DistinctValues::for_answer(question.extract.as_deref(), &plan.schema())?;
         let _query = QueryEndGuard { events: &self.events, database: question.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
-        let kind = AnswerKind::new(question.extract.as_deref(), &schema)?;
-        let schema = kind.schema(&schema);
+        let (distinct, schema) = DistinctValues::for_answer(question.extract.as_deref(), &schema)?;
         question.check_output_schema(&schema)?;
         let rows = progress.count_rows(redact_stream(batches, job));
-        let is_list = kind.is_list();
-        let rows = match kind {
-            AnswerKind::Values(distinct) => stream_distinct_values(rows, distinct),
-            _ => rows,
+        let is_list = distinct.is_some();
+        let rows = match distinct {
+            Some(distinct) => stream_distinct_values(rows, distinct),
+            None => rows,
         };
         let database = &question.database;
         let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
@@ -99,7 +98,7 @@ impl Executor {
 }
 
 /// Streams the distinct values of a column; they are read on demand.
-fn stream_distinct_values(mut rows: RecordBatches, mut distinct: Box<DistinctValues>) -> RecordBatches {
+fn stream_distinct_values(mut rows: RecordBatches, mut distinct: DistinctValues) -> RecordBatches {
     let gathered = async move {
         while let Some(batch) = rows.next().await.transpose()? {
             distinct.add(&batch)?;

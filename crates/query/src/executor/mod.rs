@@ -12,9 +12,10 @@ use std::time::Instant;
 use arrow::datatypes::SchemaRef;
 
 use self::continuation::AnswerRecorder;
-use self::pipeline::{AnswerKind, AnswerPipeline, run_until_cancelled};
-use crate::answer::{AnswerExpectation, AnswerStage, AnswerWriter, ProgressReporter, TruncationHints};
+use self::pipeline::{AnswerPipeline, run_until_cancelled};
+use crate::answer::{AnswerExpectation, AnswerStage, ProgressReporter, TruncationHints};
 use crate::database::{Database, Plan, QueryRows};
+use crate::distinct::DistinctValues;
 use crate::format::{AnswerForm, OutputFormat};
 use crate::secrets::redact_stream;
 use crate::structured::find_undescribed_column;
@@ -222,20 +223,19 @@ impl Executor {
         let plan = self.plan(&question, &progress).await?;
         let form = AnswerForm::resolve(question.format, job.format());
         // Rejected before the query runs.
-        AnswerKind::new(question.extract.as_deref(), &plan.schema())?;
+        DistinctValues::for_answer(question.extract.as_deref(), &plan.schema())?;
         let is_list = question.extract.is_some();
         let holding = is_list || runs_in_batch(question.mode, form, plan.as_ref());
         let answer_expectation =
             AnswerExpectation { progress: &progress, rows_max: question.max_rows, answer_form: form, is_list, started };
-        let begin = |schema: &SchemaRef| -> Result<(AnswerKind, AnswerWriter<'_>), Error> {
-            let kind = AnswerKind::new(question.extract.as_deref(), schema)?;
-            let mut answer = kind.start_answer(&answer_expectation, schema, holding)?;
+        let begin = |schema: &SchemaRef| -> Result<_, Error> {
+            let (distinct, columns) = DistinctValues::for_answer(question.extract.as_deref(), schema)?;
+            let mut answer = answer_expectation.start(&columns, holding)?;
             if question.structured.is_some() && matches!(form, AnswerForm::Content(_)) {
-                let columns = kind.schema(schema);
                 question.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
             }
-            Ok((kind, answer))
+            Ok((distinct, columns, answer))
         };
         if question.statement.transaction().writes {
             // An answer that cannot be encoded is rejected before anything is written.
@@ -246,10 +246,10 @@ impl Executor {
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
         // Not the columns of the plan: a table may have changed since planning.
-        let (kind, answer) = begin(&schema)?;
+        let (distinct, schema, answer) = begin(&schema)?;
         let more = |built_in: &str| question.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
-            noun: kind.noun(),
+            is_list,
             limit: more("Narrow the query (where, group_by, select) or raise the limit."),
             budget: more(
                 "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).",
@@ -258,7 +258,7 @@ impl Executor {
         };
         let answer_recorder = AnswerRecorder::for_query(self.store.as_ref(), &question, form, known.key, job);
         let batches = redact_stream(batches, job);
-        AnswerPipeline { batches, kind, answer, hints, recorder: answer_recorder, schema, progress: &progress }
+        AnswerPipeline { batches, distinct, answer, hints, recorder: answer_recorder, schema, progress: &progress }
             .deliver()
             .await
     }
@@ -282,22 +282,21 @@ impl Executor {
     pub async fn answer_rows(
         &self,
         rows: QueryRows,
-        presentation: OutputOptions,
+        output_options: OutputOptions,
         job: &Job,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let OutputOptions { format, extract, overflow_hint: more } = presentation;
-        let kind = AnswerKind::new(extract.as_deref(), &rows.schema)?;
+        let OutputOptions { format, extract, overflow_hint: more } = output_options;
+        let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
         let form = AnswerForm::resolve(format, job.format());
         let progress = ProgressReporter::new(job, reply);
-        let (is_list, started) = (kind.is_list(), Instant::now());
+        let (is_list, started) = (distinct.is_some(), Instant::now());
         let answer_expectation =
             AnswerExpectation { progress: &progress, rows_max: None, answer_form: form, is_list, started };
-        let answer = kind.start_answer(&answer_expectation, &rows.schema, true)?;
-        let hints = TruncationHints { noun: kind.noun(), limit: more.clone(), budget: more, rows_before: 0 };
-        let QueryRows { schema, batches } = rows;
-        let batches = redact_stream(batches, reply.job());
-        AnswerPipeline { batches, kind, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
+        let answer = answer_expectation.start(&schema, true)?;
+        let hints = TruncationHints { is_list, limit: more.clone(), budget: more, rows_before: 0 };
+        let batches = redact_stream(rows.batches, reply.job());
+        AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
     }
 }
 

@@ -8,72 +8,21 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{Job, Metadata};
 
 use super::continuation::AnswerRecorder;
-use crate::answer::{AnswerExpectation, AnswerWriter, ProgressReporter, TruncationHints};
+use crate::answer::{AnswerWriter, ProgressReporter, TruncationHints};
 use crate::distinct::DistinctValues;
-use crate::format::{AnswerForm, new_list_writer, new_row_writer};
 
 pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
-
-/// The content of an answer: rows, or the distinct values of one column.
-pub(super) enum AnswerKind {
-    Rows,
-    Values(Box<DistinctValues>),
-    /// Stored rows; `is_list` says that they are distinct values.
-    Stored {
-        is_list: bool,
-    },
-}
-
-impl AnswerKind {
-    pub(super) fn new(extract: Option<&str>, schema: &SchemaRef) -> Result<Self, Error> {
-        match extract {
-            None => Ok(Self::Rows),
-            Some(column) => Ok(Self::Values(Box::new(DistinctValues::new(column, schema)?))),
-        }
-    }
-
-    /// The columns of the answer.
-    pub(super) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
-        match self {
-            Self::Rows | Self::Stored { .. } => schema.clone(),
-            Self::Values(distinct) => distinct.schema(schema),
-        }
-    }
-
-    pub(super) fn noun(&self) -> &'static str {
-        if self.is_list() { "value" } else { "row" }
-    }
-
-    pub(super) fn is_list(&self) -> bool {
-        matches!(self, Self::Values(_) | Self::Stored { is_list: true })
-    }
-
-    /// Starts an answer for rows of `schema`; `holding` says whether text is buffered until the answer is complete.
-    pub(super) fn start_answer<'a>(
-        &self,
-        answer_expectation: &AnswerExpectation<'a>,
-        schema: &SchemaRef,
-        holding: bool,
-    ) -> Result<AnswerWriter<'a>, Error> {
-        let columns = self.schema(schema);
-        let format = match answer_expectation.answer_form {
-            AnswerForm::Batches(format) => return AnswerWriter::new_batches(answer_expectation, format, &columns),
-            AnswerForm::Content(format) | AnswerForm::Body(format) => format,
-        };
-        let writer = if self.is_list() { new_list_writer(format, &columns) } else { new_row_writer(format, &columns) };
-        Ok(AnswerWriter::new_text(answer_expectation, writer, holding))
-    }
-}
 
 /// One answer with everything that it needs.
 pub(super) struct AnswerPipeline<'a> {
     pub(super) batches: RecordBatches,
-    pub(super) kind: AnswerKind,
+    /// Collects the distinct values of one column, if they are the answer instead of the rows.
+    pub(super) distinct: Option<DistinctValues>,
     pub(super) answer: AnswerWriter<'a>,
     pub(super) hints: TruncationHints,
     /// Stores the rows that do not fit, if they are to be stored.
     pub(super) recorder: Option<AnswerRecorder<'a>>,
-    /// The columns of the rows.
+    /// The columns of the answer.
     pub(super) schema: SchemaRef,
     pub(super) progress: &'a ProgressReporter<'a>,
 }
@@ -81,21 +30,21 @@ pub(super) struct AnswerPipeline<'a> {
 impl AnswerPipeline<'_> {
     /// Streams the rows into the answer and ends it. Then stores the rows that did not fit.
     pub(super) async fn deliver(self) -> Result<Metadata, Error> {
-        let Self { mut batches, kind, mut answer, hints, recorder: answer_recorder, schema, progress } = self;
+        let Self { mut batches, distinct, mut answer, hints, recorder: answer_recorder, schema, progress } = self;
         let reply = progress.reply();
-        let schema = kind.schema(&schema);
         let mut kept = answer_recorder.is_some().then(Vec::new);
-        let delivered = match kind {
-            AnswerKind::Rows | AnswerKind::Stored { .. } => {
+        let values = match distinct {
+            None => Ok(None),
+            Some(distinct) => collect_distinct_values(&mut batches, distinct, progress).await.map(Some),
+        };
+        let delivered = match values {
+            Ok(values) => {
+                if let Some(values) = values {
+                    batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
+                }
                 stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
             }
-            AnswerKind::Values(distinct) => match collect_distinct_values(&mut batches, *distinct, progress).await {
-                Ok(values) => {
-                    batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
-                    stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
-                }
-                Err(error) => Err(error),
-            },
+            Err(error) => Err(error),
         };
         match delivered {
             Ok(()) => match (answer_recorder, answer.rows_if_over_budget()) {

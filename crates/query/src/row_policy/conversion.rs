@@ -104,8 +104,8 @@ fn build_comparison(
 
 /// The other side determines the type of an attribute of the caller.
 fn check_list_terms(term: &ConditionTerm, list: &[ConditionTerm], expression: &Expr) -> Result<(), String> {
-    let is_asked = |term: &ConditionTerm| matches!(term, ConditionTerm::CallerAttribute(_));
-    if is_asked(term) && list.iter().any(is_asked) {
+    let is_attribute = |term: &ConditionTerm| matches!(term, ConditionTerm::CallerAttribute(_));
+    if is_attribute(term) && list.iter().any(is_attribute) {
         return Err(format!(
             "in {expression} both sides are attributes of the caller; one must be a column or a literal"
         ));

@@ -117,7 +117,7 @@ impl SpecReader {
 
     fn read_operand(&mut self, path: &str, operator: ComparisonOperator, value: Option<&Value>) -> Option<Operand> {
         let name = operator.name();
-        let wanted_list = format!("a list of 1 to {VALUES_MAX} values");
+        let expected_list = format!("a list of 1 to {VALUES_MAX} values");
         let (expected, value) = match (operator.arity(), value) {
             (Arity::None, _) => return Some(Operand::None),
             (Arity::One, Some(Value::Null)) => ("a value; for null use is_null or is_not_null", value),
@@ -133,7 +133,7 @@ impl SpecReader {
                     read.filter_map(|(index, item)| self.read_list_item(&format!("{path}[{index}]"), item)).collect(),
                 ));
             }
-            (Arity::List, _) => (wanted_list.as_str(), value),
+            (Arity::List, _) => (expected_list.as_str(), value),
             (Arity::Range, Some(Value::Array(items))) if items.len() == 2 => {
                 let low = self.read_list_item(&format!("{path}[0]"), &items[0]);
                 let high = self.read_list_item(&format!("{path}[1]"), &items[1]);

@@ -221,7 +221,7 @@ async fn progress_reports_stage_rows_and_estimate() {
 async fn cancelling_drops_the_stream_at_once() {
     let fake = FakeDatabase { delay: Some(Duration::from_secs(60)), ..FakeDatabase::counting(2, 1) };
     let (mut reply, queries) = start_call(&fake, &AnswerOptions::default());
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    poll_until("the query runs", || fake.runs.load(Ordering::Relaxed) == 1).await;
     reply.job().cancel();
     let error = loop {
         match reply.next().await.unwrap() {
@@ -241,13 +241,18 @@ async fn dropping_the_reader_stops_the_query() {
     let (mut reply, _) = start_call(&fake, &AnswerOptions::default());
     let _ = reply.next().await;
     drop(reply);
-    for _ in 0..100 {
-        if fake.stopped.load(Ordering::Relaxed) {
+    poll_until("the query is stopped", || fake.stopped.load(Ordering::Relaxed)).await;
+}
+
+/// Waits until `condition` holds, within a bound.
+async fn poll_until(condition_text: &str, condition: impl Fn() -> bool) {
+    for _ in 0..1_000 {
+        if condition() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the query still runs");
+    panic!("not reached: {condition_text}");
 }
 
 /// A table may change between planning and running.

@@ -191,6 +191,7 @@ impl Plan for FakeDatabase {
             let _ = &guard;
             async move {
                 if let Some(delay) = delay {
+                    // Simulates a slow database.
                     tokio::time::sleep(delay).await;
                 }
                 item

@@ -298,7 +298,7 @@ async fn names_are_unique_and_never_empty() {
 }
 
 #[tokio::test]
-async fn columns_without_names_of_their_own_are_told_apart() {
+async fn unnamed_columns_get_distinct_names() {
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let fields =
         ["?column?", "?column?", "", "say \"x\"", "say \"x\""].map(|name| Field::new(name, DataType::Int64, true));

@@ -99,7 +99,7 @@ async fn secrets_are_masked_in_every_form() {
 }
 
 #[tokio::test]
-async fn an_answer_with_a_secret_is_refused_where_that_is_asked_for() {
+async fn an_answer_with_a_secret_is_refused_if_configured() {
     for body in AnswerFormat::ALL.into_iter().map(Some).chain([None]) {
         let seen =
             request_answer(&badges(), &AnswerOptions { guard: rules(true), body, ..AnswerOptions::default() }).await;

@@ -2,19 +2,16 @@
 //!
 //! Log and metrics subscribe to this list. Nothing else counts or logs calls.
 
-mod auditor;
-
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tidegate_core::{Caller, Error, LimitLevel, LimitMeasure, TransportKind};
 use uuid::Uuid;
 
 use crate::job::Job;
-
-pub use self::auditor::{AuditReservation, AuditStats, Auditor};
 
 /// An event of the process.
 #[derive(Debug, Clone, Copy)]
@@ -222,4 +219,42 @@ pub(crate) fn emit_internal_error(events: &EventDispatcher, error: &Error, id: U
     if let Some(detail) = error.detail() {
         events.emit(Event::InternalError { id: error.id().unwrap_or(id), detail });
     }
+}
+
+/// Writes an audit line for every call.
+///
+/// An auditor learns of refused calls and messages as a [`Subscriber`], and nothing waits for these lines. A call waits
+/// until its line is reserved, so that no call runs without a record.
+#[async_trait]
+pub trait Auditor: Subscriber {
+    /// Waits until the line of a call that is about to start is reserved.
+    ///
+    /// # Errors
+    /// `Unavailable` if no line can be reserved in time. The call does not run then.
+    async fn reserve(&self) -> Result<Box<dyn AuditReservation>, Error>;
+
+    /// Records a call that ended with `outcome` before its line was reserved. Must not block.
+    fn record_unreserved(&self, job: &Job, outcome: &'static str);
+
+    /// The counters of this auditor.
+    fn stats(&self) -> AuditStats;
+}
+
+/// The reserved line of one call. Dropping it releases the reservation.
+pub trait AuditReservation: Send {
+    /// Records that `job` ended with `outcome`. Must not block.
+    fn write(self: Box<Self>, job: &Job, outcome: &'static str);
+}
+
+/// The counters of an auditor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AuditStats {
+    /// Lines written.
+    pub written: u64,
+    /// Lines dropped.
+    pub dropped: u64,
+    /// Lines that wait to be written.
+    pub waiting: u64,
+    /// Whether nothing can be written, so that calls wait and are refused.
+    pub is_blocked: bool,
 }

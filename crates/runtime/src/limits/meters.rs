@@ -13,9 +13,9 @@ use super::admission::{Admission, AdmissionGuard, PermitQueue, PermitQueues};
 use super::charges::Charges;
 use super::meter::UsageMeter;
 use super::meter_table::{MeterTable, ToolHolder};
-use super::reached_limit::ReachedLimit;
 use super::usage::{Calendar, DailyUsage};
 use super::usage_file::{self, UsageRecord};
+use crate::limits::charges::ReachedLimit;
 
 /// All meters of a node.
 #[derive(Debug)]

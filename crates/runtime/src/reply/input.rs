@@ -6,21 +6,10 @@
 use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputAnswers, InputRequest, ProvidedAnswer};
 use tokio::sync::oneshot;
 
-use super::{ReplyMessage, ReplySender};
+use super::{PendingInputRequest, ReplyMessage, ReplySender};
 
 /// The maximum number of inputs that a call can request at once.
 const INPUT_REQUESTS_MAX: usize = 20;
-
-/// A pending input request. Dropping it reports to the handler that there is no answer.
-#[derive(Debug)]
-pub struct PendingInputRequest {
-    /// The key of the request within its call.
-    pub key: String,
-    /// The requested input.
-    pub request: InputRequest,
-    /// The channel for the answer.
-    pub answer_sender: oneshot::Sender<InputAnswer>,
-}
 
 /// A request that waits for its answer, with its key.
 type AwaitedAnswer = (String, InputRequest, oneshot::Receiver<InputAnswer>);

@@ -10,12 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tidegate_core::{Budget, Completion, Content, ContentRole, Error, ErrorKind, JsonSchema, LogLevel};
-use tokio::sync::mpsc;
+use tidegate_core::{
+    Budget, Completion, Content, ContentRole, Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, LogLevel,
+};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::job::Job;
-
-pub use self::input::PendingInputRequest;
 
 /// The capacity of the channel between handler and adapter. Handlers keep text chunks near 64 KiB, so an answer uses at
 /// most a few hundred KiB of memory.
@@ -126,6 +126,17 @@ pub enum ReplyMessage {
     Event(ReplyEvent),
     /// An input request of the handler, which waits for the answer. Only in calls with live input.
     InputRequest(PendingInputRequest),
+}
+
+/// A pending input request. Dropping it reports to the handler that there is no answer.
+#[derive(Debug)]
+pub struct PendingInputRequest {
+    /// The key of the request within its call.
+    pub key: String,
+    /// The requested input.
+    pub request: InputRequest,
+    /// The channel for the answer.
+    pub answer_sender: oneshot::Sender<InputAnswer>,
 }
 
 /// The receiver of an answer, for the adapter. Dropping it cancels the job.

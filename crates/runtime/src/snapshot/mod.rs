@@ -1,6 +1,6 @@
 //! An immutable state of the registry: everything that callers can list and call.
 
-mod builder;
+pub(crate) mod builder;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use crate::prompt::Prompt;
 use crate::resource::{CacheHint, Resource, ResourceTemplate, ResourceWatcher};
 use crate::tool::Tool;
 
-pub use builder::SnapshotBuilder;
 use tidegate_core::{
     Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
     RowPolicyStamper, TemplateVariables, Toolset, nearest_names,

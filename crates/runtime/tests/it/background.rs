@@ -8,7 +8,7 @@ use tidegate_core::{Caller, Error, ErrorKind, Limits, Principal};
 use tidegate_runtime::{Call, Handler, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, LOCAL, reply_text, tool_call};
+use crate::host::{Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call};
 
 /// Answers at once and works on for `time`, for which it may have `allowed`; says how that ended.
 fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex<Option<&'static str>>>) {
@@ -22,7 +22,7 @@ fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, A
             reply.end_early(Metadata::new(), allowed).await?;
             let how = tokio::select! {
                 () = job.cancelled() => "cancelled",
-                () = tokio::time::sleep(time) => "done",
+                () = pass_time(time) => "done",
             };
             *text.lock() = Some(how);
             if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(Metadata::new()) }
@@ -40,10 +40,6 @@ fn owner() -> Caller {
     Caller::new(Principal::process_user(), LOCAL)
 }
 
-async fn settle() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
 fn cancellable(token: &CancellationToken) -> Call {
     Call { cancellation: token.clone(), ..tool_call("work") }
 }
@@ -55,10 +51,10 @@ async fn background_work_survives_cancellation_and_timeout() {
     let token = CancellationToken::new();
     assert_eq!(host.call_to_text(cancellable(&token)).await, "text shown\ndone {}");
     token.cancel();
-    settle().await;
+    run_until_idle().await;
     let jobs = host.registry.jobs().list(&owner());
     assert_eq!((jobs[0].state.name(), jobs[0].result.as_deref()), ("running", Some("tidegate://results/1")));
-    tokio::time::sleep(Duration::from_secs(31)).await;
+    pass_time(Duration::from_secs(31)).await;
     assert_eq!(*ended.lock(), Some("done"));
     assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "done");
 }
@@ -68,7 +64,7 @@ async fn background_work_has_own_timeout() {
     let (handler, ended) = background_handler(Duration::from_secs(300), Duration::from_secs(60));
     let host = host_of(handler);
     assert_eq!(host.call_to_text(tool_call("work")).await, "text shown\ndone {}");
-    tokio::time::sleep(Duration::from_secs(62)).await;
+    pass_time(Duration::from_secs(62)).await;
     assert_eq!(*ended.lock(), Some("cancelled"));
     assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "timed_out");
 }
@@ -81,7 +77,7 @@ async fn operator_can_cancel_background_work() {
     let id = reply.job().id();
     assert_eq!(reply_text(reply).await, "text shown\ndone {}");
     assert!(host.registry.jobs().cancel(id, &owner()));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(*ended.lock(), Some("cancelled"));
 }
 
@@ -92,7 +88,7 @@ async fn dropping_unfinished_reply_cancels_work() {
     let mut reply = host.begin(tool_call("work"));
     assert!(reply.next().await.is_some());
     drop(reply);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(*ended.lock(), Some("cancelled"));
 }
 
@@ -109,9 +105,9 @@ async fn cancellation_before_end_is_delivered_wins() {
     });
     let host = host_of(handler);
     let reply = host.begin(tool_call("work"));
-    settle().await;
+    run_until_idle().await;
     assert!(host.registry.jobs().cancel(reply.job().id(), &owner()));
-    settle().await;
+    run_until_idle().await;
     assert!(reply_text(reply).await.ends_with("cancelled: the call was cancelled"));
     assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "cancelled");
 }

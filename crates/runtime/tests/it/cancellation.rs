@@ -9,7 +9,9 @@ use tidegate_runtime::{Handler, Metadata, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, called_by, caller_with_access, reply_text, run_until_idle, tool_call, until_cancelled};
+use crate::host::{
+    Host, called_by, caller_with_access, pass_time, reply_text, run_until_idle, tool_call, until_cancelled,
+};
 
 fn host_of(handler: Arc<dyn Handler>) -> Host {
     Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)))
@@ -78,7 +80,7 @@ async fn the_callers_token_cancels_its_call_and_no_other() {
     let host = host_of(handler_fn(|job, reply| async move {
         tokio::select! {
             () = job.cancelled() => {}
-            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            () = pass_time(Duration::from_secs(1)) => {}
         }
         reply.send_text("slept").await?;
         Ok(Metadata::new())
@@ -155,7 +157,7 @@ async fn a_handler_that_ignores_the_cancellation_is_dropped_after_the_grace() {
 async fn a_cancelled_call_does_not_time_out_in_its_grace() {
     let host = host_of(uncancellable_handler(Arc::default()));
     let reply = host.begin(tool_call("work"));
-    tokio::time::sleep(Duration::from_secs(59)).await;
+    pass_time(Duration::from_secs(59)).await;
     reply.job().cancel();
     assert_eq!(reply_text(reply).await, "failed cancelled: the call was cancelled");
 }
@@ -172,7 +174,7 @@ async fn an_entry_has_a_time_limit_of_its_own_and_may_have_none() {
     let endless = host.begin(tool_call("endless"));
     let answer = reply_text(host.begin(tool_call("brief"))).await;
     assert!(answer.starts_with("failed timed_out: the call exceeded its time limit of 5.0 s"), "{answer}");
-    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    pass_time(Duration::from_secs(3_600)).await;
     assert!(!endless.job().is_cancelled());
 }
 

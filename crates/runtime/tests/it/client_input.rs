@@ -15,7 +15,7 @@ use tidegate_runtime::{
 use tokio::time::Instant;
 
 use crate::host::{
-    Host, LOCAL, reply_text, run_until_idle, tool_call, tool_with_text, until_cancelled, with_arguments,
+    Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call, tool_with_text, until_cancelled, with_arguments,
 };
 
 const FORMS: ClientCapabilities =
@@ -139,10 +139,10 @@ async fn waiting_for_input_releases_permit() {
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
     // It goes on only when it has a place again.
     let mut other = host.begin(live_call("greet"));
-    let other_asked = next_input_request(&mut other).await;
+    let other_requested = next_input_request(&mut other).await;
     run_until_idle().await;
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
-    other_asked.answer_sender.send(name_answer("Bob")).unwrap();
+    other_requested.answer_sender.send(name_answer("Bob")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
     assert!(reply_text(other).await.contains("Bob"));
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
@@ -178,9 +178,9 @@ async fn concurrent_inputs_reacquire_one_permit() {
     let mut reply = host.begin(live_call("both"));
     let (one, other) = (next_input_request(&mut reply).await, next_input_request(&mut reply).await);
     // The clock stands still until the last of them is answered.
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    pass_time(Duration::from_secs(300)).await;
     one.answer_sender.send(name_answer("a")).unwrap();
-    tokio::time::sleep(Duration::from_secs(299)).await;
+    pass_time(Duration::from_secs(299)).await;
     other.answer_sender.send(name_answer("b")).unwrap();
     assert!(reply_text(reply).await.starts_with("text Accepted"));
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
@@ -189,10 +189,10 @@ async fn concurrent_inputs_reacquire_one_permit() {
 /// Works for forty seconds, asks, and works for as long as its argument says.
 fn working_tool() -> Tool {
     let handler = handler_fn(|job, reply| async move {
-        tokio::time::sleep(Duration::from_secs(40)).await;
+        pass_time(Duration::from_secs(40)).await;
         reply.request_input("who", name_form("Who?")).await?;
         let seconds = job.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        pass_time(Duration::from_secs(seconds)).await;
         Ok(Metadata::new())
     });
     tool_with_any_arguments("work", handler)
@@ -204,7 +204,7 @@ async fn input_wait_does_not_count_as_call_time() {
     for (seconds, outcome) in [(19, "done {}"), (25, "failed timed_out: the call exceeded its time limit")] {
         let mut reply = host.begin(with_arguments(live_call("work"), json!({"seconds": seconds})));
         let pending_input_request = next_input_request(&mut reply).await;
-        tokio::time::sleep(Duration::from_secs(599)).await;
+        pass_time(Duration::from_secs(599)).await;
         pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
         let message = reply_text(reply).await;
         assert!(message.starts_with(outcome), "{message}");
@@ -310,9 +310,9 @@ async fn invalid_answer_is_requested_again_with_reason() {
         assert!(request.client_message().unwrap().starts_with("Who?\n(The last answer was invalid: "));
         // It is the same question, so that the next answer counts.
         assert_eq!(request.fingerprint(), name_form("Who?").fingerprint());
-        let told =
+        let notified =
             host.call_to_text(retried_call("greet", [("who", solicited_answer(request, name_answer("Ann")))])).await;
-        assert!(told.contains("Ann"), "{told}");
+        assert!(notified.contains("Ann"), "{notified}");
     }
 }
 
@@ -351,10 +351,10 @@ async fn rejects_input_that_client_does_not_support() {
         (FORMS, json!({"url": 1}), "elicitation (url)"),
         (FORMS, json!({"form": 1, "sampling": 1, "roots": 1}), "elicitation (form), sampling, roots"),
     ] {
-        for is_asked_live in [false, true] {
+        for is_requested_live in [false, true] {
             let call = Call {
                 client_capabilities: abilities,
-                supports_live_input: is_asked_live,
+                supports_live_input: is_requested_live,
                 ..with_arguments(tool_call("ask"), wants.clone())
             };
             let mut reply = host.begin(call);

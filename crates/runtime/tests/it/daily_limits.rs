@@ -13,7 +13,7 @@ use tidegate_runtime::{
     handler_fn,
 };
 
-use crate::host::{Host, LOCAL, Recorder, called_by, reply_text, run_until_idle, tool_call};
+use crate::host::{Host, LOCAL, Recorder, called_by, pass_time, reply_text, run_until_idle, tool_call};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -133,7 +133,7 @@ async fn the_time_of_calls_is_charged_while_they_run() {
     let ann = key_caller("ann", None);
     let work = || node.host.begin(called_by(&ann, tool_call("work")));
     let first = work();
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    pass_time(Duration::from_millis(2_500)).await;
     drop(first);
     run_until_idle().await;
     let began = tokio::time::Instant::now();

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 
-use crate::host::{Host, reply_text, tool_call, until_cancelled};
+use crate::host::{Host, pass_time, reply_text, tool_call, until_cancelled};
 
 const WITHIN: Duration = Duration::from_secs(10);
 
 fn host() -> Host {
     let brief = handler_fn(|_, reply| async move {
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        pass_time(Duration::from_secs(3)).await;
         reply.send_text("in time").await?;
         Ok(Metadata::new())
     });

@@ -146,7 +146,12 @@ pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
 /// Lets every other task run until all of them wait for something. Needs paused time, in which a
 /// sleep ends only when nothing else can go on.
 pub(crate) async fn run_until_idle() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    pass_time(Duration::from_millis(1)).await;
+}
+
+/// Lets `time` pass. Needs paused time, so it takes no real time.
+pub(crate) async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 /// The whole reply, one line for each piece.

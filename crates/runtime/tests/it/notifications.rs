@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_core::{Limits, LogLevel};
 use tidegate_runtime::{Call, Metadata, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, reply_text, run_until_idle, tool_call, until_cancelled};
+use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, until_cancelled};
 
 async fn check(change: impl FnOnce(&mut Call)) -> String {
     let handler = handler_fn(|_, reply| async move {
@@ -77,7 +77,7 @@ async fn drops_frequent_or_non_increasing_progress() {
         for done in [1.0, 1.0, 0.5, 2.0, 3.0, 4.0, 5.0, 6.0] {
             reply.send_progress(done, None, None).await?;
         }
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        pass_time(std::time::Duration::from_secs(1)).await;
         reply.send_progress(7.0, None, None).await?;
         Ok(Metadata::new())
     });

@@ -12,7 +12,7 @@ use crate::client_input::{
     ALL, entries, live_call, name_answer, name_form, next_input_request, one_running_call, required_inputs,
     retried_call, tool_with_any_arguments,
 };
-use crate::host::{Host, reply_text, run_until_idle, tool_call, with_arguments};
+use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, with_arguments};
 
 /// Calls the tool that its argument names, on its own behalf, and hands on what that one asks.
 fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
@@ -57,7 +57,7 @@ async fn nested_call_forwards_input_requests() {
     let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}", "neither holds a place");
-    tokio::time::sleep(Duration::from_secs(590)).await;
+    pass_time(Duration::from_secs(590)).await;
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert_eq!(reply_text(reply).await, "done {}", "neither has lost time");
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
@@ -70,7 +70,7 @@ fn long_tool() -> Tool {
     let handler = handler_fn(|_, reply| async move {
         let can = reply.request_task();
         reply.request_input("who", name_form("Who?")).await?;
-        tokio::time::sleep(Duration::from_secs(600)).await;
+        pass_time(Duration::from_secs(600)).await;
         reply.send_text(format!("{can}")).await?;
         Ok(Metadata::new())
     });
@@ -90,7 +90,7 @@ async fn task_requests_input_live_and_has_task_timeout() {
         // The adapter notices only now, while the clock stands still.
         job.continue_as_task();
         run_until_idle().await;
-        tokio::time::sleep(Duration::from_secs(500)).await;
+        pass_time(Duration::from_secs(500)).await;
         pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
         let message = reply_text(reply).await;
         assert!(message.ends_with("done {}"), "{message}");

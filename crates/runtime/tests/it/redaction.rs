@@ -87,9 +87,9 @@ async fn rejects_answer_with_secret_if_configured() {
 /// What the fence of one call says.
 async fn fence_lines(fences: bool) -> Option<(String, String)> {
     let fence = Arc::new(Mutex::new(None));
-    let told_of = fence.clone();
+    let reported = fence.clone();
     let handler = handler_fn(move |job, _| {
-        *told_of.lock() = job.fence().map(|fence| (fence.opening(), fence.closing(true)));
+        *reported.lock() = job.fence().map(|fence| (fence.opening(), fence.closing(true)));
         async { Ok(Metadata::new()) }
     });
     let snapshot = SnapshotBuilder::new()

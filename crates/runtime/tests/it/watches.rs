@@ -12,15 +12,15 @@ use tidegate_core::{
     Access, AuthMethod, Caller, Error, ErrorKind, Grants, Limits, Principal, TemplateVariables, UriTemplate,
 };
 use tidegate_runtime::{Resource, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, Watch, WatchEvent};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use crate::host::{Host, LOCAL, caller_with_access, process_user, run_until_idle, text_handler};
+use crate::host::{Host, LOCAL, caller_with_access, pass_time, process_user, run_until_idle, text_handler};
 
 /// Counts up what each resource holds.
 #[derive(Default)]
 struct CountingWatcher {
     versions: Mutex<BTreeMap<String, u64>>,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     /// Those that are asked now, and the most that ever were.
     at_once: AtomicUsize,
     at_once_max: AtomicUsize,
@@ -35,14 +35,14 @@ impl CountingWatcher {
 
     /// How often anybody was asked since this was called last.
     fn take_stamp_count(&self) -> usize {
-        self.asked.swap(0, Ordering::SeqCst)
+        self.requested.swap(0, Ordering::SeqCst)
     }
 }
 
 #[async_trait]
 impl ResourceWatcher for CountingWatcher {
     async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {
             "gone" => return Ok(None),
@@ -153,13 +153,13 @@ async fn stamps_are_polled_once_per_caller_while_watched() {
         watches.push(watch_uris(&host, caller, &["thing://a", "plain://"]).await);
     }
     stamps.take_stamp_count();
-    sleep(Duration::from_secs(10)).await;
+    pass_time(Duration::from_secs(10)).await;
     let requested = stamps.take_stamp_count();
     assert!((36..=44).contains(&requested), "two are asked for twice a second: {requested}");
     drop(watches);
-    sleep(Duration::from_secs(1)).await;
+    pass_time(Duration::from_secs(1)).await;
     stamps.take_stamp_count();
-    sleep(Duration::from_secs(60)).await;
+    pass_time(Duration::from_secs(60)).await;
     assert_eq!(stamps.take_stamp_count(), 0);
     // Who comes later is served, too.
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
@@ -238,7 +238,7 @@ async fn slow_tenants_do_not_block_each_other() {
         slow.push(watch);
     }
     stamps.stuck_for.lock().clear();
-    sleep(Duration::from_secs(60)).await;
+    pass_time(Duration::from_secs(60)).await;
     // Eight at once, of which each takes five seconds.
     let stuck_for = stamps.stuck_for.lock().clone();
     assert_eq!(stuck_for.len(), 3, "{stuck_for:?}");
@@ -283,9 +283,9 @@ async fn stale_principals_are_not_polled() {
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     let later = SnapshotBuilder::new().generation(1).build();
     host.registry.swap(later);
-    sleep(Duration::from_secs(1)).await;
+    pass_time(Duration::from_secs(1)).await;
     stamps.take_stamp_count();
-    sleep(Duration::from_secs(10)).await;
+    pass_time(Duration::from_secs(10)).await;
     assert_eq!(stamps.take_stamp_count(), 0, "and the old watcher is let go");
     assert_eq!(collect_changes(&watch, &process_user()).await, "registry");
 }
@@ -391,7 +391,7 @@ async fn drain_stops_polling() {
     let _watch = watch_uris(&host, &process_user(), &["thing://a", "thing://stuck"]).await;
     host.registry.drain(Duration::ZERO).await;
     stamps.take_stamp_count();
-    sleep(Duration::from_secs(60)).await;
+    pass_time(Duration::from_secs(60)).await;
     assert_eq!(stamps.take_stamp_count(), 0);
 }
 
@@ -478,7 +478,7 @@ async fn run_steps(steps: Vec<WatchStep>) {
                 watch.update_caller(&process_user()).await;
                 (0..count).map_while(|_| watch.next_change()).for_each(|change| model.on_change(&change));
             }
-            WatchStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds.into())).await,
+            WatchStep::Wait(milliseconds) => pass_time(Duration::from_millis(milliseconds.into())).await,
         }
     }
     while timeout(Duration::from_secs(2), watch.changed()).await.is_ok() {

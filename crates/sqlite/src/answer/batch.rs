@@ -10,7 +10,8 @@ use arrow::error::ArrowError;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use super::columns::{ResultColumn, SqliteType, any_fields};
+use super::columns::{ResultColumn, any_fields};
+use crate::tables::SqliteType;
 use crate::work_error::WorkError;
 
 /// Initial capacity of a builder, in values. The first batch has this size.
@@ -136,62 +137,33 @@ impl ColumnBuilder {
 struct AnyBuilder {
     kinds: Vec<i8>,
     offsets: Vec<i32>,
-    integers: Int64Builder,
-    reals: Float64Builder,
-    texts: StringBuilder,
-    blobs: BinaryBuilder,
-    /// The number of values of each type.
+    /// In the order of [`any_fields`].
+    members: [ColumnBuilder; 4],
+    /// The number of values of each member.
     counts: [i32; 4],
 }
 
 impl AnyBuilder {
     fn new() -> Self {
-        Self {
-            kinds: Vec::with_capacity(INITIAL_CAPACITY),
-            offsets: Vec::with_capacity(INITIAL_CAPACITY),
-            integers: Int64Builder::new(),
-            reals: Float64Builder::new(),
-            texts: StringBuilder::new(),
-            blobs: BinaryBuilder::new(),
-            counts: [0; 4],
-        }
+        let kinds = [SqliteType::Integer, SqliteType::Real, SqliteType::Text, SqliteType::Blob];
+        Self { kinds: Vec::new(), offsets: Vec::new(), members: kinds.map(ColumnBuilder::new), counts: [0; 4] }
     }
 
     fn push(&mut self, value: ValueRef<'_>) {
         let kind = match value {
-            ValueRef::Null => {
-                self.blobs.append_null();
-                3
-            }
-            ValueRef::Integer(value) => {
-                self.integers.append_value(value);
-                0
-            }
-            ValueRef::Real(value) => {
-                self.reals.append_value(value);
-                1
-            }
-            ValueRef::Text(bytes) => {
-                self.texts.append_value(String::from_utf8_lossy(bytes));
-                2
-            }
-            ValueRef::Blob(bytes) => {
-                self.blobs.append_value(bytes);
-                3
-            }
+            ValueRef::Integer(_) => 0,
+            ValueRef::Real(_) => 1,
+            ValueRef::Text(_) => 2,
+            ValueRef::Blob(_) | ValueRef::Null => 3,
         };
+        self.members[kind].push(value);
         self.kinds.push(kind as i8);
         self.offsets.push(self.counts[kind]);
         self.counts[kind] += 1;
     }
 
     fn take(&mut self) -> Result<UnionArray, ArrowError> {
-        let children: Vec<ArrayRef> = vec![
-            Arc::new(self.integers.finish()),
-            Arc::new(self.reals.finish()),
-            Arc::new(self.texts.finish()),
-            Arc::new(self.blobs.finish()),
-        ];
+        let children = self.members.iter_mut().map(ColumnBuilder::take).collect::<Result<_, _>>()?;
         self.counts = [0; 4];
         let (kinds, offsets) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.offsets));
         UnionArray::try_new(any_fields(), kinds.into(), Some(offsets.into()), children)

@@ -9,8 +9,9 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UnionFields, UnionMode};
 use rusqlite::Statement;
 
+use crate::catalog;
 use crate::session::ReadTransaction;
-use crate::tables::{self, TableKind};
+use crate::tables::{SqliteType, TableKind};
 use crate::work_error::WorkError;
 
 /// The metadata key of a field that holds the declared type of the column.
@@ -24,26 +25,13 @@ pub(crate) struct ResultColumn {
     pub(super) kind: SqliteType,
 }
 
-/// The type of the values of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SqliteType {
-    Integer,
-    Real,
-    Text,
-    Blob,
-    /// Each value has its own type.
-    Any,
-}
-
-impl SqliteType {
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Integer => DataType::Int64,
-            Self::Real => DataType::Float64,
-            Self::Text => DataType::Utf8,
-            Self::Blob => DataType::Binary,
-            Self::Any => DataType::Union(any_fields(), UnionMode::Dense),
-        }
+fn data_type(kind: SqliteType) -> DataType {
+    match kind {
+        SqliteType::Integer => DataType::Int64,
+        SqliteType::Real => DataType::Float64,
+        SqliteType::Text => DataType::Utf8,
+        SqliteType::Blob => DataType::Binary,
+        SqliteType::Any => DataType::Union(any_fields(), UnionMode::Dense),
     }
 }
 
@@ -90,7 +78,7 @@ pub(crate) fn describe_columns(
 pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     let fields = columns.iter().map(|column| {
         // Always nullable: joins produce nulls for columns that have none.
-        let field = Field::new(&column.name, column.kind.data_type(), true);
+        let field = Field::new(&column.name, data_type(column.kind), true);
         match &column.declared_type {
             Some(declared) => field.with_metadata(HashMap::from([(DECLARED_TYPE_KEY.to_owned(), declared.clone())])),
             None => field,
@@ -124,12 +112,12 @@ impl CertainTypes {
             if reading.policy_views().is_some_and(|policy_views| policy_views.is_policy_view(&schema, &name)) {
                 continue;
             }
-            let Some(table) = tables::lookup_table(reading, &schema, &name)? else { continue };
+            let Some(table) = catalog::lookup_table(reading, &schema, &name)? else { continue };
             if table.kind == TableKind::View {
                 // The definition of another view would also have to be checked.
                 return Ok(Self { kinds: BTreeMap::new() });
             }
-            let columns = tables::read_columns(reading, &table)?;
+            let columns = catalog::read_columns(reading, &table)?;
             let has_rowid = table.kind == TableKind::Table && !table.is_without_rowid;
             if has_rowid && !columns.iter().any(|column| column.name.eq_ignore_ascii_case(ROWID)) {
                 kinds.insert((table.schema.clone(), table.name.clone(), ROWID.to_owned()), SqliteType::Integer);

@@ -5,5 +5,5 @@ mod batch;
 mod columns;
 mod row_buffer;
 
-pub(crate) use columns::{ResultColumn, SqliteType, arrow_schema, describe_columns};
+pub(crate) use columns::{ResultColumn, arrow_schema, describe_columns};
 pub(crate) use row_buffer::{BatchReader, RowBuffer, RowSender};

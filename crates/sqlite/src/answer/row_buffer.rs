@@ -81,25 +81,6 @@ impl RowBuffer {
         })
     }
 
-    fn push_row(&self, row: &Row<'_>, running: &WorkCancellation) -> Result<(), WorkError> {
-        let mut state = self.state.lock();
-        state.pending_batch.push(row, self.row_bytes_max)?;
-        if state.first_row_at.is_none() {
-            state.first_row_at = Some(Instant::now());
-            self.rows_available.notify_one();
-        }
-        if state.pending_batch.rows() >= state.target_rows || state.pending_batch.bytes() >= self.batch_bytes {
-            self.wait_for_room(&mut state, running)?;
-            // The consumer may have taken the rows in the meantime.
-            if state.pending_batch.rows() > 0 {
-                let batch = self.finish_batch(&mut state)?;
-                state.ready.push_back(batch);
-                self.rows_available.notify_one();
-            }
-        }
-        Ok(())
-    }
-
     fn wait_for_room(
         &self,
         state: &mut MutexGuard<'_, BufferState>,
@@ -166,21 +147,32 @@ enum PollOutcome {
 
 /// The producing end, held by the reading thread.
 pub(crate) struct RowSender {
-    buffer: Arc<RowBuffer>,
+    pub(crate) buffer: Arc<RowBuffer>,
 }
 
 impl RowSender {
-    /// Creates the producing end of `buffer`.
-    pub(crate) fn new(buffer: Arc<RowBuffer>) -> Self {
-        Self { buffer }
-    }
-
     /// Appends a row. Blocks while the buffer is full.
     ///
     /// # Errors
     /// Fails if the row cannot be appended, if `running` is cancelled, or if the consumer takes no rows for too long.
     pub(crate) fn push_row(&self, row: &Row<'_>, running: &WorkCancellation) -> Result<(), WorkError> {
-        self.buffer.push_row(row, running)
+        let buffer = &*self.buffer;
+        let mut state = buffer.state.lock();
+        state.pending_batch.push(row, buffer.row_bytes_max)?;
+        if state.first_row_at.is_none() {
+            state.first_row_at = Some(Instant::now());
+            buffer.rows_available.notify_one();
+        }
+        if state.pending_batch.rows() >= state.target_rows || state.pending_batch.bytes() >= buffer.batch_bytes {
+            buffer.wait_for_room(&mut state, running)?;
+            // The consumer may have taken the rows in the meantime.
+            if state.pending_batch.rows() > 0 {
+                let batch = buffer.finish_batch(&mut state)?;
+                state.ready.push_back(batch);
+                buffer.rows_available.notify_one();
+            }
+        }
+        Ok(())
     }
 
     /// Records how the rows ended.

@@ -5,9 +5,10 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_sql::Statement;
 
 use super::SqliteStatement;
+use crate::catalog::{self, suggest_names};
 use crate::policy_views::{MASK_PREFIX, policy_names, unreadable_under_policy_error};
 use crate::session::ReadTransaction;
-use crate::tables::{self, SqliteTable, TableKind, suggest_names};
+use crate::tables::{SqliteTable, TableKind};
 use crate::work_error::{WorkError, sqlite_message};
 
 /// The maximum number of columns that an error suggests.
@@ -24,7 +25,7 @@ pub(super) fn add_suggestions(
     let WorkError::Sqlite(error) = &failure else { return failure };
     // If the names cannot be read, the original error is returned.
     match diagnose(error, reading, sqlite_statement, database) {
-        Ok(Some(complaint)) => WorkError::ClientError(complaint),
+        Ok(Some(complaint)) => complaint.into(),
         _ => failure,
     }
 }
@@ -40,9 +41,9 @@ pub(super) fn hide_names(
         return failure;
     }
     let named = sqlite_statement.parsed.as_ref().map_or(sqlite_statement.tables.as_slice(), Statement::tables);
-    let Ok(tables) = tables::list_tables(reading) else { return owner_sql_error(&failure) };
+    let Ok(tables) = catalog::list_tables(reading) else { return owner_sql_error(&failure) };
     for table in tables.iter().filter(|table| may_be_named(reading, table, named)) {
-        if let Err(WorkError::ClientError(error)) = tables::check_readable(reading, table) {
+        if let Err(WorkError::ClientError(error)) = catalog::check_readable(reading, table) {
             return WorkError::ClientError(error);
         }
     }
@@ -56,19 +57,17 @@ pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> Wo
         return failure;
     }
     let read = reading.tables_read().into_iter();
-    let mut read = read.filter_map(|(schema, name)| tables::lookup_table(reading, &schema, &name).ok().flatten());
+    let mut read = read.filter_map(|(schema, name)| catalog::lookup_table(reading, &schema, &name).ok().flatten());
     let Some(table) = read.find(|table| table.kind == TableKind::Virtual && reading.visibility(table).is_some()) else {
         return failure;
     };
     let error = unreadable_under_policy_error(reading.files, &table, &failure.to_string());
-    WorkError::ClientError(
-        error.with_hint("Operators of its module, such as MATCH, are not available for tables with row policies."),
-    )
+    error.with_hint("Operators of its module, such as MATCH, are not available for tables with row policies.").into()
 }
 
 fn owner_sql_error(failure: &WorkError) -> WorkError {
     let error = Error::new(ErrorKind::Unavailable, "this statement cannot run where row policies apply");
-    WorkError::ClientError(error.with_detail(failure.to_string()))
+    error.with_detail(failure.to_string()).into()
 }
 
 /// Whether one of `named` may be `table`.
@@ -89,13 +88,13 @@ pub(super) fn check_unambiguous(
     if reading.files.is_single() {
         return Ok(());
     }
-    let tables = tables::list_tables(reading)?;
+    let tables = catalog::list_tables(reading)?;
     for name in &sqlite_statement.tables {
         let of_name = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
         let full: Vec<String> = of_name.map(|table| reading.files.display_name(&table.schema, &table.name)).collect();
         if full.len() > 1 {
             let message = format!("several files of {database:?} have a table {name:?}");
-            return Err(WorkError::ClientError(Error::new(ErrorKind::InvalidArguments, message).with_choices(full)));
+            return Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(full).into());
         }
     }
     Ok(())
@@ -110,7 +109,7 @@ fn diagnose(
     let text = sqlite_message(error);
     let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
     if let Some(name) = text.strip_prefix("no such table: ") {
-        let names: Vec<String> = tables::list_tables(reading)?
+        let names: Vec<String> = catalog::list_tables(reading)?
             .iter()
             .map(|table| reading.files.display_name(&table.schema, &table.name))
             .collect();
@@ -155,9 +154,9 @@ fn suggest_columns(
     expected: &str,
 ) -> Result<Vec<String>, WorkError> {
     let mut names = Vec::new();
-    for table in tables::list_tables(reading)? {
+    for table in catalog::list_tables(reading)? {
         if may_be_named(reading, &table, &sqlite_statement.tables) {
-            names.extend(tables::visible_columns(reading, &table)?.into_iter().map(|column| column.name));
+            names.extend(catalog::visible_columns(reading, &table)?.into_iter().map(|column| column.name));
         }
     }
     let last = expected.rsplit_once('.').map_or(expected, |(_, last)| last);

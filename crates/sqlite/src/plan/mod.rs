@@ -46,26 +46,23 @@ impl SqliteStatement {
     fn rewrite_for(&self, reading: &ReadTransaction<'_>) -> Result<Cow<'_, str>, WorkError> {
         let Some(policy_views) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
         if policy_views.contains_reserved_name(&self.sql) {
-            let error =
-                Error::new(ErrorKind::InvalidArguments, "the SQL uses a name that is reserved for row policies");
-            return Err(WorkError::ClientError(error));
+            let message = "the SQL uses a name that is reserved for row policies";
+            return Err(Error::new(ErrorKind::InvalidArguments, message).into());
         }
         reading.create_views_for(self.parsed.as_ref().map(Statement::tables))?;
         if let Some(denied) = policy_views.denial_for(&self.tables) {
-            return Err(WorkError::ClientError(denied.clone()));
+            return Err(denied.clone().into());
         }
         let rewritten = self
             .parsed
             .as_ref()
             .map(|parsed| parsed.with_tables_redirected(&|schema, name| policy_views.replacement_for(schema, name)));
-        match rewritten.transpose().map_err(WorkError::ClientError)?.flatten() {
+        match rewritten.transpose()?.flatten() {
             Some(statement) => Ok(Cow::Owned(statement.text().to_owned())),
             None => Ok(Cow::Borrowed(&self.sql)),
         }
     }
-}
 
-impl SqliteStatement {
     /// The SQL over a view that SQLite may merge with the query. Only used if the query evaluates nothing for hidden
     /// rows except comparisons of columns with literals. SQLite can then use an index.
     fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
@@ -84,18 +81,13 @@ impl From<&Statement> for SqliteStatement {
             sql: statement.text().to_owned(),
             parameters: statement.parameters().to_vec(),
             tables: statement.tables().to_vec(),
-            parsed: parse_if_possible(statement),
+            // A statement of the owner may be parsed like that of a caller, so that its tables can be replaced.
+            parsed: match statement.ast() {
+                Some(_) => Some(statement.clone()),
+                None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
+            },
             is_by_owner: statement.author() != Author::Caller,
         }
-    }
-}
-
-/// The syntax tree of `statement`, if there is one, so that its tables can be replaced. A statement of the owner may be
-/// parsed like that of a caller.
-fn parse_if_possible(statement: &Statement) -> Option<Statement> {
-    match statement.ast() {
-        Some(_) => Some(statement.clone()),
-        None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
     }
 }
 
@@ -118,7 +110,7 @@ pub(crate) async fn plan_statement(
     policy_caller: Option<Arc<PolicyCaller>>,
     sqlite_statement: SqliteStatement,
 ) -> Result<SqlitePlan, Error> {
-    let (planned, database) = (sqlite_statement.clone(), pool.database().clone());
+    let (planned, database) = (sqlite_statement.clone(), pool.database.clone());
     let work = move |reading: &ReadTransaction<'_>| {
         let look = || -> Result<_, WorkError> {
             diagnostics::check_unambiguous(reading, &planned, &database)?;
@@ -170,10 +162,10 @@ impl Plan for SqlitePlan {
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             place = self.pool.acquire() => place?,
         };
-        let row_buffer = RowBuffer::new(&self.columns, self.schema.clone(), self.pool.options());
+        let row_buffer = RowBuffer::new(&self.columns, self.schema.clone(), &self.pool.options);
         let reader = BatchReader::new(row_buffer.clone(), running.clone());
-        let source = RowSender::new(row_buffer);
-        let (sqlite_statement, columns, database) = (self.statement, self.columns, self.pool.database().clone());
+        let source = RowSender { buffer: row_buffer };
+        let (sqlite_statement, columns, database) = (self.statement, self.columns, self.pool.database.clone());
         let policy_caller = self.caller;
         self.pool.start(place, move |session| {
             let outcome = session.read(&running, policy_caller.as_deref(), |reading| {
@@ -246,7 +238,7 @@ fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Re
         match parameter {
             None => {
                 let message = format!("placeholder {place} has no value");
-                return Err(WorkError::ClientError(Error::new(ErrorKind::InvalidArguments, message)));
+                return Err(Error::new(ErrorKind::InvalidArguments, message).into());
             }
             Some(Parameter::Null) => statement.raw_bind_parameter(place, None::<i64>)?,
             // SQLite has no booleans: its TRUE is 1.

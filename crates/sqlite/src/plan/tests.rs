@@ -333,7 +333,7 @@ async fn text_functions_take_linear_time() {
 async fn authorizer_is_restored_after_internal_sql() {
     let attempts = EscapeFixture::new();
     let work = |reading: &ReadTransaction<'_>| {
-        crate::tables::read_catalog(reading)?;
+        crate::catalog::read_catalog(reading)?;
         Ok(reading
             .prepare("SELECT * FROM pragma_table_list")
             .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
@@ -392,11 +392,11 @@ async fn security_barrier_names_are_rejected() {
         let message =
             plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql)).await.err().unwrap();
         assert_eq!(message.to_string(), "the SQL uses a name that is reserved for row policies");
-        let told = plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql.to_uppercase()))
+        let messages = plan_statement(attempts.pool.clone(), policy_caller.clone(), requested(&sql.to_uppercase()))
             .await
             .err()
             .unwrap();
-        assert_eq!(told.to_string(), "the SQL uses a name that is reserved for row policies");
+        assert_eq!(messages.to_string(), "the SQL uses a name that is reserved for row policies");
         // The wall holds by itself.
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
         assert!(attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), prepare).await.is_err());

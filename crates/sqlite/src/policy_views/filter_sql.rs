@@ -1,7 +1,6 @@
 //! The filter of a row policy as SQL.
 
-use std::fmt::Write as _;
-
+use tidegate_core::to_hex;
 use tidegate_query::{Comparator, RowFilter, RowValue};
 
 use crate::tables::quote_identifier;
@@ -93,12 +92,7 @@ fn text_literal(value: &str) -> String {
     if !value.contains('\0') {
         return format!("'{}'", value.replace('\'', "''"));
     }
-    let mut hexadecimal = String::with_capacity(value.len() * 2);
-    for byte in value.bytes() {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    format!("CAST(x'{hexadecimal}' AS TEXT)")
+    format!("CAST(x'{}' AS TEXT)", to_hex(value))
 }
 
 /// Converts a LIKE pattern to GLOB, which is case-sensitive.

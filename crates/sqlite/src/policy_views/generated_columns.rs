@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use crate::tables::{SqliteTable, TableColumn, quote_identifier};
+use crate::tables::{SqliteTable, TableColumn, read_definition};
 
 /// For each of `columns`, the positions of its possible source columns; empty for columns that are not generated.
 pub(super) fn find_source_columns(
@@ -16,10 +16,7 @@ pub(super) fn find_source_columns(
     if !columns.iter().any(TableColumn::is_generated) {
         return vec![BTreeSet::new(); columns.len()];
     }
-    let sql =
-        format!("SELECT sql FROM {}.sqlite_schema WHERE type = 'table' AND name = ?1", quote_identifier(&table.schema));
-    let sql: String = connection.query_row(&sql, [&table.name], |row| row.get(0)).unwrap_or_default();
-    let definitions = split_definitions(&sql);
+    let definitions = split_definitions(&read_definition(connection, table).unwrap_or_default());
     let of = |(position, column): (usize, &TableColumn)| {
         if !column.is_generated() {
             return BTreeSet::new();

@@ -9,7 +9,6 @@
 mod filter_sql;
 mod generated_columns;
 mod policy_view_cache;
-mod redacted_plan;
 mod visibility;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +18,8 @@ use tidegate_core::{Error, Principal};
 use tidegate_query::{Mask, RowPolicies};
 use tidegate_sql::{PointQuery, TableLocation};
 
-pub(crate) use policy_view_cache::{MASK_PREFIX, PolicyViewCache, mask_code};
-pub(crate) use redacted_plan::redact_plan;
-pub(crate) use visibility::{TableVisibility, declared_value_kind, policy_names, unreadable_under_policy_error};
+pub(crate) use policy_view_cache::PolicyViewCache;
+pub(crate) use visibility::{MASK_PREFIX, TableVisibility, policy_names, unreadable_under_policy_error};
 
 use crate::tables::SqliteTable;
 
@@ -36,9 +34,8 @@ pub(crate) struct PolicyCaller {
 impl PolicyCaller {
     /// The caller for `principal`; `None` without `policies`.
     pub(crate) fn for_principal(policies: &RowPolicies, principal: &Principal) -> Option<Arc<Self>> {
-        let asker =
-            || Self { policies: policies.clone(), principal: principal.clone(), stamp: policies.stamp(principal) };
-        (!policies.is_empty()).then(|| Arc::new(asker()))
+        let (policies, principal) = (policies.clone(), principal.clone());
+        (!policies.is_empty()).then(|| Arc::new(Self { stamp: policies.stamp(&principal), policies, principal }))
     }
 }
 
@@ -145,11 +142,11 @@ impl PolicyViews {
         let mut meant =
             self.visibilities.iter().filter(|((schema, name), _)| matches_any(&[lookup.table.join(".")], schema, name));
         let (Some((key, TableVisibility::Filtered(guarded))), None) = (meant.next(), meant.next()) else { return None };
-        let is_shown_as_it_is = |compared: &String| {
+        let is_unmasked = |compared: &String| {
             let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
             matches!((columns.next(), columns.next()), (Some((_, None)), None))
         };
-        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_shown_as_it_is))?;
+        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_unmasked))?;
         Some((key.clone(), open.name.clone()))
     }
 
@@ -176,4 +173,33 @@ fn matches_any(tables: &[String], schema: &str, name: &str) -> bool {
         let table = table.to_ascii_lowercase();
         table == name || table.strip_suffix(name).is_some_and(|rest| rest == format!("{schema}."))
     })
+}
+
+/// Replaces each security barrier in the `steps` (number, number of the parent, text) by one step with the name of its
+/// table. `token` is the secret suffix of the names of barriers.
+pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64, i64, String)> {
+    let mut hidden = BTreeSet::new();
+    let mut visible = Vec::with_capacity(steps.len());
+    for (number, parent, text) in steps {
+        // Parents precede their children.
+        let is_barrier = (text.starts_with("CO-ROUTINE ") || text.starts_with("MATERIALIZE ")) && text.contains(token);
+        if hidden.contains(&parent) {
+            hidden.insert(number);
+            continue;
+        }
+        if is_barrier {
+            hidden.insert(number);
+        }
+        visible.push((number, parent, strip_token(&text, token)));
+    }
+    visible
+}
+
+/// `text` with the names of barriers without their suffix.
+fn strip_token(text: &str, token: &str) -> String {
+    let words = text.split(' ').map(|word| match word.find(token) {
+        Some(at) => word[..at].trim_end_matches('#').trim_start_matches("temp.").to_owned() + &word[at + token.len()..],
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -2,23 +2,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
-use tidegate_core::HmacSigner;
+use tidegate_core::{HmacSigner, to_hex};
 use tidegate_query::{HashKey, Mask};
 
-use super::visibility::{self, FilteredTable, TableVisibility, ViewDefinition};
+use super::visibility::{self, FilteredTable, MASK_PREFIX, TableShape, TableVisibility, ViewDefinition};
 use super::{PolicyCaller, PolicyViews, TableKey, generated_columns, table_key};
 use crate::files::DatabaseFiles;
-use crate::tables::{self, SqliteTable, TableColumn, TableKind, quote_identifier};
+use crate::tables::{self, TableKind, quote_identifier};
 use crate::work_error::WorkError;
-
-/// The prefix of the name of the function that shortens and hashes values.
-pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
 /// The maximum number of cached principals for each connection; the oldest is removed first.
 const CACHED_CALLERS_MAX: usize = 64;
@@ -44,24 +40,13 @@ struct FileSchemas {
     shadow_tables: Vec<TableKey>,
 }
 
-/// One table, and the source columns of each of its columns.
-pub(super) struct TableShape {
-    pub(super) table: SqliteTable,
-    pub(super) columns: Vec<TableColumn>,
-    pub(super) sources: Vec<BTreeSet<usize>>,
-}
-
 impl PolicyViewCache {
     /// Creates the cache of `connection`; `key` is the key of hashed values.
     ///
     /// # Errors
     /// Returns SQLite's error.
     pub(crate) fn new(connection: &Connection, key: &HashKey) -> Result<Self> {
-        let mut token = String::new();
-        for byte in HmacSigner::with_random_key().sign("views", &[]) {
-            // Writing to a String cannot fail.
-            let _ = write!(token, "{byte:02x}");
-        }
+        let token = to_hex(HmacSigner::with_random_key().sign("views", &[]));
         let key = key.clone();
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         connection.create_scalar_function(format!("{MASK_PREFIX}{token}").as_str(), 3, flags, move |context| {
@@ -300,14 +285,4 @@ fn read_schema_versions(connection: &Connection, files: &DatabaseFiles) -> Resul
         connection.query_row(&format!("PRAGMA {}.schema_version", quote_identifier(schema)), [], |row| row.get(0))
     };
     files.files.iter().map(|file| version(&file.schema)).collect()
-}
-
-/// The code and the length of a mask of text; `None` for a mask that hides the value.
-pub(crate) fn mask_code(mask: Mask) -> Option<(u8, u32)> {
-    match mask {
-        Mask::KeepFirst(kept) => Some((1, kept)),
-        Mask::KeepLast(kept) => Some((2, kept)),
-        Mask::Hash => Some((3, 0)),
-        Mask::Deny | Mask::Null => None,
-    }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Mask, PolicyColumn, TableView, ValueKind};
+use tidegate_query::{Mask, TableView};
 
-use super::filter_sql;
-use super::policy_view_cache::{MASK_PREFIX, TableShape};
-use super::{PolicyCaller, mask_code};
+use super::{PolicyCaller, filter_sql};
 use crate::files::DatabaseFiles;
-use crate::tables::{SqliteTable, TableColumn, TableKind, quote_identifier};
+use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition};
+
+/// The prefix of the name of the function that shortens and hashes values.
+pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
 /// The visibility of a table.
 pub(crate) enum TableVisibility {
@@ -64,25 +65,16 @@ fn empty_rows_cte(token: &str) -> String {
     format!("WITH RECURSIVE none(\"{token}\") AS (SELECT 1 WHERE 0 UNION ALL SELECT \"{token}\" FROM none)")
 }
 
+/// One table, and the source columns of each of its columns.
+pub(super) struct TableShape {
+    pub(super) table: SqliteTable,
+    pub(super) columns: Vec<TableColumn>,
+    pub(super) sources: Vec<BTreeSet<usize>>,
+}
+
 /// The names under which policies may refer to `table`; the first is the name for callers.
 pub(crate) fn policy_names(files: &DatabaseFiles, table: &SqliteTable) -> [String; 3] {
     [files.display_name(&table.schema, &table.name), format!("{}.{}", table.schema, table.name), table.name.clone()]
-}
-
-/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
-/// to numbers.
-pub(crate) fn declared_value_kind(declared: &str) -> ValueKind {
-    let declared = declared.to_uppercase();
-    let has = |part: &str| declared.contains(part);
-    // The order is SQLite's own.
-    match () {
-        () if has("INT") => ValueKind::Integer,
-        () if has("CHAR") || has("CLOB") || has("TEXT") => ValueKind::Text,
-        () if has("BLOB") || declared.is_empty() => ValueKind::Any,
-        () if has("REAL") || has("FLOA") || has("DOUB") => ValueKind::Number,
-        () if has("BOOL") => ValueKind::Boolean,
-        () => ValueKind::Any,
-    }
 }
 
 /// The visibility of the table of `shape` for a caller; `None` if all of it is visible.
@@ -96,11 +88,7 @@ pub(super) fn determine_visibility(
     let TableShape { table, columns, sources } = shape;
     let names = policy_names(files, table);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let of_policy: Vec<PolicyColumn<'_>> = columns
-        .iter()
-        .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(column.declared_type()) })
-        .collect();
-    let view = match policy_caller.policies.view(&names, &of_policy, &policy_caller.principal) {
+    let view = match policy_caller.policies.view(&names, &policy_columns(columns), &policy_caller.principal) {
         Ok(None) => return None,
         Ok(Some(view)) => TableView { masks: mask_derived_columns(view.masks, sources), ..view },
         Err(error) => return Some(TableVisibility::Denied(error)),
@@ -191,12 +179,20 @@ fn build_filtered_table(
     })
 }
 
+/// The code and the length of a mask of text; `None` for a mask that hides the value.
+fn mask_code(mask: Mask) -> Option<(u8, u32)> {
+    match mask {
+        Mask::KeepFirst(kept) => Some((1, kept)),
+        Mask::KeepLast(kept) => Some((2, kept)),
+        Mask::Hash => Some((3, 0)),
+        Mask::Deny | Mask::Null => None,
+    }
+}
+
 /// A copy of the owner's view as a view of `temp` called `name`; `None` if its definition does not have SQLite's usual
 /// form.
 pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
-    let sql =
-        format!("SELECT sql FROM {}.sqlite_schema WHERE type = 'view' AND name = ?1", quote_identifier(&table.schema));
-    let sql: String = connection.query_row(&sql, [&table.name], |row| row.get(0)).ok()?;
+    let sql = read_definition(connection, table).ok()?;
     let rest = skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?;
     Some(ViewDefinition { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{rest}", quote_identifier(name)) })
 }

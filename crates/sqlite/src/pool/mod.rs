@@ -17,61 +17,34 @@ use worker::{CompletionCallback, WorkItem, Worker};
 
 /// The connections of one database.
 pub(crate) struct Pool {
-    inner: Arc<PoolState>,
-}
-
-struct PoolState {
-    database: Arc<str>,
-    files: Arc<DatabaseFiles>,
-    options: Arc<SqliteOptions>,
+    /// The name of the database.
+    pub(crate) database: Arc<str>,
+    pub(crate) files: Arc<DatabaseFiles>,
+    pub(crate) options: Arc<SqliteOptions>,
     permits: Arc<Semaphore>,
     /// Idle threads; the most recently used is last.
     idle: Mutex<Vec<Worker>>,
 }
 
-/// The permission to use a connection.
-pub(crate) struct PoolPermit {
-    #[expect(dead_code, reason = "it releases its place when it is dropped")]
-    permit: OwnedSemaphorePermit,
-}
-
 impl Pool {
     /// Creates a pool of connections to `files`; opens none.
     pub(crate) fn new(database: Arc<str>, files: DatabaseFiles, options: SqliteOptions) -> Self {
-        let semaphore = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
-        let (files, options) = (Arc::new(files), Arc::new(options));
-        Self { inner: Arc::new(PoolState { database, files, options, permits: semaphore, idle: Mutex::default() }) }
-    }
-
-    /// The limits.
-    pub(crate) fn options(&self) -> &SqliteOptions {
-        &self.inner.options
-    }
-
-    /// The files.
-    pub(crate) fn files(&self) -> &Arc<DatabaseFiles> {
-        &self.inner.files
-    }
-
-    /// The name of the database.
-    pub(crate) fn database(&self) -> &Arc<str> {
-        &self.inner.database
+        let permits = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { database, files: Arc::new(files), options: Arc::new(options), permits, idle: Mutex::default() }
     }
 
     /// The number of unused connections, open or not.
     pub(crate) fn available(&self) -> usize {
-        self.inner.permits.available_permits()
+        self.permits.available_permits()
     }
 
     /// Waits for a permit. If the future is dropped, nothing is held.
     ///
     /// # Errors
     /// Fails only after the pool was closed.
-    pub(crate) async fn acquire(&self) -> Result<PoolPermit, Error> {
-        let permit = self.inner.permits.clone().acquire_owned().await;
-        permit
-            .map(|permit| PoolPermit { permit })
-            .map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let permit = self.permits.clone().acquire_owned().await;
+        permit.map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
     }
 
     /// Runs `work` on a connection and waits for its result. If the future is dropped, the work stops.
@@ -79,7 +52,7 @@ impl Pool {
     /// # Errors
     /// The error of `work`, as the caller receives it.
     pub(crate) async fn read<T: Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         running: Arc<WorkCancellation>,
         policy_caller: Option<Arc<PolicyCaller>>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError> + Send + 'static,
@@ -93,7 +66,7 @@ impl Pool {
             Box::new(move || drop(sender.send(outcome)))
         })?;
         match receiver.await {
-            Ok(outcome) => outcome.map_err(|failure| failure.into_error(self.database())),
+            Ok(outcome) => outcome.map_err(|failure| failure.into_error(&self.database)),
             Err(_) => Err(Error::internal("work on a connection to SQLite panicked")),
         }
     }
@@ -104,16 +77,16 @@ impl Pool {
     /// # Errors
     /// `Unavailable` if no thread can be started.
     pub(crate) fn start(
-        &self,
-        place: PoolPermit,
+        self: &Arc<Self>,
+        place: OwnedSemaphorePermit,
         work: impl FnOnce(&mut SqliteSession) -> CompletionCallback + Send + 'static,
     ) -> Result<(), Error> {
         let mut order = WorkItem { work: Box::new(work), permit: place };
         loop {
-            let idle = self.inner.idle.lock().pop();
+            let idle = self.idle.lock().pop();
             let worker = match idle {
                 Some(worker) => worker,
-                None => Worker::start(&self.inner).map_err(|error| {
+                None => Worker::start(self).map_err(|error| {
                     Error::new(ErrorKind::Unavailable, "cannot start a thread for SQLite")
                         .with_detail(error.to_string())
                 })?,

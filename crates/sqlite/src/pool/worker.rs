@@ -8,7 +8,9 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::{PoolPermit, PoolState};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Pool;
 use crate::session::SqliteSession;
 
 /// The stack of a thread; reserved, not allocated. SQLite processes expressions and subqueries recursively, up to its
@@ -18,7 +20,7 @@ const STACK_BYTES: usize = 16 << 20;
 /// A piece of work and the permit that it holds until it is done.
 pub(super) struct WorkItem {
     pub(super) work: Box<dyn FnOnce(&mut SqliteSession) -> CompletionCallback + Send>,
-    pub(super) permit: PoolPermit,
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
 /// Reports the outcome of the work. It is called after the connection is released, so that the next query of the same
@@ -36,7 +38,7 @@ impl Worker {
     ///
     /// # Errors
     /// Fails if the system has no more threads.
-    pub(super) fn start(pool: &Arc<PoolState>) -> io::Result<Self> {
+    pub(super) fn start(pool: &Arc<Pool>) -> io::Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(1);
@@ -69,7 +71,7 @@ struct WorkerThread {
     id: u64,
     work_items: Receiver<(WorkItem, Worker)>,
     session: SqliteSession,
-    pool: Weak<PoolState>,
+    pool: Weak<Pool>,
     idle_timeout: Duration,
 }
 

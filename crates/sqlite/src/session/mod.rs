@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, Statement};
 
-pub(crate) use open::OpenFileError;
 pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
 
 use crate::files::{DatabaseFiles, FileStamp};

@@ -1,11 +1,11 @@
 //! Opens connections: read-only, with all optional features of SQLite disabled, and with limits for statements.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -13,13 +13,17 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::authorizer::Authorizer;
 use super::functions;
 use super::work_cancellation::WorkCancellation;
-use crate::files::{DatabaseFile, DatabaseFiles, FileStamp, MAIN_SCHEMA};
+use crate::files::{DatabaseFile, DatabaseFiles, FileStamp, MAIN_SCHEMA, log_path};
 use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
+use crate::work_error::OpenFileError;
 
 /// The number of virtual machine instructions between two checks for cancellation: about ten microseconds.
 const PROGRESS_INSTRUCTIONS: i32 = 1_000;
+
+/// The characters of a path that are escaped in a URI.
+const ESCAPED_IN_URI: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// The work that uses the connection now.
 pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
@@ -33,20 +37,6 @@ pub(super) struct SqliteConnection {
     pub(super) stamps: Vec<FileStamp>,
     /// The logs of files that were opened as immutable. They must not exist.
     pub(super) logs_excluded: Vec<PathBuf>,
-}
-
-/// Why a connection cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenFileError {
-    /// The file does not exist or cannot be accessed.
-    #[error("{0}: {1}")]
-    FileUnavailable(String, std::io::Error),
-    /// The file has a write-ahead log that cannot be read.
-    #[error("{0}: the write-ahead log cannot be opened")]
-    LogUnreadable(String),
-    /// SQLite refuses the file.
-    #[error("{0}: {1}")]
-    RejectedBySqlite(String, rusqlite::Error),
 }
 
 /// Opens `files`.
@@ -146,14 +136,12 @@ fn open_flags() -> OpenFlags {
 fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String, PathBuf), OpenFileError> {
     // The log is beside the file itself, not beside a link to it.
     let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
-    let mut log = path.clone().into_os_string();
-    log.push("-wal");
-    let log = PathBuf::from(log);
+    let log = log_path(&path);
     if has_log(&log) {
         return Err(OpenFileError::LogUnreadable(file.schema.clone()));
     }
     match path.to_str() {
-        Some(path) => Ok((immutable_file_uri(path), log)),
+        Some(path) => Ok((format!("file:{}?immutable=1", utf8_percent_encode(path, &ESCAPED_IN_URI)), log)),
         None => Err(OpenFileError::RejectedBySqlite(file.schema.clone(), error)),
     }
 }
@@ -161,20 +149,6 @@ fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String,
 /// Whether there is a log with content at `path`.
 pub(super) fn has_log(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
-}
-
-/// `path` as a URI; unusual bytes are percent-encoded.
-fn immutable_file_uri(path: &str) -> String {
-    let mut uri = "file:".to_owned();
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
-            // Writing to a String cannot fail.
-            _ => drop(write!(uri, "%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri
 }
 
 /// Reads from `schema`: SQLite opens a file at the first read.

@@ -22,7 +22,7 @@ pub(crate) enum McpServerConnection {
 pub(crate) enum BearerSource {
     /// The key itself, which then stands in the file.
     Key(String),
-    /// The environment variable that holds the key where the client runs.
+    /// Environment variable that contains the key where the client runs.
     Variable(String),
 }
 

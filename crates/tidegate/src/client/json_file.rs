@@ -1,19 +1,15 @@
-//! Sets one server's entry in a JSON file by changing its text only where the entry stands.
-//!
-//! Writing the parsed file anew would lose comments, the layout and the spelling of numbers;
-//! clients keep far more than their servers in these files.
+//! Sets one server's entry in a JSON file, with or without comments, through a syntax tree that keeps the rest of the text.
 
-use std::ops::Range;
-
-use serde_json::{Map, Value, json};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use super::catalog::ClientFileFormat;
-use super::edit::{EditError, FileEdit, check_only_entry_differs};
-use super::json_text::{JsonText, Member, Object};
+use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
-/// What one level is indented by where the file does not show it.
-const DEFAULT_INDENT: &str = "  ";
-
+/// Sets `name` in the object `section`, which is created if it is missing. Of several members with one name, the last counts, as
+/// for parsers.
 pub(super) fn set_entry(
     text: &str,
     format: ClientFileFormat,
@@ -21,145 +17,91 @@ pub(super) fn set_entry(
     name: &str,
     entry: &Map<String, Value>,
 ) -> Result<FileEdit, EditError> {
-    let file = JsonText::parse(text, format)?;
-    let not_a_table = |subject: &str| EditError::NotATable { what: subject.to_owned() };
-    let root = file.root().ok_or_else(|| not_a_table("what stands"))?;
-    let layout = Layout::of(&file, &root);
-    let entry_value = || Value::Object(entry.clone());
-    let edit = match file.find(&root, section) {
-        None => FileEdit::Added(layout.insert(&root, section, &json!({ name: entry }))),
-        Some(member) => {
-            let servers = file.object_at(member.value.start).ok_or_else(|| not_a_table(section))?;
-            match file.find(&servers, name) {
-                None => FileEdit::Added(layout.insert(&servers, name, &entry_value())),
-                Some(_) if file.value[section][name] == entry_value() => FileEdit::Unchanged,
-                Some(old) if file.has_comment_in(&old.value) => {
-                    return Err(EditError::Comments { name: name.to_owned() });
-                }
-                Some(old) => FileEdit::Replaced(layout.replace(&servers, old, &entry_value())),
-            }
-        }
+    let file = parse(text, format)?;
+    let not_a_table = |what: &str| EditError::NotATable { what: what.to_owned() };
+    let before = file.to_serde_value().unwrap_or_default();
+    let root = file.object_value().ok_or_else(|| not_a_table("what stands"))?;
+    let edited = |is_new: bool| {
+        let after = file.to_string();
+        let reread = parse(&after, format).ok().and_then(|file| file.to_serde_value()).unwrap_or_default();
+        check_only_entry_differs(before.clone(), &reread, section, name, entry)?;
+        Ok(if is_new { FileEdit::Added(after) } else { FileEdit::Replaced(after) })
     };
-    if let FileEdit::Added(after) | FileEdit::Replaced(after) = &edit {
-        let after = JsonText::parse(after, format).map_err(|_| EditError::WouldChangeMore { name: name.to_owned() })?;
-        check_only_entry_differs(file.value, &after.value, section, name, entry)?;
+    let Some(member) = find(&root, section) else {
+        root.append(section, CstInputValue::Object(vec![(name.to_owned(), to_input(&Value::Object(entry.clone())))]));
+        return edited(true);
+    };
+    let servers = member.object_value().ok_or_else(|| not_a_table(section))?;
+    let new = to_input(&Value::Object(entry.clone()));
+    let Some(member) = find(&servers, name) else {
+        servers.append(name, new);
+        return edited(true);
+    };
+    let old = member.value();
+    if old.as_ref().and_then(CstNode::to_serde_value).is_some_and(|old| old.as_object() == Some(entry)) {
+        return Ok(FileEdit::Unchanged);
     }
-    Ok(edit)
+    if old.is_some_and(|old| has_comment(&old)) {
+        return Err(EditError::Comments { name: name.to_owned() });
+    }
+    member.set_value(new);
+    edited(false)
 }
 
-/// How the file is laid out, so that the entry looks like what is around it.
-struct Layout<'f, 't> {
-    file: &'f JsonText<'t>,
-    indent: &'t str,
-    newline: &'static str,
-    /// Everything stands on one line.
-    one_line: bool,
-}
-
-impl<'f, 't> Layout<'f, 't> {
-    fn of(file: &'f JsonText<'t>, root: &Object) -> Self {
-        let text = file.original;
-        let first = root.members.first().and_then(|member| indent_before(text, member.key.start));
-        Self {
-            file,
-            indent: first.filter(|indent| !indent.is_empty()).unwrap_or(DEFAULT_INDENT),
-            newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
-            one_line: !root.members.is_empty() && !text[root.span.clone()].contains('\n'),
-        }
-    }
-
-    fn insert(&self, object: &Object, key: &str, value: &Value) -> String {
-        match object.members.last() {
-            Some(last) => self.insert_behind(object, last, key, value),
-            None => self.insert_into_empty(object, key, value),
-        }
-    }
-
-    fn insert_behind(&self, object: &Object, last: &Member, key: &str, value: &Value) -> String {
-        let text = self.file.original;
-        let after = object.trailing_comma.map_or(last.value.end, |comma| comma + 1);
-        let at = self.file.behind_comments(after);
-        let (comma_before, comma_after) = if object.trailing_comma.is_some() { ("", ",") } else { (",", "") };
-        let (gap, member) = if self.is_on_one_line(object) {
-            (" ".to_owned(), member(key, &value.to_string()))
-        } else {
-            let indent = self.member_indent(object);
-            let pretty = self.pretty(value, &indent);
-            (format!("{}{indent}", self.newline), member(key, &pretty))
+fn parse(text: &str, format: ClientFileFormat) -> Result<CstRootNode, EditError> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let root = CstRootNode::parse(text, &options);
+    if format == ClientFileFormat::Json
+        && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
+    {
+        // The parser ends its message with the place, which has a field of its own here.
+        let parser_message = error.to_string();
+        let message = match root {
+            Ok(_) => "a comment or a trailing comma, which this file's format does not have",
+            Err(_) => parser_message.split(" at line ").next().unwrap_or_default(),
         };
-        let end = last.value.end;
-        [&text[..end], comma_before, &text[end..at], &gap, &member, comma_after, &text[at..]].concat()
+        let position = EditPosition { line: error.line(), column: error.column().max(1) };
+        return Err(EditError::Syntax { position, message: message.to_owned() });
     }
+    let root = root.map_err(|error| EditError::Syntax {
+        position: EditPosition::from_offset(text, error.range().start),
+        message: error.kind().to_string(),
+    })?;
+    if root.value().is_none() {
+        let position = EditPosition::from_offset(text, text.len());
+        return Err(EditError::Syntax { position, message: "the file holds no value".to_owned() });
+    }
+    Ok(root)
+}
 
-    fn insert_into_empty(&self, object: &Object, key: &str, value: &Value) -> String {
-        let text = self.file.original;
-        let inside = object.span.start + 1..object.span.end - 1;
-        let comments_end = self.file.last_comment_in(&inside);
-        if self.one_line && comments_end.is_none() {
-            let member = member(key, &value.to_string());
-            return [&text[..inside.start], &member, &text[inside.end..]].concat();
+fn find(object: &CstObject, name: &str) -> Option<CstObjectProp> {
+    object.properties().into_iter().rev().find(|member| member.decoded_name().as_deref() == Some(name))
+}
+
+fn has_comment(node: &CstNode) -> bool {
+    node.is_comment() || node.children().iter().any(has_comment)
+}
+
+fn to_input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(to_input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), to_input(value))).collect())
         }
-        let outer = line_indent(text, object.span.start);
-        let indent = format!("{outer}{}", self.indent);
-        let member = member(key, &self.pretty(value, &indent));
-        let at = comments_end.unwrap_or(inside.start);
-        [&text[..at], self.newline, &indent, &member, self.newline, outer, &text[inside.end..]].concat()
     }
-
-    fn replace(&self, servers: &Object, old: &Member, value: &Value) -> String {
-        let text = self.file.original;
-        let Range { start, end } = old.value.clone();
-        let written = if self.is_on_one_line(servers) {
-            value.to_string()
-        } else {
-            self.pretty(value, line_indent(text, old.key.start))
-        };
-        [&text[..start], &written, &text[end..]].concat()
-    }
-
-    fn is_on_one_line(&self, object: &Object) -> bool {
-        !self.file.original[object.span.clone()].contains('\n')
-    }
-
-    fn member_indent(&self, object: &Object) -> String {
-        let text = self.file.original;
-        let sibling = object.members.first().and_then(|member| indent_before(text, member.key.start));
-        sibling.map_or_else(|| format!("{}{}", line_indent(text, object.span.start), self.indent), str::to_owned)
-    }
-
-    /// `value` over several lines, all but the first behind `indent`. No string holds a line break,
-    /// so that the spaces before a line are its depth.
-    fn pretty(&self, value: &Value, indent: &str) -> String {
-        let mut written = String::new();
-        for (number, line) in format!("{value:#}").lines().enumerate() {
-            let content = line.trim_start_matches(' ');
-            if number > 0 {
-                written.push_str(self.newline);
-                written.push_str(indent);
-            }
-            written.push_str(&self.indent.repeat((line.len() - content.len()) / DEFAULT_INDENT.len()));
-            written.push_str(content);
-        }
-        written
-    }
-}
-
-fn member(key: &str, value: &str) -> String {
-    format!("{}: {value}", Value::from(key))
-}
-
-/// What stands before `at` on its line, if that is only space.
-fn indent_before(text: &str, at: usize) -> Option<&str> {
-    let before = &text[line_start(text, at)..at];
-    before.chars().all(|c| c == ' ' || c == '\t').then_some(before)
-}
-
-/// The space at the beginning of the line that holds `at`.
-fn line_indent(text: &str, at: usize) -> &str {
-    let line = &text[line_start(text, at)..at];
-    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
-}
-
-fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }

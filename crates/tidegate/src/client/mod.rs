@@ -1,7 +1,7 @@
 //! Connects MCP clients to this server: prints what their configuration must say, or writes it there.
 //!
 //! [`snippet`] gives the text to paste, [`install`] puts the same entry into the client's file and
-//! keeps everything else in it. What each client's documentation says is in `docs/clients.md`.
+//! keeps everything else in it. What each client's documentation says is in `docs/reference/clients.md`.
 
 mod catalog;
 mod config_locations;
@@ -12,7 +12,6 @@ mod error;
 mod files;
 mod install;
 mod json_file;
-mod json_text;
 mod snippet;
 mod toml_file;
 

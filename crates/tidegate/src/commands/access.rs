@@ -12,25 +12,25 @@ use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 
-/// Explain who may reach what
+/// Show what a principal can access, and why access is denied
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccessCommand {
-    /// Say for each tool, resource and prompt whether somebody reaches it, and if not why
+    /// Show which tools, resources and prompts a principal can access, and why access to the others is denied
     Explain(AccessExplainArguments),
 }
 
 /// Who, from where, and what.
 #[derive(Debug, Args)]
 pub(crate) struct AccessExplainArguments {
-    /// Somebody with this role, with the roles named with commas between them, or: anonymous, local
+    /// Role of the principal, or several roles separated by commas; or anonymous, or local
     #[arg(long = "role", value_name = "ROLE")]
     role_names: String,
 
-    /// Through which transport: http, stdio or cli
+    /// Transport of the call: http, stdio or cli
     #[arg(long, value_name = "TRANSPORT", default_value = "http", value_parser = parse_transport)]
     transport: TransportKind,
 
-    /// Through the door of this toolset
+    /// Use the endpoint of this toolset
     #[arg(long, value_name = "NAME")]
     toolset: Option<String>,
 

@@ -14,15 +14,16 @@ use crate::options::GlobalOptions;
 /// Verify the audit log
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Read the log through and tell the first line that is not what was written; then the exit code is 1
+    /// Verify all lines of the log; reports the first line that does not match, with exit status 1
     Verify {
-        /// Files of the log; the older ones beside them (.1, .2, …) are read as well [default: audit.file of the configuration]
+        /// Files of the log; older files beside them (.1, .2, …) are read too [default: audit.file of the
+        /// configuration]
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// File that holds the key of the log [default: audit.key of the configuration, for its own log]
+        /// File that contains the key of the log [default: audit.key of the configuration, for its own log]
         #[arg(long, value_name = "FILE")]
         key_file: Option<PathBuf>,
-        /// Hash of a line that must be in the log, which was kept elsewhere
+        /// Hash that was recorded elsewhere, of a line that must be in the log
         #[arg(long, value_name = "HASH")]
         contains_hash: Option<String>,
     },

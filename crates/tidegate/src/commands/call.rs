@@ -20,11 +20,11 @@ pub(crate) struct CallCommand {
     /// The tool; `tidegate tools` lists them
     tool: String,
 
-    /// Arguments of the tool; values are JSON where they parse as it, else text
+    /// Arguments of the tool; a value that is valid JSON is read as JSON, any other as text
     #[arg(value_name = "KEY=VALUE", value_parser = key_value)]
     arguments: Vec<(String, String)>,
 
-    /// Folder or file to ask, called like the folder or NAME; may be repeated [default: the current folder]
+    /// Folder or file to query, named after the folder, or NAME; may be repeated [default: the current folder]
     #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse, num_args = 1..)]
     paths: Vec<DatabaseSource>,
 }

@@ -13,14 +13,14 @@ use crate::config::CONFIG_FILE_NAME;
 use crate::options::GlobalOptions;
 use crate::source::{DatabaseSource, sources_or_current_folder};
 
-/// Print an MCP client's configuration for this server, or write it
+/// Print the entry of this server for an MCP client's configuration, or write it
 #[derive(Debug, Args)]
 pub(crate) struct ClientCommand {
     /// The client: claude-code, claude-desktop, cursor, vscode, codex, gemini-cli, windsurf, zed, kiro, opencode, lm-studio
     #[arg(value_parser = Kind::parse)]
     client: Kind,
 
-    /// Folder or file to serve, when the client starts the server [default: the configuration, else the current folder]
+    /// Folder or file to serve, if the client starts the server [default: the configuration, else the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 
@@ -28,27 +28,27 @@ pub(crate) struct ClientCommand {
     #[arg(long, value_name = "URL", conflicts_with = "paths")]
     url: Option<String>,
 
-    /// The environment variable that holds the key where the client runs
+    /// Environment variable that contains the key where the client runs
     #[arg(long, value_name = "VARIABLE", requires = "url")]
     key_env: Option<String>,
 
-    /// The key itself, which then stands in the client's file
+    /// The key itself, which is then written into the client's file
     #[arg(long, value_name = "KEY", requires = "url", conflicts_with = "key_env")]
     key: Option<String>,
 
-    /// Only this toolset, when the client starts the server
+    /// Serve only this toolset, if the client starts the server
     #[arg(long, value_name = "NAME", conflicts_with = "url")]
     toolset: Option<String>,
 
-    /// What the client calls the server
+    /// Name of the server in the client
     #[arg(long, value_name = "NAME", default_value = "tidegate")]
     name: String,
 
-    /// Write it into the client's file, keeping what is there, with a backup
+    /// Write the entry into the client's file; keeps its other content and makes a backup
     #[arg(long)]
     write: bool,
 
-    /// The file of this folder instead of the user's
+    /// Use the client's file of this folder instead of the user's
     #[arg(long)]
     project: bool,
 }

@@ -14,7 +14,7 @@ use crate::startup_checks;
 /// Check a configuration, or print its JSON Schema
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Find everything that is wrong with a configuration, its statements included
+    /// Report all errors of a configuration and of its statements
     Check {
         /// The configuration [default: tidegate.yaml in the current folder]
         file: Option<PathBuf>,

@@ -19,10 +19,10 @@ use crate::options::{Audience, GlobalOptions};
 use crate::source::DatabaseSource;
 use crate::startup_checks;
 
-/// Check a set-up from end to end and say what to mend
+/// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
 pub(crate) struct DoctorCommand {
-    /// Folder or file to serve as a database, as given to serve [default: the current folder]
+    /// Folder or file to serve as a database, as in serve [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 }

@@ -17,18 +17,18 @@ pub(crate) struct ExportCommand {
     /// The statement
     sql: String,
 
-    /// Folder or file to ask, called like the folder or NAME [default: the current folder]
+    /// Folder or file to query, named after the folder, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 
-    /// The database to ask, when there are several
+    /// The database to query, if there are several
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 
     #[command(flatten)]
     file: OutputFileFlags,
 
-    /// Ask the server that runs there (http, https) instead of data here
+    /// Query the server at this address (http, https) instead of local data
     #[arg(long, value_name = "URL", conflicts_with = "paths")]
     connect: Option<String>,
 

@@ -7,7 +7,7 @@ use crate::command_error::CommandError;
 use crate::download_flags::{DownloadFlags, OutputFileFlags};
 use crate::shutdown::Shutdown;
 
-/// Download a stored result into a file; an interrupted download goes on where it was
+/// Download a stored result into a file; the same command continues an interrupted download
 #[derive(Debug, Args)]
 pub(crate) struct FetchCommand {
     /// The result, as http://HOST/results/ID or as a link to it

@@ -16,28 +16,28 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Add, list and revoke API keys
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key and print it; it is kept nowhere and cannot be printed again
+    /// Create a key and print it; the key is not stored and cannot be printed again
     Add {
-        /// Whose key it is
+        /// Name of the key's owner
         name: String,
-        /// A role that the key has; may be repeated
+        /// Role of the key; can be repeated
         #[arg(long = "role", value_name = "ROLE", required = true)]
         roles: Vec<String>,
-        /// The tenant that it belongs to
+        /// Tenant of the key
         #[arg(long, value_name = "TENANT")]
         tenant: Option<String>,
-        /// Days after which it is no longer good [default: never]
+        /// Days after which the key expires [default: never]
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires: Option<u32>,
         #[command(flatten)]
         file: KeyFileArgument,
     },
-    /// List the keys, without what proves them
+    /// List the keys, without their secrets
     List {
         #[command(flatten)]
         file: KeyFileArgument,
     },
-    /// End a key at once
+    /// Revoke a key at once
     Revoke {
         /// The name or the id of the key
         key: String,

@@ -18,11 +18,11 @@ pub(crate) struct QueryCommand {
     /// The statement
     sql: String,
 
-    /// Folder or file to ask, called like the folder or NAME [default: the current folder]
+    /// Folder or file to query, named after the folder, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 
-    /// The database to ask, when there are several
+    /// The database to query, if there are several
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 
@@ -30,7 +30,7 @@ pub(crate) struct QueryCommand {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<OutputFormat>,
 
-    /// Rows printed at most, or unlimited
+    /// Maximum number of rows to print, or unlimited
     #[arg(long, value_name = "ROWS", default_value = "unlimited", value_parser = quantity::row_bound)]
     max_rows: LimitValue<u64>,
 }

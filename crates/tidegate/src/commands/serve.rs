@@ -23,7 +23,7 @@ use crate::startup_help;
 /// Serve folders of data over Streamable HTTP
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommand {
-    /// Folder or file to serve as a database, called like the folder or NAME [default: the current folder]
+    /// Folder or file to serve as a database, named after the folder, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 
@@ -34,19 +34,19 @@ pub(crate) struct ServeCommand {
 /// What every verb takes that listens.
 #[derive(Debug, Args)]
 pub(crate) struct HttpArguments {
-    /// Address to listen on; beyond this machine only if callers must prove who they are [default: 127.0.0.1:7070]
+    /// Address to listen on; beyond this machine only if callers must authenticate [default: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDRESS", env = "TIDEGATE_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
 
-    /// Web page origin that may call, beside those of this machine; may be repeated
+    /// Origin of web pages that may call, in addition to those of this machine; can be repeated
     #[arg(long, value_name = "ORIGIN", env = "TIDEGATE_ALLOW_ORIGIN", hide_env_values = true, value_delimiter = ',')]
     allow_origin: Vec<String>,
 
-    /// Host name that requests may be addressed to, beside this machine's; may be repeated
+    /// Host name of this server that requests may use, in addition to those of this machine; can be repeated
     #[arg(long, value_name = "HOST", env = "TIDEGATE_ALLOW_HOST", hide_env_values = true, value_delimiter = ',')]
     allow_host: Vec<String>,
 
-    /// Size of a request body [default: 4MiB]
+    /// Maximum size of a request body [default: 4MiB]
     #[arg(long, value_name = "SIZE", env = "TIDEGATE_MAX_BODY", hide_env_values = true)]
     #[arg(value_parser = quantity::size_in_memory)]
     max_body: Option<usize>,

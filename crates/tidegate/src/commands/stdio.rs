@@ -17,10 +17,10 @@ use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_help;
 
-/// Serve folders of data over standard input and output, to the program that started this one
+/// Serve folders of data over standard input and output, for the client that started this process
 #[derive(Debug, Args)]
 pub(crate) struct StdioCommand {
-    /// Folder or file to serve as a database, called like the folder or NAME [default: the current folder]
+    /// Folder or file to serve as a database, named after the folder, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 

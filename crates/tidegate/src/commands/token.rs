@@ -21,38 +21,39 @@ const EXPIRES_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Claims of a token.
 const CLAIMS_MAX: usize = 64;
 
-/// Make tokens for development, without an identity provider; never for others to use
+/// Create tokens without an identity provider, for development only
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a key that signs tokens, and print the lines for auth.tokens
+    /// Create a key that signs tokens, and print the lines for auth.tokens
     Key {
-        /// The new file of the key, which its owner alone may read; what checks tokens goes to a file beside it
+        /// File to create for the private key, readable only by its owner; the public key is written to a file beside
+        /// it
         #[arg(long, value_name = "FILE", default_value = KEY_FILE)]
         key: PathBuf,
     },
-    /// Make a token and print it
+    /// Create a token and print it
     New(TokenNewArguments),
 }
 
 /// What a token says.
 #[derive(Debug, Args)]
 pub(crate) struct TokenNewArguments {
-    /// Who shows it
+    /// Subject of the token
     #[arg(long, value_name = "NAME")]
     subject: String,
-    /// A further claim; JSON counts as what it is, all else as text; may be repeated
+    /// Further claim; a value that is valid JSON is read as JSON, any other as text; can be repeated
     #[arg(long = "claim", value_name = "NAME=VALUE")]
     claims: Vec<String>,
-    /// How long it is good
+    /// Lifetime of the token
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = quantity::duration)]
     expires: Duration,
-    /// The file of the key that signs it
+    /// File of the key that signs the token
     #[arg(long, value_name = "FILE", default_value = KEY_FILE)]
     key: PathBuf,
-    /// Who issues it [default: auth.tokens.issuer of the configuration]
+    /// Issuer of the token [default: auth.tokens.issuer of the configuration]
     #[arg(long, value_name = "ISSUER")]
     issuer: Option<String>,
-    /// Whom it is for [default: the first of auth.tokens.audience of the configuration]
+    /// Audience of the token [default: the first of auth.tokens.audience of the configuration]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
 }

@@ -10,10 +10,10 @@ use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 
-/// List the tools that a client finds
+/// List the tools that a client can call
 #[derive(Debug, Args)]
 pub(crate) struct ToolsCommand {
-    /// Print them as JSON, with the schemas of their arguments
+    /// Print the tools as JSON, with the schemas of their arguments
     #[arg(long)]
     json: bool,
 

@@ -1,4 +1,4 @@
-//! From what the file says of callers to the gate that they pass.
+//! Builds the authenticator from the configuration of callers.
 
 mod certificates_and_proxy;
 mod scopes;
@@ -23,7 +23,7 @@ pub(crate) fn requires_authentication(config: &Config) -> bool {
     config.auth.is_some()
 }
 
-/// The gate, if nothing is wrong with what it is made of.
+/// The authenticator, unless its configuration has errors.
 pub(super) fn build_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
@@ -50,8 +50,8 @@ pub(super) fn build_authenticator(
     }
 }
 
-/// The gate of a configuration that is in force, with keys as they are now. Where they cannot be read, none of them
-/// lets anybody in, and the log says so.
+/// The authenticator of a configuration that is in force, with keys as they are now. Where they cannot be read, none of them
+/// admits anybody, and the log says so.
 ///
 /// # Errors
 /// None that the configuration did not have when it was entered.
@@ -146,8 +146,8 @@ fn lockout_warning(config: &Config) -> Option<&'static str> {
     if config.auth.is_some() && !lets_in {
         return Some("auth names no keys, no tokens and no anonymous roles: over HTTP nobody is let in");
     }
-    let is_asked_for = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
-    (is_asked_for && !lets_in)
+    let is_requested = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
+    (is_requested && !lets_in)
         .then_some("tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any")
 }
 

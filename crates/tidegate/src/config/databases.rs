@@ -8,6 +8,7 @@ use futures::future::join_all;
 use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
 use tidegate_postgres::PostgresDatabase;
+use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -38,7 +39,7 @@ struct OpenedDatabase {
 #[derive(Clone)]
 enum DatabaseEngine {
     Files(Arc<FileDatabase>),
-    Postgres(Arc<PostgresDatabase>),
+    Postgres(Arc<PostgresDatabase>, Option<Arc<DatabaseHandlers>>),
     Sqlite(Arc<SqliteDatabase>),
     Federated,
 }
@@ -146,12 +147,10 @@ impl OpenDatabases {
     }
 
     /// Those with handlers, by name.
-    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<PostgresDatabase>)> {
-        self.by_name.values().filter(|opened| opened.entry.handlers.is_some()).filter_map(|opened| {
-            match &opened.engine {
-                DatabaseEngine::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
-                DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
-            }
+    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<DatabaseHandlers>)> {
+        self.by_name.values().filter_map(|opened| match &opened.engine {
+            DatabaseEngine::Postgres(_, Some(handlers)) => Some((opened.entry.name.as_str(), handlers)),
+            _ => None,
         })
     }
 
@@ -172,7 +171,7 @@ impl OpenDatabases {
             }
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.engine {
-            DatabaseEngine::Postgres(postgres) => Some((opened, postgres)),
+            DatabaseEngine::Postgres(postgres, _) => Some((opened, postgres)),
             DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
         });
         let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
@@ -203,7 +202,7 @@ impl OpenedDatabase {
         let found = match &self.engine {
             DatabaseEngine::Files(files) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
-            DatabaseEngine::Postgres(_) | DatabaseEngine::Federated => return,
+            DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
         };
         match found {
             Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
@@ -247,8 +246,10 @@ fn open_database(
             (opened.clone(), DatabaseEngine::Sqlite(opened))
         }
         (None, None, Some(target)) => {
-            let opened = Arc::new(postgres::open_database(entry, target, &loaded.config, &path)?);
-            (opened.clone(), DatabaseEngine::Postgres(opened))
+            let (opened, handlers) = postgres::open_database(entry, target, &loaded.config, &path)?;
+            let opened = Arc::new(opened);
+            let handlers = handlers.map(|options| DatabaseHandlers::new(&name, opened.clone(), options));
+            (opened.clone(), DatabaseEngine::Postgres(opened, handlers))
         }
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
@@ -271,7 +272,7 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
         ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];
-    let misplaced = of_postgres.into_iter().filter(|(_, is_said)| *is_said && entry.postgres.is_none());
+    let misplaced = of_postgres.into_iter().filter(|(_, is_reported)| *is_reported && entry.postgres.is_none());
     let mut problems: Vec<ConfigProblem> = misplaced
         .map(|(member, _)| {
             ConfigProblem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not")
@@ -281,8 +282,8 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
-    for (member, is_said) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
-        if is_said && (entry.files.is_some() || entry.federated.is_some()) {
+    for (member, is_reported) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
+        if is_reported && (entry.files.is_some() || entry.federated.is_some()) {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }

@@ -6,8 +6,9 @@ use crate::NodeState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{DatabaseTenants, Error, ErrorKind};
-use tidegate_postgres::PostgresDatabase;
-use tidegate_postgres::handlers::{HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher};
+use tidegate_postgres_handlers::{
+    DatabaseHandlers, HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher,
+};
 use tidegate_runtime::{Job, SnapshotBuilder};
 use tidegate_sql::Statement;
 use tidegate_tools::NodeView;
@@ -26,7 +27,7 @@ pub(super) struct ServedEntries {
 #[derive(Clone)]
 struct HandlerSource {
     name: String,
-    database: Arc<PostgresDatabase>,
+    handlers: Arc<DatabaseHandlers>,
     /// None until the database was reached.
     catalog: Option<HandlerCatalog>,
 }
@@ -35,9 +36,9 @@ impl ServedEntries {
     /// `declared`, with the handlers of the databases of `open` as they are now. A database that cannot be asked
     /// contributes nothing yet, and a warning.
     pub(super) async fn load_catalogs(declared: NodeState, open: &OpenDatabases, warnings: &mut Vec<String>) -> Self {
-        let reading = open.with_handlers().map(|(name, database)| async move {
-            let catalog = database.list_handlers().await;
-            (HandlerSource { name: name.to_owned(), database: database.clone(), catalog: None }, catalog)
+        let reading = open.with_handlers().map(|(name, handlers)| async move {
+            let catalog = handlers.list().await;
+            (HandlerSource { name: name.to_owned(), handlers: handlers.clone(), catalog: None }, catalog)
         });
         let read = futures::future::join_all(reading).await;
         let sources = read.into_iter().map(|(source, catalog)| match catalog {
@@ -63,11 +64,8 @@ impl ServedEntries {
 
     /// What follows each database's handlers from those that are served.
     pub(super) fn handler_watchers(&self) -> Vec<(String, HandlerWatcher)> {
-        let following = self
-            .sources
-            .iter()
-            .filter_map(|source| Some((source.name.clone(), source.database.watch_handlers(source.catalog.clone())?)));
-        following.collect()
+        let watcher = |source: &HandlerSource| (source.name.clone(), source.handlers.watch(source.catalog.clone()));
+        self.sources.iter().map(watcher).collect()
     }
 
     /// The state of a node that serves it. What is declared comes before handlers, whose names anybody who may write
@@ -98,7 +96,7 @@ impl HandlerSource {
                 warnings.push(format!("database {}: the {} {name:?} is left out: {why}", self.name, kind.name()));
             };
             let rows = |rows| rows_handler(view.clone(), self.name.clone(), HandlerRowsSource(rows));
-            let entry = self.database.handler_entry(catalog, record, rows).and_then(|entry| match entry {
+            let entry = self.handlers.entry(catalog, record, rows).and_then(|entry| match entry {
                 HandlerEntry::Tool(tool) if record.returns_rows => {
                     Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
                 }

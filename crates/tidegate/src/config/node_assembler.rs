@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tidegate_auth::{ReloadableAuthenticator, Role};
 use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
 use tidegate_engines::Engine;
-use tidegate_postgres::handlers::{HandlerCatalog, HandlerWatcher};
+use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, PreparedResource};

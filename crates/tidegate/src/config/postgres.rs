@@ -1,8 +1,8 @@
 //! From an entry of the file to a PostgreSQL database.
 
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::handlers::{HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, TenantIsolation};
+use tidegate_postgres_handlers::{HandlerOptions, SchemaName, SchemaNameError};
 
 use super::problem::ConfigProblem;
 use super::quantities::SecretText;
@@ -11,13 +11,13 @@ use super::types::{Config, DatabaseEntry, HandlerSchemaEntry, HandlersEntry, Rol
 /// Connections that a database may be given at most.
 const CONNECTIONS_MAX: usize = 1_000;
 
-/// The database that `entry`, at `path`, describes; where it is, `target` says.
+/// The database that `entry`, at `path`, describes, and the options of its handlers; where it is, `target` says.
 pub(super) fn open_database(
     entry: &DatabaseEntry,
     target: &SecretText,
     config: &Config,
     path: &str,
-) -> Result<PostgresDatabase, Vec<ConfigProblem>> {
+) -> Result<(PostgresDatabase, Option<HandlerOptions>), Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let wrong = |member: &str, message: String| ConfigProblem::new(format!("{path}.{member}"), message);
     let target = ConnectTarget::parse(target.0.expose(), &ConnectEnvironment::from_process());
@@ -59,9 +59,9 @@ pub(super) fn open_database(
         cached_answer_max_age: entry.cache.map(|time| time.0),
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
-        handlers,
     };
     PostgresDatabase::open(entry.name.clone(), target, options)
+        .map(|database| (database, handlers))
         .map_err(|error| vec![wrong("postgres", error.to_string())])
 }
 

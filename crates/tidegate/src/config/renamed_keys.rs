@@ -12,7 +12,7 @@ const fn renamed(parent: &'static [&'static str], old: &'static str, new: &'stat
     RenamedKey { parent, old, new }
 }
 
-/// Every renamed key; `docs/upgrade.md` lists the same.
+/// Every renamed key; `docs/how-to/upgrade.md` lists the same.
 const RENAMED_KEYS: &[RenamedKey] = &[
     renamed(&["server"], "doors", "transports"),
     renamed(&["limits"], "answer_within", "input_timeout"),
@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn upgrade_page_lists_every_renamed_key() {
-        let page = include_str!("../../../../docs/upgrade.md");
+        let page = include_str!("../../../../docs/how-to/upgrade.md");
         for RenamedKey { parent, old, new } in RENAMED_KEYS {
             let parent = parent.join(".").replace(".[]", "[]");
             let row = format!("| `{parent}.{old}` | `{parent}.{new}` |");
-            assert!(page.contains(&row), "docs/upgrade.md lacks the row {row}");
+            assert!(page.contains(&row), "docs/how-to/upgrade.md lacks the row {row}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>
     if entry.client_ca.is_none() {
         let idle =
             [("client_certificates", entry.client_certificates.is_some()), ("client_crl", entry.client_crl.is_some())];
-        let idle = idle.into_iter().filter(|(_, is_said)| *is_said);
+        let idle = idle.into_iter().filter(|(_, is_reported)| *is_reported);
         problems.extend(idle.map(|(member, _)| {
             let message = "says nothing without client_ca: the authorities whose clients' certificates are taken";
             ConfigProblem::new(format!("server.tls.{member}"), message)

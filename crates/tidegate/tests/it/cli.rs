@@ -30,7 +30,7 @@ mod reload;
 mod results;
 mod rmcp_client;
 mod serve;
-mod server;
+pub(crate) mod server;
 mod signals;
 mod stdio;
 mod subscriptions;
@@ -46,7 +46,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// The binary, deaf to the environment of whoever runs the tests.
-fn tidegate() -> Command {
+pub(crate) fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TIDEGATE_") || name.to_string_lossy().starts_with("PG") {
@@ -61,9 +61,9 @@ fn tidegate() -> Command {
 
 /// What a run printed and how it ended.
 #[derive(Debug, PartialEq, Eq)]
-struct CommandOutput {
+pub(crate) struct CommandOutput {
     code: Option<i32>,
-    stdout: String,
+    pub(crate) stdout: String,
     stderr: String,
 }
 
@@ -111,7 +111,7 @@ impl CommandOutput {
     }
 }
 
-fn run(arguments: &[&str]) -> CommandOutput {
+pub(crate) fn run(arguments: &[&str]) -> CommandOutput {
     tidegate().args(arguments).output().expect("the binary runs").into()
 }
 

@@ -4,6 +4,7 @@
 //! - `declared`: declared resources and prompts on a real node.
 //! - `federated`: several databases asked as one.
 //! - `house`: what may depend on what, and how large files and functions may be.
+//! - `reference`: the generated pages of `docs/reference`.
 //! - `library`: a host program with tools of its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -12,4 +13,5 @@ mod cli;
 mod declared;
 mod federated;
 mod library;
+mod reference;
 mod workspace_rules;

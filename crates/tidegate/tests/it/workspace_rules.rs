@@ -1,10 +1,15 @@
-//! The rules of the house, checked by a machine because written rules drift.
+//! Rules of the workspace, checked by a machine because written rules drift.
 //!
 //! - `dependencies`: which crate may know which, and which third-party library stays where.
+//! - `features`: every selection of crates builds the large libraries with the same features.
+//! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
 
 mod dependencies;
+mod features;
+mod names;
 mod sizes;
+mod sources;
 
 use std::path::PathBuf;
 

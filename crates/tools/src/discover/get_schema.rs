@@ -48,14 +48,14 @@ struct Arguments {
 impl Handler for GetSchema {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
-        let presentation = shape.output_options("Use extract=name for the names alone.")?;
+        let output_options = shape.output_options("Use extract=name for the names alone.")?;
         let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let columns = database.columns(&table, job.principal()).await?;
         let mut answer = describe_columns(&columns);
         if expected > 0 {
             answer = answer.with_column("samples", sample_column(&**database, &table, &columns, expected, &job).await?);
         }
-        self.0.executor.answer_rows(answer.into_rows()?, presentation, &job, &reply).await
+        self.0.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await
     }
 }
 

@@ -30,8 +30,8 @@ impl Handler for ListDatabases {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let shape: OutputArguments = parse_arguments(&job)?;
         let found = list_catalogs(&self.0.databases, None, job.principal()).await?;
-        let presentation = shape.output_options("Call list_tables with one database.")?;
-        self.0.executor.answer_rows(rows(&found)?, presentation, &job, &reply).await
+        let output_options = shape.output_options("Call list_tables with one database.")?;
+        self.0.executor.answer_rows(rows(&found)?, output_options, &job, &reply).await
     }
 }
 

@@ -52,13 +52,13 @@ impl Handler for ListTables {
             // A call for one database reports its error as an error.
             return found.remove(0).catalog.map(|_| Metadata::new());
         }
-        let shape_is_unsaid = shape.is_default();
-        let is_terse = shape_is_unsaid && found.len() == 1;
-        let presentation = shape.output_options("Narrow the list with pattern or database.")?;
+        let is_default_shape = shape.is_default();
+        let is_terse = is_default_shape && found.len() == 1;
+        let output_options = shape.output_options("Narrow the list with pattern or database.")?;
         let rows = rows(&found, pattern.as_deref().map(TableNamePattern::new).as_ref(), is_terse)?;
-        let metadata = self.0.executor.answer_rows(rows, presentation, &job, &reply).await?;
+        let metadata = self.0.executor.answer_rows(rows, output_options, &job, &reply).await?;
         // Programs that set a format expect only rows.
-        if pattern.is_none() && shape_is_unsaid && job.format().is_none() {
+        if pattern.is_none() && is_default_shape && job.format().is_none() {
             send_notes(&found, &job, &reply).await?;
         }
         Ok(metadata)

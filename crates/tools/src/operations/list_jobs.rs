@@ -51,8 +51,8 @@ impl Handler for ListJobs {
             }
             jobs.retain(|other| has_id(other, &id));
         }
-        let presentation = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
-        self.0.executor.answer_rows(jobs_as_rows(&jobs)?, presentation, &job, &reply).await
+        let output_options = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
+        self.0.executor.answer_rows(jobs_as_rows(&jobs)?, output_options, &job, &reply).await
     }
 }
 

@@ -15,7 +15,7 @@ use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables in the answer at most; it also has the total number.
-const TABLES_SHOWN_MAX: usize = 1_000;
+const TABLES_LISTED_MAX: usize = 1_000;
 
 pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = base_template(node);
@@ -41,7 +41,7 @@ impl Handler for DatabaseResource {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let catalog = database.catalog(job.principal()).await?;
-        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_SHOWN_MAX).map(table_json).collect();
+        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
         let answer = json!({
             "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
             "tables_in_all": catalog.tables.len(), "tables": tables,

@@ -178,8 +178,8 @@ impl DataHandler {
     ) -> Result<(), Error> {
         let rows = QueryRows { schema: result.schema().clone(), batches: result.rows_from(0) };
         let more = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
-        let presentation = OutputOptions { overflow_hint: more, ..OutputOptions::default() };
-        self.0.executor.answer_rows(rows, presentation, job, reply).await.map(drop)
+        let output_options = OutputOptions { overflow_hint: more, ..OutputOptions::default() };
+        self.0.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
     }
 }
 

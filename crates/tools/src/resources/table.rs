@@ -16,7 +16,7 @@ use crate::node_view::NodeView;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
 /// Rows in the answer at most.
-const ROWS_SHOWN_MAX: usize = 5;
+const ROWS_LISTED_MAX: usize = 5;
 /// Tables of all databases in the list at most; others are found by completion.
 const TABLES_LISTED_MAX: usize = 1_000;
 const TRUNCATION_HINT: &str = "The tool query selects columns and rows.";
@@ -47,12 +47,12 @@ impl Handler for TableResource {
         let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let table = job.variable("table").unwrap_or_default();
         let columns = database.columns(table, job.principal()).await?;
-        let rows = read_first_rows(&**database, table, ROWS_SHOWN_MAX, &job).await?;
+        let rows = read_first_rows(&**database, table, ROWS_LISTED_MAX, &job).await?;
         let columns: Vec<Value> = columns.iter().map(column_json).collect();
         reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
         reply.end_text().await?;
-        let presentation = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
-        self.0.executor.answer_rows(rows, presentation, &job, &reply).await
+        let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
+        self.0.executor.answer_rows(rows, output_options, &job, &reply).await
     }
 }
 

@@ -38,7 +38,7 @@ async fn a_pattern_is_a_glob_or_a_part_of_the_name() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_reached_is_an_error_when_it_is_asked_for_by_name() {
+async fn an_unreachable_database_is_an_error_when_it_is_requested_by_name() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"database": "warehouse"})).await, @"unavailable: the disk is away");
     insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"database": "shpo"})).await, @r#"

@@ -142,13 +142,19 @@ async fn open_jobs_are_listed_for_their_caller() {
     assert_eq!(listed[0].description.as_deref(), Some("A call of the tool sql."));
     assert!(lister.list(&Principal::anonymous()).await.unwrap().is_empty());
     drop(reply);
+    poll_until("no ended job is listed", async || lister.list(&Principal::process_user()).await.unwrap().is_empty())
+        .await;
+}
+
+/// Waits until `condition` holds, within a bound.
+async fn poll_until(condition_text: &str, condition: impl AsyncFn() -> bool) {
     for _ in 0..1_000 {
-        if lister.list(&Principal::process_user()).await.unwrap().is_empty() {
+        if condition().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("a job that has ended is listed");
+    panic!("not reached: {condition_text}");
 }
 
 #[tokio::test]
@@ -166,13 +172,7 @@ async fn stamp_changes_with_content() {
     let reply = endless_call(&registry);
     let uri = format!("tidegate://jobs/{}", reply.job().id());
     let becomes = async |expected: &str| {
-        for _ in 0..1_000 {
-            if stamp(&registry, &uri, &me).await.as_deref() == Some(expected) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{:?} is not {expected}", stamp(&registry, &uri, &me).await);
+        poll_until(expected, async || stamp(&registry, &uri, &me).await.as_deref() == Some(expected)).await;
     };
     becomes("running 0 0 false").await;
     let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };

@@ -18,8 +18,8 @@ use super::HttpState;
 use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::listen::{ListenEvent, ListenerValidity};
 use super::replay::{parse_event_id, replay_body};
-use super::response::{event_stream, refusal};
-use super::session::{BoxedResponse, HttpSession, no_such_session, session_id};
+use super::response::{BoxedResponse, event_stream, no_such_session, refusal, session_id};
+use super::session::HttpSession;
 use super::sse;
 
 /// Prefix of the event ids in the notification stream of a session. Streams of calls are numbered from 1.

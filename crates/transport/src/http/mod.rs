@@ -25,186 +25,24 @@ mod security_headers;
 mod server;
 mod session;
 mod sse;
+mod state;
 mod web_socket;
 mod write_timeout;
 
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::http::{Extensions, HeaderName};
 use axum::routing::{any as on_any, get as on_get, post as on_post};
-use tidegate_mcp::{InFlightRequests, McpService, McpSession, Peer};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tidegate_mcp::McpService;
 
+pub use answer::problem_types;
 pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
 pub use server::{RunningServer, serve};
-use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
-use tidegate_runtime::event::Event;
+pub(crate) use state::HttpState;
+use state::{CONVERSATION_LIMITS, TRACE};
+pub use state::{HttpOptions, PeerAddress};
 
-use self::session::{SessionPermit, SessionPermits};
-use crate::conversation::ConversationLimits;
 use crate::metrics::Metrics;
-use crate::tls::Tls;
-
-/// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
-const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-/// Common clients refuse SSE events over 1 MiB. The limit counts rows before JSON escaping, which at most doubles them,
-/// except for control characters.
-const EVENT_BYTES_MAX: usize = 450 * 1024;
-
-/// Limits of a conversation over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
-const CONVERSATION_LIMITS: ConversationLimits = ConversationLimits {
-    requests_max: 64,
-    outgoing_max: 16,
-    inline_bytes_max: EVENT_BYTES_MAX,
-    answer_bytes_max: 16 * 1024 * 1024 * 1024,
-};
-
-/// Limits, allowlists and enabled endpoints of the HTTP server.
-#[derive(Clone)]
-pub struct HttpOptions {
-    /// Authenticates callers.
-    pub authenticator: Arc<dyn Authenticator>,
-    /// The TLS configuration; `None` for plain HTTP.
-    pub tls: Option<Arc<Tls>>,
-    /// The OAuth metadata for clients; it may change while the server runs.
-    pub protected_resource: SharedProtectedResource,
-    /// Verifies links to stored results; `None` disables links.
-    pub links: Option<Arc<dyn LinkVerifier>>,
-    /// Whether MCP is served at `/mcp`.
-    pub has_mcp: bool,
-    /// Whether MCP over HTTP+SSE (2024-11-05) is served at `/mcp/sse` and `/mcp/messages`.
-    pub has_sse: bool,
-    /// Whether MCP over WebSocket is served at `/mcp/ws`.
-    pub has_web_socket: bool,
-    /// Whether REST is served at `/rest`, and stored results at `/results`.
-    pub has_rest: bool,
-    /// Whether Prometheus metrics are served at `/metrics`.
-    pub has_metrics: bool,
-    /// Maximum size of request bodies and messages in bytes; larger ones are refused.
-    pub body_bytes_max: usize,
-    /// How long a client may take to send its headers, and then its body.
-    pub read_within: Duration,
-    /// How long written data may stay unread by a client before its connection is broken.
-    pub write_within: Duration,
-    /// Maximum number of connections; further ones wait to be accepted.
-    pub connections_max: usize,
-    /// Maximum number of sessions; further ones are refused. Legacy sessions, HTTP+SSE streams, WebSockets and modern
-    /// listeners over Streamable HTTP count together.
-    pub sessions_max: usize,
-    /// Maximum number of sessions of one principal, where callers authenticate. The principals of one tenant together
-    /// have at most half of all sessions.
-    pub sessions_per_principal_max: usize,
-    /// A session ends after this time without a request.
-    pub session_idle_max: Duration,
-    /// Host names that requests may use in addition to the loopback names; port and case are ignored.
-    pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that are allowed in addition to loopback hosts (`https://example.com`).
-    pub allowed_origins: Vec<String>,
-    /// How long running calls may take to end at shutdown.
-    pub drain_within: Duration,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self {
-            authenticator: Arc::new(AllowAll),
-            tls: None,
-            protected_resource: SharedProtectedResource::default(),
-            links: None,
-            has_mcp: true,
-            has_sse: true,
-            has_web_socket: true,
-            has_rest: true,
-            has_metrics: true,
-            body_bytes_max: 4 * 1024 * 1024,
-            read_within: Duration::from_secs(15),
-            write_within: Duration::from_secs(120),
-            connections_max: 4_096,
-            sessions_max: 1_024,
-            sessions_per_principal_max: 256,
-            session_idle_max: Duration::from_secs(30 * 60),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            drain_within: Duration::from_secs(10),
-        }
-    }
-}
-
-/// The state that all HTTP handlers share.
-pub(crate) struct HttpState {
-    service: Arc<McpService>,
-    metrics: Arc<Metrics>,
-    options: HttpOptions,
-    session_permits: Arc<SessionPermits>,
-    sessions: session::HttpSessions,
-    streams: http_sse::SseSessions,
-    /// The calls of legacy event streams, which outlive their connections, and WebSockets.
-    tasks: TaskTracker,
-    /// Fires when the server shuts down: it accepts no more calls, and listeners end.
-    draining: CancellationToken,
-}
-
-/// The address of the client, set for each connection.
-#[derive(Debug, Clone, Copy)]
-pub struct PeerAddress(pub IpAddr);
-
-impl PeerAddress {
-    fn from_extensions(extensions: &Extensions) -> Option<IpAddr> {
-        extensions.get::<Self>().map(|Self(address)| *address)
-    }
-}
-
-impl HttpState {
-    pub(crate) fn new(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
-        let events = service.registry().events().clone();
-        Arc::new(Self {
-            service,
-            metrics,
-            session_permits: SessionPermits::new(options.sessions_max, events),
-            sessions: session::HttpSessions::new(options.session_idle_max),
-            streams: http_sse::SseSessions::default(),
-            options,
-            tasks: TaskTracker::new(),
-            draining: CancellationToken::new(),
-        })
-    }
-
-    /// A permit for a session of `caller`.
-    ///
-    /// # Errors
-    /// The level whose limit is reached.
-    fn acquire_session_permit(&self, caller: &Caller) -> Result<SessionPermit, LimitLevel> {
-        self.sessions.end_idle();
-        // Read each time: a later configuration may be the first one that requires authentication.
-        let of_one_max =
-            self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
-        self.session_permits.acquire(caller, of_one_max)
-    }
-
-    /// Reports a rejected message to the log and the metrics.
-    fn report_rejection(&self, origin: CallOrigin, reason: &str) {
-        let CallOrigin { transport, peer } = origin;
-        self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });
-    }
-
-    /// The peer that the protocol layer sees. If `streams_events` is true, the answer must fit into one SSE event.
-    fn new_peer(&self, caller: &Caller, session: Option<Arc<McpSession>>, streams_events: bool) -> Peer {
-        let is_bounded = self.service.registry().limits().inline.bytes.is_some();
-        let in_flight: Option<Arc<InFlightRequests>> = session.as_ref().map(|session| session.in_flight().clone());
-        Peer {
-            caller: caller.clone(),
-            inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
-            // A request of the server is sent on the event stream of the client's own request.
-            accepts_server_requests: streams_events,
-            session,
-            in_flight,
-        }
-    }
-}
 
 /// The routes of the HTTP server, to be mounted in a server of the host application. Requests without a [`PeerAddress`]
 /// extension count as local.

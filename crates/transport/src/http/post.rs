@@ -17,8 +17,11 @@ use super::TRACE;
 use super::body::BodyError;
 use super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
-use super::response::{accepted, event_stream, json, message_response, refusal, streamed_json, too_many_sessions};
-use super::session::{BoxedResponse, HttpSession, SESSION_ID, no_such_session, session_id};
+use super::response::{
+    BoxedResponse, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, session_id,
+    streamed_json, too_many_sessions,
+};
+use super::session::HttpSession;
 use super::sse::EventWriter;
 use super::{HttpOptions, HttpState, body, listen, mirrored_headers, sse};
 use crate::revalidation::with_callers;

@@ -126,8 +126,8 @@ impl ReplayBuffer {
 }
 
 impl ReplayState {
-    fn evict_delivered(&mut self, wanted_bytes: usize) {
-        while self.kept_bytes + wanted_bytes > KEPT_BYTES_MAX && self.first < self.next_read {
+    fn evict_delivered(&mut self, requested_bytes: usize) {
+        while self.kept_bytes + requested_bytes > KEPT_BYTES_MAX && self.first < self.next_read {
             let Some(item) = self.items.pop_front() else { return };
             self.kept_bytes -= item.bytes.len();
             self.first += 1;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
@@ -17,6 +17,12 @@ use crate::revalidation::{Revoked, SessionValidity};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// The header with the id of a session.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// A refusal; boxed, because results carry it.
+pub(super) type BoxedResponse = Box<Response>;
 
 /// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -40,6 +46,23 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Re
     };
     let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{owner_key} too many open sessions; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
+}
+
+/// The id of the session that a request belongs to; 400 if it has none.
+pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
+    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
+        let error = RpcError::invalid_request(
+            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
+             clients of 2026-07-28 declare their version in params._meta",
+        );
+        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
+    })
+}
+
+/// 404, which makes a client start a new session.
+pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
+    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
+    refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
 /// A complete message. For modern clients, the status reflects an unknown method or a rate limit. Some older clients

@@ -8,26 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, StatusCode};
-use axum::response::Response;
 use parking_lot::Mutex;
 use tidegate_core::{Caller, LimitLevel, Owner, Principal, ShareCounter, TransportKind};
-use tidegate_mcp::{McpSession, RequestId, RpcError};
+use tidegate_mcp::McpSession;
 use tidegate_runtime::event::{Event, EventDispatcher};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::replay::ReplayBuffer;
-use super::response::refusal;
 
-/// The header with the id of a session.
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
-
-/// A refusal; boxed, because results carry it.
-pub(super) type BoxedResponse = Box<Response>;
 
 /// All sessions, each with its permit.
 pub(super) struct HttpSessions {
@@ -139,23 +131,6 @@ impl HttpSession {
     pub(super) fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
         self.streams.lock().get(&number).cloned()
     }
-}
-
-/// The id of the session that a request belongs to; 400 if it has none.
-pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
-    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
-        let error = RpcError::invalid_request(
-            "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
-             clients of 2026-07-28 declare their version in params._meta",
-        );
-        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
-    })
-}
-
-/// 404, which makes a client start a new session.
-pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
-    let error = RpcError::invalid_request("the session does not exist or has ended; open a new one with initialize");
-    refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
 /// The session permits of the server.

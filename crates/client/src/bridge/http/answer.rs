@@ -1,24 +1,25 @@
 //! Reads the server's response to a POST: one JSON document, an event stream, or a refusal.
+//!
+//! [Server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html)
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sse_stream::{Error, Sse, SseByteStream};
 
-use super::events::EventReader;
 use crate::bearer_token::BearerToken;
 use crate::bridge::BridgeOptions;
+use crate::bridge::call::ClientCall;
 use crate::bridge::error::BridgeError;
-use crate::bridge::incoming::{MessageMeter, ReceivedMessage, receive_body};
+use crate::bridge::incoming::{MessageMeter, MessageShape, ReceiveError, ReceivedMessage, receive_body};
 use crate::bridge::output::Output;
-use crate::bridge::request::ClientCall;
-use crate::bridge::shape::MessageShape;
-use crate::http_client::read_refusal;
-use crate::refusal::ServerRefusal;
-use crate::server_message::{ServerMessage, sanitize};
+use crate::http_client::{innermost_cause, read_refusal};
+use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
 /// Time limit for reading a refusal.
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
@@ -155,4 +156,39 @@ fn validate_answer(message: ReceivedMessage, call: &ClientCall) -> Result<Receiv
 
 fn invalid_answer(subject: &str) -> BridgeError {
     BridgeError::InvalidAnswer { what: subject.to_owned() }
+}
+
+/// Reads the events of a response.
+pub(super) struct EventReader(SseByteStream<BoxStream<'static, Result<Bytes, ReceiveError>>>);
+
+impl EventReader {
+    /// `meter` counts the bytes since the last complete event.
+    pub(super) fn new(response: Response, meter: MessageMeter) -> Self {
+        let chunks =
+            stream::try_unfold((response, meter, true), |(mut response, meter, is_between_events)| async move {
+                let chunk =
+                    response.chunk().await.map_err(|error| ReceiveError::ConnectionLost(innermost_cause(&error)))?;
+                let Some(chunk) = chunk else { return Ok(None) };
+                if is_between_events {
+                    meter.reset();
+                }
+                meter.add(chunk.len()).await?;
+                // Comments that only keep the connection alive do not add up.
+                let is_between_events = chunk.ends_with(b"\n\n") || chunk.ends_with(b"\r\n\r\n");
+                Ok(Some((chunk, (response, meter, is_between_events))))
+            });
+        Self(SseByteStream::new(chunks.boxed()))
+    }
+
+    /// The next event; `None` at the end of the response.
+    pub(super) async fn next(&mut self) -> Result<Option<Sse>, ReceiveError> {
+        match self.0.next().await.transpose() {
+            Ok(event) => Ok(event),
+            Err(Error::Body(error)) => Err(match error.downcast() {
+                Ok(error) => *error,
+                Err(other) => ReceiveError::ConnectionLost(other.to_string()),
+            }),
+            Err(error) => Err(ReceiveError::MalformedEvents(error.to_string())),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 
 use super::session::NegotiatedSession;
 use crate::bearer_token::BearerToken;
-use crate::bridge::request::ModernMetadata;
+use crate::bridge::call::ModernMetadata;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -8,13 +8,13 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 
-use super::events::EventReader;
 use super::session::{HandshakeState, NegotiatedSession};
 use super::{HttpLink, headers};
 use crate::backoff::Backoff;
+use crate::bridge::BridgeNotice;
 use crate::bridge::error::BridgeError;
+use crate::bridge::http::answer::EventReader;
 use crate::bridge::incoming::{MessageMeter, ReceiveError, ReceivedMessage};
-use crate::bridge::notice::BridgeNotice;
 use crate::bridge::reconnection_backoff;
 use crate::http_client::innermost_cause;
 
@@ -33,7 +33,7 @@ struct ListenProgress {
 
 impl HttpLink {
     /// Listens to the current session, until it is dropped.
-    pub(in crate::bridge) async fn listen(&self) {
+    pub(super) async fn listen(&self) {
         let mut states = self.session.subscribe();
         loop {
             let agreed = match &*states.borrow_and_update() {

@@ -6,7 +6,6 @@
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
 mod answer;
-mod events;
 mod headers;
 mod listen;
 mod reachability;
@@ -16,6 +15,7 @@ mod tool_headers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode};
@@ -28,13 +28,14 @@ use self::reachability::Reachability;
 use self::session::{HandshakeState, NegotiatedSession, UpstreamSession};
 use self::tool_headers::{ToolHeaders, ToolLookup};
 use super::BridgeOptions;
-use super::calls::OpenCall;
+use super::call::OpenCall;
 use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
 use super::incoming::ReceivedMessage;
-use super::notice::BridgeNotice;
+use super::link::ServerLink;
 use super::output::Output;
-use super::request::{ClientCall, ModernMetadata};
+use crate::bridge::BridgeNotice;
+use crate::bridge::call::{ClientCall, ModernMetadata};
 use crate::http_client::{http_client, innermost_cause};
 
 /// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
@@ -56,6 +57,80 @@ pub(super) struct HttpLink {
     tool_headers: ToolHeaders,
 }
 
+#[async_trait]
+impl ServerLink for HttpLink {
+    async fn run_background(&self) {
+        self.listen().await;
+    }
+
+    async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
+        let deadline = self.deadline();
+        let answer = match &call.modern {
+            Some(modern) => self.call_modern(call, modern, deadline).await?,
+            None => {
+                let response = self.post_legacy(&call.line, deadline, &call.open).await?;
+                self.receiver().receive(response, call).await?
+            }
+        };
+        self.output.send(answer.line).await;
+        Ok(())
+    }
+
+    async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
+        let before = self.session.negotiated().ok().flatten();
+        self.session.set_state(HandshakeState::None);
+        let (answer, session) = self.send_initialize(call, self.deadline()).await?;
+        // An answer without them is an error for the client.
+        if let Ok(terms) = NegotiatedProtocol::parse(answer.bytes())
+            && let [id] = call.ids.as_slice()
+        {
+            let handshake =
+                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
+            self.session.set_negotiated(handshake, session);
+        }
+        self.output.send(answer.line).await;
+        if let Some(before) = before {
+            self.end_session(&before).await;
+        }
+        Ok(())
+    }
+
+    async fn initialized(&self, line: Bytes) {
+        self.notify(&line, None).await;
+        if let Ok(Some(agreed)) = self.session.negotiated() {
+            let handshake = Handshake { initialized: Some(line), ..agreed.handshake.clone() };
+            self.session.set_negotiated(handshake, agreed.session.clone());
+        }
+    }
+
+    async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
+        let deadline = self.deadline();
+        let open = OpenCall::default();
+        let sent = match modern {
+            Some(modern) => {
+                self.post(line, headers::modern_headers(self.options.bearer.as_ref(), modern), deadline, &open).await
+            }
+            None => self.post_legacy(line, deadline, &open).await,
+        };
+        let message = match sent {
+            Ok(response) if response.status().is_success() => return,
+            Ok(response) => format!("the server rejected a notification ({})", response.status()),
+            Err(failure) => format!("a notification was not delivered: {failure}"),
+        };
+        self.options.notify(&BridgeNotice::Ignored(message));
+    }
+
+    fn cancels_by_dropping(&self, is_modern: bool) -> bool {
+        is_modern
+    }
+
+    async fn end(&self) {
+        if let Ok(Some(agreed)) = self.session.negotiated() {
+            self.end_session(&agreed).await;
+        }
+    }
+}
+
 impl HttpLink {
     /// # Errors
     /// When TLS cannot be set up.
@@ -69,20 +144,6 @@ impl HttpLink {
             session: UpstreamSession::new(),
             tool_headers: ToolHeaders::default(),
         })
-    }
-
-    /// Sends `call` once, and forwards its answer to the client.
-    pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
-        let deadline = self.deadline();
-        let answer = match &call.modern {
-            Some(modern) => self.call_modern(call, modern, deadline).await?,
-            None => {
-                let response = self.post_legacy(&call.line, deadline, &call.open).await?;
-                self.receiver().receive(response, call).await?
-            }
-        };
-        self.output.send(answer.line).await;
-        Ok(())
     }
 
     /// Sends a modern call. If the server rejects it for missing tool headers, sends it again with them.
@@ -127,60 +188,6 @@ impl HttpLink {
             }
         }
         false
-    }
-
-    /// Sends the client's handshake, and stores the negotiated parameters.
-    pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
-        let before = self.session.negotiated().ok().flatten();
-        self.session.set_state(HandshakeState::None);
-        let (answer, session) = self.send_initialize(call, self.deadline()).await?;
-        // An answer without them is an error for the client.
-        if let Ok(terms) = NegotiatedProtocol::parse(answer.bytes())
-            && let [id] = call.ids.as_slice()
-        {
-            let handshake =
-                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
-            self.session.set_negotiated(handshake, session);
-        }
-        self.output.send(answer.line).await;
-        if let Some(before) = before {
-            self.end_session(&before).await;
-        }
-        Ok(())
-    }
-
-    /// Forwards the notification that completes the client's handshake.
-    pub(super) async fn initialized(&self, line: Bytes) {
-        self.notify(&line, None).await;
-        if let Ok(Some(agreed)) = self.session.negotiated() {
-            let handshake = Handshake { initialized: Some(line), ..agreed.handshake.clone() };
-            self.session.set_negotiated(handshake, agreed.session.clone());
-        }
-    }
-
-    /// Forwards a message that has no answer.
-    pub(super) async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
-        let deadline = self.deadline();
-        let open = OpenCall::default();
-        let sent = match modern {
-            Some(modern) => {
-                self.post(line, headers::modern_headers(self.options.bearer.as_ref(), modern), deadline, &open).await
-            }
-            None => self.post_legacy(line, deadline, &open).await,
-        };
-        let message = match sent {
-            Ok(response) if response.status().is_success() => return,
-            Ok(response) => format!("the server rejected a notification ({})", response.status()),
-            Err(failure) => format!("a notification was not delivered: {failure}"),
-        };
-        self.options.notify(&BridgeNotice::Ignored(message));
-    }
-
-    /// Ends the session, if there is one.
-    pub(super) async fn end(&self) {
-        if let Ok(Some(agreed)) = self.session.negotiated() {
-            self.end_session(&agreed).await;
-        }
     }
 
     async fn end_session(&self, agreed: &NegotiatedSession) {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use crate::backoff::Backoff;
-use crate::bridge::notice::BridgeNotice;
+use crate::bridge::BridgeNotice;
 use crate::bridge::{BridgeOptions, reconnection_backoff};
 
 /// The reachability of the server.

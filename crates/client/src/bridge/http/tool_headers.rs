@@ -9,11 +9,10 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::headers::encode_header_value;
-use crate::bridge::request::ModernMetadata;
+use crate::bridge::call::ModernMetadata;
 
 /// Maximum depth of a schema that is searched.
 const DEPTH_MAX: usize = 16;
@@ -32,49 +31,6 @@ pub(super) struct ToolHeaders(Mutex<HashMap<String, Vec<ParameterHeader>>>);
 pub(super) struct ParameterHeader {
     path: Vec<String>,
     header: HeaderName,
-}
-
-#[derive(Deserialize)]
-struct ToolListResponse {
-    result: ToolListPage,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolListPage {
-    tools: Vec<ListedTool>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedTool {
-    name: String,
-    #[serde(default)]
-    input_schema: Value,
-}
-
-#[derive(Deserialize)]
-struct CallRequest {
-    params: CallParams,
-}
-
-#[derive(Deserialize)]
-struct CallParams {
-    #[serde(default)]
-    arguments: Map<String, Value>,
-    #[serde(rename = "_meta", default)]
-    meta: Value,
-}
-
-#[derive(Deserialize)]
-struct MismatchResponse {
-    error: ErrorCode,
-}
-
-#[derive(Deserialize)]
-struct ErrorCode {
-    code: i64,
 }
 
 impl ToolHeaders {
@@ -100,20 +56,23 @@ impl ToolHeaders {
 
 /// Whether `answer` reports that headers and body disagree.
 pub(super) fn is_mismatch(answer: &[u8]) -> bool {
-    serde_json::from_slice::<MismatchResponse>(answer)
-        .is_ok_and(|refused| refused.error.code == tidegate_mcp::RpcError::HEADER_MISMATCH)
+    parse(answer)["error"]["code"] == tidegate_mcp::RpcError::HEADER_MISMATCH
 }
 
 /// A request for a page of the tool list, with the metadata of `call`.
 pub(super) fn tools_list_request(call: &[u8], cursor: Option<&str>) -> Option<String> {
-    let call_request: CallRequest = serde_json::from_slice(call).ok()?;
-    let mut params = json!({"_meta": call_request.params.meta});
+    let mut params = json!({"_meta": parse(call)["params"]["_meta"]});
     // No progress is needed for this request.
     params["_meta"].as_object_mut()?.remove("progressToken");
     if let Some(cursor) = cursor {
         params["cursor"] = cursor.into();
     }
     Some(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string())
+}
+
+/// A text that is not JSON counts as null, which has no members.
+fn parse(text: &[u8]) -> Value {
+    serde_json::from_slice(text).unwrap_or_default()
 }
 
 /// The result of the search on one page.
@@ -127,16 +86,17 @@ pub(super) enum ToolLookup {
 
 /// Searches `page` for the tool `name`.
 pub(super) fn find_tool(page: &[u8], name: &str) -> ToolLookup {
-    let Ok(ToolListResponse { result: ToolListPage { tools, next_cursor } }) = serde_json::from_slice(page) else {
-        return ToolLookup::NotFound;
-    };
-    match tools.into_iter().find(|tool| tool.name == name) {
+    let page = parse(page);
+    let result = &page["result"];
+    match result["tools"].as_array().into_iter().flatten().find(|tool| tool["name"] == name) {
         Some(tool) => {
             let mut marks = Vec::new();
-            collect_headers(&tool.input_schema, &mut Vec::new(), &mut marks);
+            collect_headers(&tool["inputSchema"], &mut Vec::new(), &mut marks);
             ToolLookup::Headers(marks)
         }
-        None => next_cursor.map_or(ToolLookup::NotFound, ToolLookup::NextPage),
+        None => {
+            result["nextCursor"].as_str().map_or(ToolLookup::NotFound, |next| ToolLookup::NextPage(next.to_owned()))
+        }
     }
 }
 
@@ -158,10 +118,10 @@ fn collect_headers(schema: &Value, path: &mut Vec<String>, marks: &mut Vec<Param
 
 /// Adds the headers in `marks` for `call`.
 fn add_headers(headers: &mut HeaderMap, marks: &[ParameterHeader], call: &[u8]) {
-    let Ok(CallRequest { params }) = serde_json::from_slice(call) else { return };
-    let arguments = Value::Object(params.arguments);
+    let call = parse(call);
+    let arguments = &call["params"]["arguments"];
     for ParameterHeader { path, header } in marks {
-        let value = path.iter().try_fold(&arguments, |value, name| value.get(name));
+        let value = path.iter().try_fold(arguments, |value, name| value.get(name));
         let text = match value {
             Some(Value::String(text)) => text.clone(),
             Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),

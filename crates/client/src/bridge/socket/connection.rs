@@ -12,8 +12,8 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::call::{ClientCall, is_same_id};
 use crate::bridge::error::BridgeError;
-use crate::bridge::request::{ClientCall, is_same_id};
 
 pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

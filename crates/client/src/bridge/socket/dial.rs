@@ -12,14 +12,14 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use super::SocketLink;
 use super::connection::{SocketConnection, SocketStream};
 use crate::bearer_token::BearerToken;
+use crate::bridge::BridgeNotice;
+use crate::bridge::call::is_same_id;
 use crate::bridge::error::BridgeError;
 use crate::bridge::handshake::{Handshake, NegotiatedProtocol};
+use crate::bridge::incoming::MessageShape;
 use crate::bridge::incoming::replace_line_breaks;
-use crate::bridge::notice::BridgeNotice;
-use crate::bridge::request::is_same_id;
-use crate::bridge::shape::MessageShape;
+use crate::refusal::ServerMessage;
 use crate::refusal::ServerRefusal;
-use crate::server_message::ServerMessage;
 
 /// The subprotocol of MCP over WebSocket.
 const MCP: HeaderValue = HeaderValue::from_static("mcp");

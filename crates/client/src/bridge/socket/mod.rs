@@ -7,6 +7,7 @@ mod receive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -16,10 +17,11 @@ use self::connection::SocketConnection;
 use self::dial::DialError;
 use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
-use super::notice::BridgeNotice;
+use super::link::ServerLink;
 use super::output::Output;
-use super::request::ClientCall;
 use super::{BridgeOptions, DELAY_MAX, reconnection_backoff};
+use crate::bridge::BridgeNotice;
+use crate::bridge::call::{ClientCall, ModernMetadata};
 
 /// Time limit for closing the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -49,15 +51,9 @@ enum ConnectionState {
     },
 }
 
-impl SocketLink {
-    pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> Self {
-        let connection_state =
-            watch::Sender::new(ConnectionState::Disconnected { reason: "it does not answer".to_owned() });
-        Self { options, output, connection_state, handshake: Mutex::default(), reconnect_requested: Notify::new() }
-    }
-
-    /// Maintains a connection, until it is dropped.
-    pub(super) async fn keep_connected(&self) {
+#[async_trait]
+impl ServerLink for SocketLink {
+    async fn run_background(&self) {
         let mut backoff = reconnection_backoff();
         let mut is_lost = false;
         for attempt in 1.. {
@@ -95,13 +91,11 @@ impl SocketLink {
         }
     }
 
-    /// Sends `call` once, and forwards its answer to the client.
-    pub(super) async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
+    async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
         self.exchange(call).await.map(|_| ())
     }
 
-    /// Sends the client's handshake, and stores the negotiated parameters.
-    pub(super) async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
+    async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
         *self.handshake.lock() = None;
         let answer = self.exchange(call).await?;
         if let (Ok(terms), [id]) = (NegotiatedProtocol::parse(&answer), call.ids.as_slice()) {
@@ -112,16 +106,14 @@ impl SocketLink {
         Ok(())
     }
 
-    /// Forwards the notification that completes the client's handshake.
-    pub(super) async fn initialized(&self, line: Bytes) {
+    async fn initialized(&self, line: Bytes) {
         if let Some(handshake) = &mut *self.handshake.lock() {
             handshake.initialized = Some(line.clone());
         }
-        self.notify(&line).await;
+        self.notify(&line, None).await;
     }
 
-    /// Forwards a message that has no answer.
-    pub(super) async fn notify(&self, line: &Bytes) {
+    async fn notify(&self, line: &Bytes, _modern: Option<&ModernMetadata>) {
         let deadline = self.deadline();
         let failure = loop {
             match self.connection(deadline).await {
@@ -136,10 +128,17 @@ impl SocketLink {
         self.options.notify(&BridgeNotice::Ignored(format!("a notification was not delivered: {failure}")));
     }
 
-    /// Closes the connection.
-    pub(super) async fn end(&self) {
+    async fn end(&self) {
         let ConnectionState::Connected(connection) = self.connection_state.borrow().clone() else { return };
         let _ = tokio::time::timeout(CLOSE_WITHIN, connection.close()).await;
+    }
+}
+
+impl SocketLink {
+    pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> Self {
+        let connection_state =
+            watch::Sender::new(ConnectionState::Disconnected { reason: "it does not answer".to_owned() });
+        Self { options, output, connection_state, handshake: Mutex::default(), reconnect_requested: Notify::new() }
     }
 
     fn deadline(&self) -> Instant {

@@ -8,8 +8,8 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::SocketLink;
 use super::connection::{SocketConnection, SocketStream};
+use crate::bridge::BridgeNotice;
 use crate::bridge::incoming::MessageMeter;
-use crate::bridge::notice::BridgeNotice;
 
 /// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(15);

@@ -9,7 +9,7 @@ use super::{BridgeTransport, Client, text, until};
 use tidegate_testkit::host::FLOOD_CHUNK;
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_refused_and_the_next_one_heard() {
+async fn a_line_that_is_too_long_is_refused_and_the_next_one_accepted() {
     for carrier in BridgeTransport::BOTH {
         let server = Server::start(carrier).await;
         let mut client = Client::bridged(BridgeOptions { message_bytes_max: 1_000, ..server.options() });
@@ -34,7 +34,7 @@ async fn large_answer_does_not_block_small_ones() {
             for id in 0..100 {
                 assert_eq!(client.text(id, json!([["text", "small"]])).await, "small");
             }
-            server.host.gate.cancel();
+            server.host.release.cancel();
             let answer = client.answer().await;
             assert_eq!(answer["id"], "large");
             assert!(text(&answer) == format!("{}!", FLOOD_CHUNK.repeat(chunks)), "{carrier:?}: not intact");
@@ -65,7 +65,7 @@ async fn slow_client_receives_everything() {
 }
 
 #[tokio::test]
-async fn blank_lines_and_a_last_line_without_an_end_are_heard() {
+async fn blank_lines_and_a_last_line_without_an_end_are_accepted() {
     let server = Server::start(BridgeTransport::Http).await;
     let mut client = server.client();
     client.line("\n \r\n").await;

@@ -23,7 +23,7 @@ async fn cancelled_call_ends_at_the_server() {
             }
             until(|| server.open_calls() == 1).await;
             client.lives().await;
-            server.host.gate.cancel();
+            server.host.release.cancel();
             // Only the third call is answered, because it was not cancelled.
             assert_eq!(client.answer().await["id"], "c", "{carrier:?} {is_legacy}");
             assert!(client.close().await.is_empty());
@@ -62,7 +62,7 @@ async fn rejects_duplicate_open_ids() {
         client.call(1, json!([["text", "second"]])).await;
         let refused = client.answer().await;
         assert_eq!(refused["error"]["message"], "a request with the id 1 is open already");
-        server.host.gate.cancel();
+        server.host.release.cancel();
         assert_eq!(super::text(&client.answer().await), "first");
     }
 }

@@ -18,7 +18,7 @@ async fn open_calls_may_end_after_the_client_closed_its_side() {
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
         until(|| server.open_calls() == 1).await;
         client.writer.shutdown().await.unwrap();
-        server.host.gate.cancel();
+        server.host.release.cancel();
         assert_eq!(super::text(&client.answer().await), "late");
         assert_eq!(client.hear_if_open().await, None);
         client.served.await.unwrap().unwrap();
@@ -49,7 +49,7 @@ async fn shutdown_drains_like_end_of_input() {
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
         until(|| server.open_calls() == 1).await;
         client.shutdown.cancel();
-        server.host.gate.cancel();
+        server.host.release.cancel();
         assert_eq!(super::text(&client.answer().await), "late");
         assert_eq!(client.hear_if_open().await, None);
         client.served.await.unwrap().unwrap();
@@ -88,7 +88,7 @@ async fn the_session_is_ended_at_the_server() {
     until(|| server.methods().contains(&"GET".to_owned())).await;
     assert!(client.close().await.is_empty());
     assert_eq!(server.methods(), ["initialize", "notifications/initialized", "GET", "DELETE"]);
-    let requested = server.asked.lock();
+    let requested = server.requested.lock();
     assert!(requested[1..].iter().all(|received_request| received_request.header("mcp-session-id") == Some("s-1")));
 }
 

@@ -16,7 +16,7 @@ use super::scripted::{ScriptedServer, events, json as json_response, response};
 use super::{Client, legacy};
 
 /// The error message of an answer after the address of its server.
-fn said(answer: &Value) -> String {
+fn message_of(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
 }
@@ -57,7 +57,7 @@ async fn each_malformed_answer_has_its_error() {
     let mut client = server.client();
     let mut rendered = String::new();
     for _ in 0..count {
-        rendered += &said(&client.ask(1, "tools/list", json!({})).await);
+        rendered += &message_of(&client.ask(1, "tools/list", json!({})).await);
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
@@ -90,7 +90,7 @@ async fn an_answer_beyond_the_bound_ends_its_call_alone() {
     for _ in 0..3 {
         let answer = client.ask(1, "tools/list", json!({})).await;
         assert_eq!(
-            said(&answer),
+            message_of(&answer),
             "the answer is larger than 500000 bytes, the limit of the bridge; the call may have run"
         );
         assert_eq!(answer["error"]["data"], json!({"kind": "too_large", "mayHaveRun": true}));
@@ -123,8 +123,8 @@ async fn forwards_server_requests() {
     assert_eq!([client.hear().await, client.hear().await], [question, answer]);
     let reply = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline","x":1.0}}"#;
     client.line(reply).await;
-    super::until(|| server.asked.lock().len() == 2).await;
-    assert_eq!(server.asked.lock()[1].body, reply.as_bytes());
+    super::until(|| server.requested.lock().len() == 2).await;
+    assert_eq!(server.requested.lock()[1].body, reply.as_bytes());
 }
 
 /// A WebSocket server that answers the request of each position with `answers`, and later ones with valid answers.
@@ -164,7 +164,7 @@ async fn malformed_answer_reconnects_the_websocket() {
     let mut client = Client::bridged(BridgeOptions { server_message_bytes_max: 65_536, ..talking(answers).await });
     let mut rendered = String::new();
     for _ in 0..count {
-        rendered += &said(&client.ask(1, "tools/list", json!({})).await);
+        rendered += &message_of(&client.ask(1, "tools/list", json!({})).await);
         rendered.push('\n');
     }
     insta::assert_snapshot!(rendered, @r#"
@@ -209,6 +209,6 @@ async fn silent_websocket_is_reconnected() {
     client.reader.read_line(&mut line).await.unwrap();
     let answer: Value = serde_json::from_str(&line).unwrap();
     let lost = "the connection was lost while the call was under way (the server was silent for 60s); it may have run";
-    assert_eq!(said(&answer), lost);
+    assert_eq!(message_of(&answer), lost);
     holding.abort();
 }

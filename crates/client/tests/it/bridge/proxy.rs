@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
 /// How long a connection may take to notice that its peer is gone.
-const HEARD_WITHIN: Duration = Duration::from_secs(1);
+const RECEIVED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Forwards bytes between connections and the current target server.
 pub(super) struct FlakyProxy {
@@ -90,7 +90,7 @@ impl FlakyProxy {
         self.break_off();
         if let Some(mut last) = last {
             // A connection that arrived while the listener closed has no peer that could report its end.
-            let _ = tokio::time::timeout(HEARD_WITHIN, last.read(&mut [0])).await;
+            let _ = tokio::time::timeout(RECEIVED_WITHIN, last.read(&mut [0])).await;
         }
         tokio::task::yield_now().await;
     }

@@ -190,7 +190,7 @@ async fn repeats_the_clients_own_initialize() {
     let server = ScriptedServer::start(forgetful(&["2025-11-25"])).await;
     let mut client = server.client().agree(Revision::V2025_11_25).await;
     client.ask(1, "ping", json!({})).await;
-    let received_requests = server.asked.lock().clone();
+    let received_requests = server.requested.lock().clone();
     let hands: Vec<_> = received_requests
         .iter()
         .filter(|received_request| received_request.message()["method"] == "initialize")

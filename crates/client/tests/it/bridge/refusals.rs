@@ -18,7 +18,7 @@ use tidegate_testkit::revocable_key::RevocableKey;
 use tidegate_transport::http::HttpOptions;
 
 /// The error message of an answer after the address of its server.
-fn said(answer: &Value) -> String {
+fn message_of(answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     message.split_once(": ").unwrap().1.to_owned()
 }
@@ -29,14 +29,14 @@ async fn missing_token_error_names_the_option() {
     let server = Server::with(BridgeTransport::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&modern), @r#"the server requires authentication (401); pass --bearer TOKEN, or set TIDEGATE_BEARER in the environment; the server reports: authentication is required: send Authorization: Bearer with an API key or a token"#);
+    insta::assert_snapshot!(message_of(&modern), @r#"the server requires authentication (401); pass --bearer TOKEN, or set TIDEGATE_BEARER in the environment; the server reports: authentication is required: send Authorization: Bearer with an API key or a token"#);
     assert_eq!(modern["error"]["data"], json!({"kind": "unauthenticated", "mayHaveRun": false}));
     client.line(&handshake(Revision::NEWEST_LEGACY)).await;
-    assert_eq!(said(&client.answer().await), said(&modern));
+    assert_eq!(message_of(&client.answer().await), message_of(&modern));
     assert!(client.close().await.is_empty());
 
     let mut client = server.client_with("wrong");
-    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @r#"the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: the key or token is not valid"#);
+    insta::assert_snapshot!(message_of(&client.ask(1, "tools/list", json!({})).await), @r#"the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER; the server reports: the key or token is not valid"#);
 
     for is_legacy in [true, false] {
         server.client_with("key").of_era(is_legacy).await.lives().await;
@@ -52,10 +52,10 @@ async fn redacts_the_token_in_server_messages() {
     let bearer = Some(BearerToken::parse("secret-token").unwrap());
     let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
     let answer = client.ask(1, "tools/list", json!({})).await;
-    insta::assert_snapshot!(said(&answer), @r#"the server denied access (403); pass a token that has access with --bearer TOKEN; the server reports: no  [31m luck with …"#);
+    insta::assert_snapshot!(message_of(&answer), @r#"the server denied access (403); pass a token that has access with --bearer TOKEN; the server reports: no  [31m luck with …"#);
     assert_eq!(answer["error"]["data"]["kind"], "forbidden");
     assert_eq!(server.methods().len(), 1);
-    assert_eq!(server.asked.lock()[0].header("authorization"), Some("Bearer secret-token"));
+    assert_eq!(server.requested.lock()[0].header("authorization"), Some("Bearer secret-token"));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn each_status_has_its_error() {
         let server = ScriptedServer::start(move |_| answer.clone()).await;
         let bearer = Some(BearerToken::parse("secret").unwrap());
         let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
-        message += &said(&client.ask(1, "tools/list", json!({})).await);
+        message += &message_of(&client.ask(1, "tools/list", json!({})).await);
         message.push('\n');
         assert_eq!(server.methods().len(), 1, "{status}");
     }
@@ -117,10 +117,11 @@ async fn rejected_websocket_is_retried_on_the_next_call() {
         let (options, count) = refusing(status).await;
         let mut client = Client::bridged(options);
         let answer = client.ask(1, "tools/list", json!({})).await;
-        message += &said(&answer);
+        message += &message_of(&answer);
         message.push('\n');
         let requested = count.load(std::sync::atomic::Ordering::SeqCst);
         assert!(requested <= 2, "{requested}");
+        // Longer than the first delays between attempts: a bridge that retries by itself would try again in this time.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(count.load(std::sync::atomic::Ordering::SeqCst) <= 2);
         assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));

@@ -33,7 +33,7 @@ impl ReceivedRequest {
 /// The server.
 pub(super) struct ScriptedServer {
     pub(super) address: SocketAddr,
-    pub(super) asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    pub(super) requested: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ScriptedServer {
@@ -55,7 +55,7 @@ impl ScriptedServer {
                 });
             }
         });
-        Self { address, asked: requested }
+        Self { address, requested }
     }
 
     pub(super) fn options(&self) -> BridgeOptions {
@@ -71,7 +71,7 @@ impl ScriptedServer {
         let method = |received_request: &ReceivedRequest| {
             received_request.message()["method"].as_str().unwrap_or(&received_request.method).to_owned()
         };
-        self.asked.lock().iter().map(method).collect()
+        self.requested.lock().iter().map(method).collect()
     }
 }
 

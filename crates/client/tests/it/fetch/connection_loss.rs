@@ -101,12 +101,12 @@ async fn gives_up_on_lost_server() {
     .await;
     let waits = Arc::new(Mutex::new(0));
     let counted = waits.clone();
-    let heard_by = Arc::new(move |notice: &DownloadEvent| {
+    let received_by = Arc::new(move |notice: &DownloadEvent| {
         if matches!(notice, DownloadEvent::Retrying { .. }) {
             *counted.lock() += 1;
         }
     });
-    let options = FetchOptions { parallel: 1, attempts_max: 5, listener: heard_by, ..short_delay_options() };
+    let options = FetchOptions { parallel: 1, attempts_max: 5, listener: received_by, ..short_delay_options() };
     let error = scene.fetch("out.csv", options).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::Unreachable { attempts: 5, .. }), "{error}");
     assert_eq!(*waits.lock(), 4);

@@ -32,12 +32,12 @@ async fn corrupt_block_is_fetched_again() {
     let scene = corrupting_server(1).await;
     let damaged: Arc<Mutex<Vec<u64>>> = Arc::default();
     let noted = damaged.clone();
-    let heard_by = Arc::new(move |notice: &DownloadEvent| {
+    let received_by = Arc::new(move |notice: &DownloadEvent| {
         if let DownloadEvent::BlockDamaged { block } = notice {
             noted.lock().push(*block);
         }
     });
-    scene.fetch("out.arrow", FetchOptions { listener: heard_by, ..short_delay_options() }).await.unwrap();
+    scene.fetch("out.arrow", FetchOptions { listener: received_by, ..short_delay_options() }).await.unwrap();
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
     assert_eq!(*damaged.lock(), [1]);
 }

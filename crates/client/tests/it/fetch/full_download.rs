@@ -84,11 +84,11 @@ async fn listener_receives_progress() {
     let scene = DownloadFixture::new(5).await;
     let received: Arc<Mutex<Vec<DownloadProgress>>> = Arc::default();
     let noted = received.clone();
-    let heard_by = Arc::new(move |notice: &DownloadEvent| match notice {
+    let received_by = Arc::new(move |notice: &DownloadEvent| match notice {
         DownloadEvent::Progressed(download_progress) => noted.lock().push(*download_progress),
         other => panic!("{other}"),
     });
-    scene.fetch("out.csv", FetchOptions { listener: heard_by, ..short_delay_options() }).await.unwrap();
+    scene.fetch("out.csv", FetchOptions { listener: received_by, ..short_delay_options() }).await.unwrap();
     let received = received.lock();
     let bytes = scene.stored.blocks.iter().map(|block| block.len() as u64).sum();
     let rows = scene.stored.rows();

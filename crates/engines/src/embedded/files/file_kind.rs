@@ -2,8 +2,6 @@
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-use super::sheets::WorkbookFormat;
-
 /// The format that a file name indicates. The contents determine the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum NamedFormat {
@@ -41,6 +39,13 @@ impl NamedFormat {
     }
 }
 
+/// The format of a workbook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum WorkbookFormat {
+    Xlsx,
+    Ods,
+}
+
 /// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Compression {
@@ -70,47 +75,36 @@ pub(crate) struct FileKind {
     pub(crate) compression: Compression,
 }
 
-const FORMATS: &[(&str, NamedFormat)] = &[
-    ("csv", NamedFormat::Csv),
-    ("tsv", NamedFormat::Tsv),
-    ("tab", NamedFormat::Tsv),
-    ("json", NamedFormat::Json),
-    ("ndjson", NamedFormat::JsonLines),
-    ("jsonl", NamedFormat::JsonLines),
-    ("parquet", NamedFormat::Parquet),
-    ("pq", NamedFormat::Parquet),
-    ("arrow", NamedFormat::Arrow),
-    ("arrows", NamedFormat::Arrow),
-    ("feather", NamedFormat::Arrow),
-    ("ipc", NamedFormat::Arrow),
-    ("xlsx", NamedFormat::Xlsx),
-    ("xlsm", NamedFormat::Xlsx),
-    ("ods", NamedFormat::Ods),
+const FORMATS: &[(NamedFormat, &[&str])] = &[
+    (NamedFormat::Csv, &["csv"]),
+    (NamedFormat::Tsv, &["tsv", "tab"]),
+    (NamedFormat::Json, &["json"]),
+    (NamedFormat::JsonLines, &["ndjson", "jsonl"]),
+    (NamedFormat::Parquet, &["parquet", "pq"]),
+    (NamedFormat::Arrow, &["arrow", "arrows", "feather", "ipc"]),
+    (NamedFormat::Xlsx, &["xlsx", "xlsm"]),
+    (NamedFormat::Ods, &["ods"]),
 ];
 
-const COMPRESSIONS: &[(&str, Compression)] = &[
-    ("gz", Compression::Gzip),
-    ("gzip", Compression::Gzip),
-    ("zst", Compression::Zstd),
-    ("zstd", Compression::Zstd),
-    ("bz2", Compression::Bzip2),
-    ("xz", Compression::Xz),
+const COMPRESSIONS: &[(Compression, &[&str])] = &[
+    (Compression::Gzip, &["gz", "gzip"]),
+    (Compression::Zstd, &["zst", "zstd"]),
+    (Compression::Bzip2, &["bz2"]),
+    (Compression::Xz, &["xz"]),
 ];
 
 /// Splits a file name into the part before its extensions and the kind that the extensions indicate. `None` for files
 /// that are not tables.
 pub(crate) fn parse_file_name(file_name: &str) -> Option<(&str, FileKind)> {
-    let (name, compression) = match split_extension(file_name, COMPRESSIONS) {
-        Some((name, compression)) => (name, compression),
-        None => (file_name, Compression::None),
-    };
+    let (name, compression) = split_extension(file_name, COMPRESSIONS).unwrap_or((file_name, Compression::None));
     let (stem, format) = split_extension(name, FORMATS)?;
     (!stem.is_empty()).then_some((stem, FileKind { format, compression }))
 }
 
-fn split_extension<'a, T: Copy>(name: &'a str, extensions: &[(&str, T)]) -> Option<(&'a str, T)> {
+fn split_extension<'a, T: Copy>(name: &'a str, meanings: &[(T, &[&str])]) -> Option<(&'a str, T)> {
     let (stem, extension) = name.rsplit_once('.')?;
-    let (_, meaning) = extensions.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known))?;
+    let (meaning, _) =
+        meanings.iter().find(|(_, known)| known.iter().any(|one| extension.eq_ignore_ascii_case(one)))?;
     Some((stem, *meaning))
 }
 

@@ -1,6 +1,5 @@
 //! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
-mod catalog_notes;
 mod encoding;
 mod file_identity;
 mod file_kind;
@@ -8,6 +7,7 @@ mod glob;
 mod json_array;
 mod layout;
 mod limits;
+mod names;
 mod number_format;
 mod partitions;
 mod path_sandbox;
@@ -19,7 +19,6 @@ mod skipped_files;
 mod snapshot;
 mod table;
 mod table_builder;
-mod table_names;
 mod table_options;
 mod text_reader;
 mod type_widening;
@@ -33,14 +32,15 @@ pub use ragged_rows::RaggedRows;
 pub use table_options::{ColumnType, TextTableOptions};
 
 pub(crate) use file_identity::FileIdentity;
-pub(crate) use file_kind::Compression;
+pub(crate) use file_kind::{Compression, WorkbookFormat};
 pub(crate) use glob::Glob;
 pub(crate) use json_array::ArrayElements;
+pub(crate) use names::column_names;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::{PathSandbox, io_error_reason};
-pub(crate) use probe::{ContentFormat, column_names, configure_reader, infer_type, open_rows, read_header};
+pub(crate) use probe::{ContentFormat, configure_reader, infer_type, open_rows, read_header};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
-pub(crate) use sheets::{WorkbookFormat, read_workbook};
+pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::Snapshot;
 #[cfg(test)]
 pub(crate) use table::ColumnCorrection;

@@ -1,9 +1,11 @@
 //! Hive partitions: folders named `key=value`, whose keys are columns of the files in them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
+use percent_encoding::percent_decode_str;
 
 /// Hive's representation of NULL.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -20,27 +22,7 @@ pub(crate) fn parse_partition(folder_name: &str) -> Option<(String, Option<Strin
 
 /// Decodes Hive's escapes: `%` and two hexadecimal digits.
 fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&first, after)) = rest.split_first() {
-        let escape = (first == b'%')
-            .then(|| after.get(..2))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match escape {
-            Some(byte) => {
-                plain.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                plain.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(plain).unwrap_or_else(|_| text.to_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 /// The column for the `values` of one key: whole numbers, dates, or else text.

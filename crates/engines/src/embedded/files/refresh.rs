@@ -29,10 +29,12 @@ const PAUSE_PER_SCAN: u32 = 10;
 #[derive(Debug)]
 pub(crate) struct FileSnapshots {
     paths: Vec<FilesPath>,
-    limits: FileLimits,
-    declarations: TableDeclarations,
+    pub(crate) limits: FileLimits,
+    /// The declared options of the tables.
+    pub(crate) declarations: TableDeclarations,
     engine: Engine,
-    corrections: Arc<ColumnCorrections>,
+    /// Where readers record column corrections.
+    pub(crate) corrections: Arc<ColumnCorrections>,
     state: Mutex<RefreshState>,
 }
 
@@ -89,21 +91,6 @@ impl FileSnapshots {
         engine: Engine,
     ) -> Self {
         Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
-    }
-
-    /// Where readers record column corrections.
-    pub(crate) fn corrections(&self) -> &Arc<ColumnCorrections> {
-        &self.corrections
-    }
-
-    /// The declared options of the tables.
-    pub(crate) fn declarations(&self) -> &TableDeclarations {
-        &self.declarations
-    }
-
-    /// The limits for scanning.
-    pub(crate) fn limits(&self) -> &FileLimits {
-        &self.limits
     }
 
     /// The globs that match no file now.
@@ -179,9 +166,7 @@ impl FileSnapshots {
         state.probes.retain(|location, (probed, _)| {
             current.get(location.as_str()).is_some_and(|now| now.as_ref() == Some(probed))
         });
-        let mut layout = Some(layout);
-        let mut missing =
-            layout.as_ref().map(|layout| FileSnapshotBuilder::files_to_probe(layout, &self.limits)).unwrap_or_default();
+        let mut missing = FileSnapshotBuilder::files_to_probe(&layout, &self.limits);
         // In the second round, all files of folders that were split have been probed.
         loop {
             self.probe_all(missing, &path_sandbox, state).await?;
@@ -190,10 +175,7 @@ impl FileSnapshots {
             let (corrections, store_sandbox, table_declarations) =
                 (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
             let batch_rows = self.engine.options().batch_rows;
-            let Some(given) = layout.take() else {
-                return Err(Error::internal("files of a folder are missing after they were probed"));
-            };
-            let retried = given.clone();
+            let layout = layout.clone();
             let assembled = self
                 .engine
                 .run_blocking(move || {
@@ -203,7 +185,7 @@ impl FileSnapshots {
                         declarations: &table_declarations,
                         batch_rows,
                     };
-                    Ok(assembly.assemble(given, |files| SnapshotStore::new(store_sandbox, files)))
+                    Ok(assembly.assemble(layout, |files| SnapshotStore::new(store_sandbox, files)))
                 })
                 .await?;
             match assembled {
@@ -212,10 +194,7 @@ impl FileSnapshots {
                     state.corrections_revision = revision;
                     return Ok(snapshot);
                 }
-                Err(more) => {
-                    missing = more;
-                    layout = Some(retried);
-                }
+                Err(more) => missing = more,
             }
         }
     }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
+/// Maximum number of notes of a catalog.
+const NOTES_MAX: usize = 20;
 /// Maximum number of file names in a note.
-const NAMES_SHOWN_MAX: usize = 3;
+const NAMES_LISTED_MAX: usize = 3;
 /// Maximum number of files that are opened to detect their kind.
 const OPENED_MAX: usize = 64;
 
-/// Why a file is not a table.
+/// A kind of files that are not tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum SkipReason {
+enum SkippedKind {
     Sqlite,
     DuckDb,
     OldWorkbook,
@@ -22,76 +24,42 @@ enum SkipReason {
     Unknown,
 }
 
-impl SkipReason {
+impl SkippedKind {
     /// The kind of the files, and what the operator can do.
     fn describe(self, first: &str) -> String {
-        match self {
-            Self::Sqlite => format!(
-                "SQLite database: serve it as another database (tidegate serve . {first}), or write sqlite: {first} \
-                 under databases"
-            ),
-            Self::DuckDb => {
-                "DuckDB database: not supported; export its tables as Parquet (COPY t TO 't.parquet')".to_owned()
+        let text = match self {
+            Self::Sqlite => {
+                return format!(
+                    "SQLite database: serve it as another database (tidegate serve . {first}), or write sqlite: \
+                     {first} under databases"
+                );
             }
-            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv".to_owned(),
-            Self::Columnar => "unsupported format; convert it to Parquet".to_owned(),
-            Self::Archive => "archive, not read; unpack it".to_owned(),
-            Self::Document => "document, not a table".to_owned(),
-            Self::Database => "unsupported database format; export its tables as CSV or Parquet".to_owned(),
-            Self::Unknown => "unsupported format".to_owned(),
-        }
+            Self::DuckDb => "DuckDB database: not supported; export its tables as Parquet (COPY t TO 't.parquet')",
+            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv",
+            Self::Columnar => "unsupported format; convert it to Parquet",
+            Self::Archive => "archive, not read; unpack it",
+            Self::Document => "document, not a table",
+            Self::Database => "unsupported database format; export its tables as CSV or Parquet",
+            Self::Unknown => "unsupported format",
+        };
+        text.to_owned()
     }
 }
 
-const REASONS_BY_EXTENSION: &[(&str, SkipReason)] = &[
-    ("sqlite", SkipReason::Sqlite),
-    ("sqlite3", SkipReason::Sqlite),
-    ("db3", SkipReason::Sqlite),
-    ("gpkg", SkipReason::Sqlite),
-    ("duckdb", SkipReason::DuckDb),
-    ("ddb", SkipReason::DuckDb),
-    ("xls", SkipReason::OldWorkbook),
-    ("xlsb", SkipReason::OldWorkbook),
-    ("numbers", SkipReason::OldWorkbook),
-    ("orc", SkipReason::Columnar),
-    ("avro", SkipReason::Columnar),
-    ("dta", SkipReason::Columnar),
-    ("sav", SkipReason::Columnar),
-    ("sas7bdat", SkipReason::Columnar),
-    ("rds", SkipReason::Columnar),
-    ("rdata", SkipReason::Columnar),
-    ("h5", SkipReason::Columnar),
-    ("hdf5", SkipReason::Columnar),
-    ("pkl", SkipReason::Columnar),
-    ("xml", SkipReason::Columnar),
-    ("zip", SkipReason::Archive),
-    ("tar", SkipReason::Archive),
-    ("tgz", SkipReason::Archive),
-    ("7z", SkipReason::Archive),
-    ("rar", SkipReason::Archive),
-    ("mdb", SkipReason::Database),
-    ("accdb", SkipReason::Database),
-    ("dbf", SkipReason::Database),
-    ("sql", SkipReason::Database),
-    ("dump", SkipReason::Database),
-    ("pdf", SkipReason::Document),
-    ("doc", SkipReason::Document),
-    ("docx", SkipReason::Document),
-    ("odt", SkipReason::Document),
-    ("ppt", SkipReason::Document),
-    ("pptx", SkipReason::Document),
-    ("txt", SkipReason::Document),
-    ("md", SkipReason::Document),
-    ("html", SkipReason::Document),
-    ("htm", SkipReason::Document),
-    ("rtf", SkipReason::Document),
-    ("png", SkipReason::Document),
-    ("jpg", SkipReason::Document),
-    ("jpeg", SkipReason::Document),
-    ("svg", SkipReason::Document),
-    ("yaml", SkipReason::Document),
-    ("yml", SkipReason::Document),
-    ("toml", SkipReason::Document),
+const EXTENSIONS: &[(SkippedKind, &[&str])] = &[
+    (SkippedKind::Sqlite, &["sqlite", "sqlite3", "db3", "gpkg"]),
+    (SkippedKind::DuckDb, &["duckdb", "ddb"]),
+    (SkippedKind::OldWorkbook, &["xls", "xlsb", "numbers"]),
+    (SkippedKind::Columnar, &["orc", "avro", "dta", "sav", "sas7bdat", "rds", "rdata", "h5", "hdf5", "pkl", "xml"]),
+    (SkippedKind::Archive, &["zip", "tar", "tgz", "7z", "rar"]),
+    (SkippedKind::Database, &["mdb", "accdb", "dbf", "sql", "dump"]),
+    (
+        SkippedKind::Document,
+        &[
+            "pdf", "doc", "docx", "odt", "ppt", "pptx", "txt", "md", "html", "htm", "rtf", "png", "jpg", "jpeg", "svg",
+            "yaml", "yml", "toml",
+        ],
+    ),
 ];
 
 /// Temporary files and files that belong to a database. No note mentions them.
@@ -104,10 +72,10 @@ struct SkippedGroup {
     names: BTreeSet<String>,
 }
 
-/// The files that are not tables, grouped by reason.
+/// The files that are not tables, grouped by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SkippedFiles {
-    by_reason: BTreeMap<SkipReason, SkippedGroup>,
+    by_kind: BTreeMap<SkippedKind, SkippedGroup>,
     opened: usize,
 }
 
@@ -123,41 +91,53 @@ impl SkippedFiles {
         if file_name.starts_with('_') || file_name.starts_with('~') || file_name.ends_with('~') || is_silent {
             return;
         }
-        let known = REASONS_BY_EXTENSION.iter().find(|(known, _)| *known == ending).map(|(_, reason)| *reason);
-        let reason = known.unwrap_or_else(|| self.detect_reason(open));
-        let files = self.by_reason.entry(reason).or_default();
+        let known = EXTENSIONS.iter().find(|(_, extensions)| extensions.contains(&ending)).map(|(kind, _)| *kind);
+        let kind = known.unwrap_or_else(|| self.detect_kind(open));
+        let files = self.by_kind.entry(kind).or_default();
         files.count += 1;
         files.names.insert(location.to_owned());
-        if files.names.len() > NAMES_SHOWN_MAX {
+        if files.names.len() > NAMES_LISTED_MAX {
             files.names.pop_last();
         }
     }
 
     /// Detects the kind of a file with an unknown extension by its first bytes.
-    fn detect_reason(&mut self, open: impl FnOnce() -> Option<File>) -> SkipReason {
+    fn detect_kind(&mut self, open: impl FnOnce() -> Option<File>) -> SkippedKind {
         if self.opened == OPENED_MAX {
-            return SkipReason::Unknown;
+            return SkippedKind::Unknown;
         }
         self.opened += 1;
         let mut beginning = Vec::new();
         let read = open().and_then(|file| file.take(16).read_to_end(&mut beginning).ok());
         match read {
-            Some(16) if beginning == b"SQLite format 3\0" => SkipReason::Sqlite,
-            Some(16) if &beginning[8..12] == b"DUCK" => SkipReason::DuckDb,
-            _ => SkipReason::Unknown,
+            Some(16) if beginning == b"SQLite format 3\0" => SkippedKind::Sqlite,
+            Some(16) if &beginning[8..12] == b"DUCK" => SkippedKind::DuckDb,
+            _ => SkippedKind::Unknown,
         }
     }
 
-    /// One line for each reason.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        self.by_reason.iter().map(|(reason, files)| {
+    /// Adds the lines of these files to `notes` of the catalog, and limits their number.
+    pub(crate) fn add_notes(&self, notes: &mut Vec<String>) {
+        let skipped: Vec<String> = self.lines().collect();
+        let room = NOTES_MAX.saturating_sub(skipped.len() + 1);
+        if notes.len() > room + 1 {
+            let more = notes.len() - room;
+            notes.truncate(room);
+            notes.push(format!("and {more} more folders"));
+        }
+        notes.extend(skipped);
+    }
+
+    /// One line for each kind.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        self.by_kind.iter().map(|(kind, files)| {
             let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = match files.count - files.names.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             let first = files.names.first().map(String::as_str).unwrap_or_default();
-            format!("skipped {names}{more}: {}", reason.describe(first))
+            format!("skipped {names}{more}: {}", kind.describe(first))
         })
     }
 }
@@ -167,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_skipped_files_by_reason() {
+    fn counts_skipped_files_by_kind() {
         let mut skipped = SkippedFiles::default();
         for location in ["a.pdf", "b.docx", "sub/c.md", "d.txt", "shop.sqlite", "old.xls", "_SUCCESS", "x.csv.tmp"] {
             skipped.add(location, || None);
@@ -190,7 +170,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             skipped.add(name, || File::open(&path).ok());
         }
-        let reasons: Vec<SkipReason> = skipped.by_reason.keys().copied().collect();
-        assert_eq!(reasons, [SkipReason::Sqlite, SkipReason::DuckDb, SkipReason::Unknown]);
+        let reasons: Vec<SkippedKind> = skipped.by_kind.keys().copied().collect();
+        assert_eq!(reasons, [SkippedKind::Sqlite, SkippedKind::DuckDb, SkippedKind::Unknown]);
     }
 }

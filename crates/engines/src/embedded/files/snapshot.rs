@@ -7,14 +7,13 @@ use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
-use super::catalog_notes::{describe_merged_folder, describe_separate_files, limit_notes};
 use super::file_identity::FileIdentity;
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
+use super::names::{NameRequest, assign_names};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
-use super::table_names::{NameRequest, assign_names};
 use super::table_options::TableDeclarations;
 use super::walk::FoundFile;
 use crate::embedded::snapshot_store::{SnapshotStore, StoredFile};
@@ -28,21 +27,13 @@ pub(crate) struct Snapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
     /// For each table name, the names that the table keeps or may get when files are added or removed.
     stable_names: HashMap<String, Vec<String>>,
-    catalog: Arc<Catalog>,
-    store: Arc<SnapshotStore>,
+    /// The catalog for callers.
+    pub(crate) catalog: Arc<Catalog>,
+    /// The only files that queries on this snapshot can open.
+    pub(crate) store: Arc<SnapshotStore>,
 }
 
 impl Snapshot {
-    /// The catalog for callers.
-    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
-    }
-
-    /// The only files that queries on this snapshot can open.
-    pub(crate) fn store(&self) -> &Arc<SnapshotStore> {
-        &self.store
-    }
-
     /// The table called `name` exactly, or else the only one whose name differs only in case.
     pub(crate) fn find(&self, name: &str) -> Option<(&str, &Result<Arc<FileTable>, String>)> {
         if let Some((name, table)) = self.tables.get_key_value(name) {
@@ -68,15 +59,14 @@ impl Snapshot {
     }
 
     /// The name of the table called `name`, and the names that it may have after files were added or removed.
-    pub(crate) fn possible_names(&self, name: &str) -> Vec<String> {
-        let mut names = vec![name.to_owned()];
-        names.extend(self.stable_names.get(name).into_iter().flatten().filter(|other| *other != name).cloned());
-        names
+    pub(crate) fn possible_names<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        let others = self.stable_names(name).into_iter().filter(|other| *other != name);
+        std::iter::once(name).chain(others).collect()
     }
 
     /// As [`Snapshot::possible_names`], without names that depend on the order of other files.
-    pub(crate) fn stable_names(&self, name: &str) -> Vec<String> {
-        self.stable_names.get(name).cloned().unwrap_or_default()
+    pub(crate) fn stable_names(&self, name: &str) -> Vec<&str> {
+        self.stable_names.get(name).into_iter().flatten().map(String::as_str).collect()
     }
 
     fn no_such_table(&self, name: &str, database: &str) -> Error {
@@ -144,8 +134,9 @@ impl FileSnapshotBuilder<'_> {
             });
             by_name.insert(name, table);
         }
+        layout.skipped.add_notes(&mut notes);
         Ok(Snapshot {
-            catalog: Arc::new(build_catalog(&by_name, limit_notes(notes, &layout.skipped))),
+            catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
             store: Arc::new(store(files)),
@@ -178,7 +169,8 @@ impl FileSnapshotBuilder<'_> {
         let table = build_table(&candidate, &readable, self.corrections, self.batch_rows);
         let may_fall_apart = candidate.origin == CandidateOrigin::Folder && candidate.files.len() > 1;
         if let (Err(reason), true, true) = (&table, !readable.is_empty(), may_fall_apart) {
-            notes.push(describe_separate_files(&candidate, reason));
+            let files = candidate.files.len();
+            notes.push(format!("the {files} files of {} are separate tables: {reason}", candidate.name));
             return candidate.into_single_files().for_each(|alone| self.add_candidate(alone, all, missing, notes));
         }
         let is_folder = candidate.origin != CandidateOrigin::File;
@@ -195,13 +187,11 @@ impl FileSnapshotBuilder<'_> {
             }
         }
         let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
-        notes.extend(
-            table
-                .as_ref()
-                .ok()
-                .filter(|table| table.files.len() > 1)
-                .map(|table| describe_merged_folder(&candidate, table)),
-        );
+        if let Ok(FileTable { comment: Some(comment), files, .. }) = &table
+            && files.len() > 1
+        {
+            notes.push(format!("{} is one table: {comment}", candidate.name));
+        }
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
@@ -232,12 +222,8 @@ impl FileSnapshotBuilder<'_> {
             let (table, files) = match probed {
                 Ok(probed) => {
                     let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
-                    let table = build_table(
-                        &TableCandidate { name, ..candidate.clone() },
-                        &files,
-                        self.corrections,
-                        self.batch_rows,
-                    );
+                    let candidate = TableCandidate { name, ..candidate.clone() };
+                    let table = build_table(&candidate, &files, self.corrections, self.batch_rows);
                     (table.map(|table| with_comment(table, 0, false, &[])), vec![(file.clone(), Some(probed.clone()))])
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
@@ -268,19 +254,18 @@ impl FileSnapshotBuilder<'_> {
             match (self.probes.get(&file.location), &file.fingerprint) {
                 // In a folder, an empty text file has no rows. As a table of its own, it would have no columns either.
                 (Some(Err(_)), Ok(fingerprint))
-                    if fingerprint.bytes == 0 && candidate.origin != CandidateOrigin::File && is_text_file(file) => {}
-                (Some(Err(reason)), _) | (None, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
-                (Some(Ok(probed)), Ok(_)) => readable.push((file.clone(), partitions.clone(), Some(probed.clone()))),
-                (None, Ok(_)) => readable.push((file.clone(), partitions.clone(), None)),
-                (Some(Ok(_)), Err(reason)) => unreadable.push((file.clone(), reason.clone())),
+                    if fingerprint.bytes == 0
+                        && candidate.origin != CandidateOrigin::File
+                        && file.kind.format.may_grow() => {}
+                (Some(Err(reason)), _) | (_, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
+                (probed, Ok(_)) => {
+                    let probed = probed.and_then(|probed| probed.as_ref().ok()).cloned();
+                    readable.push((file.clone(), partitions.clone(), probed));
+                }
             }
         }
         (readable, unreadable)
     }
-}
-
-fn is_text_file(file: &FoundFile) -> bool {
-    file.kind.format.may_grow()
 }
 
 /// At most `max` files of the candidate, evenly spread, including the first and the last.
@@ -303,35 +288,29 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         ContentFormat::Sheet(..) => "workbook",
     };
     let files = table.files.len();
-    table.comment = Some(match (is_folder, left_out) {
-        (false, _) if matches!(table.format, ContentFormat::Sheet(..)) => sheet_comment(&table.format),
-        (false, _) => format!("{format} file"),
-        (true, 0) => format!("folder of {files} {format} files"),
-        (true, _) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
-    });
+    let mut comment = match (is_folder, left_out, &table.format) {
+        (false, _, ContentFormat::Sheet(_, name)) => format!("sheet {name:?} of a workbook"),
+        (false, ..) => format!("{format} file"),
+        (true, 0, _) => format!("folder of {files} {format} files"),
+        (true, ..) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
+    };
     let columns = table.schema.file_schema().fields().len();
     let lacks = |probed: &&Arc<FileProfile>| probed.schema.fields().len() < columns;
     let missing = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
-    let mut more = Vec::new();
     if missing > 0 {
-        more.push(format!("; {missing} of them lack columns, which are null there"));
+        comment += &format!("; {missing} of them lack columns, which are null there");
     }
     if let ContentFormat::Csv(dialect) = &table.format {
-        more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));
+        if !dialect.has_header {
+            comment += "; without a header line";
+        }
         let encoding = dialect.decoding.encoding;
-        more.extend(encoding.is_recognised().then(|| format!("; detected encoding: {}", encoding.name())));
+        if encoding.is_recognised() {
+            comment += &format!("; detected encoding: {}", encoding.name());
+        }
     }
-    if let Some(comment) = &mut table.comment {
-        comment.push_str(&more.concat());
-    }
+    table.comment = Some(comment);
     table
-}
-
-fn sheet_comment(shape: &ContentFormat) -> String {
-    match shape {
-        ContentFormat::Sheet(_, name) => format!("sheet {name:?} of a workbook"),
-        _ => String::new(),
-    }
 }
 
 fn extension(location: &str) -> String {
@@ -350,19 +329,12 @@ fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) ->
 fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
     let mut entries: Vec<TableEntry> = tables
         .iter()
-        .map(|(name, table)| match table {
-            Ok(table) => TableEntry {
-                name: name.clone(),
-                rows: table.rows,
-                comment: table.comment.clone(),
-                status: TableStatus::Readable,
-            },
-            Err(reason) => TableEntry {
-                name: name.clone(),
-                rows: None,
-                comment: None,
-                status: TableStatus::Unreadable(reason.clone()),
-            },
+        .map(|(name, table)| {
+            let (rows, comment, status) = match table {
+                Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
+                Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
+            };
+            TableEntry { name: name.clone(), rows, comment, status }
         })
         .collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));

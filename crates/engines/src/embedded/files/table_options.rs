@@ -40,6 +40,15 @@ pub struct TextTableOptions {
     pub columns: BTreeMap<String, ColumnType>,
 }
 
+impl TextTableOptions {
+    /// Checks that each column with a declared type is one of `names`.
+    pub(crate) fn check_columns(&self, names: &[String]) -> Result<(), String> {
+        let Some(unknown) = self.columns.keys().find(|column| !names.contains(column)) else { return Ok(()) };
+        let names = names.join(", ");
+        Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"))
+    }
+}
+
 /// The declared type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
@@ -109,19 +118,19 @@ pub(crate) struct CsvDialect {
 
 impl CsvDialect {
     /// The dialect that the options describe, with `delimiter` if they do not declare one.
-    pub(crate) fn new(delimiter: u8, text_table_options: &TextTableOptions) -> Self {
+    pub(crate) fn new(delimiter: u8, options: &TextTableOptions) -> Self {
         Self {
-            delimiter: text_table_options.delimiter.unwrap_or(delimiter),
-            quote: text_table_options.quote.unwrap_or(b'"'),
-            has_header: text_table_options.has_header.unwrap_or(true),
-            comment: text_table_options.comment,
-            nulls: text_table_options.null.as_deref().map(Into::into),
-            numbers: text_table_options.numbers,
+            delimiter: options.delimiter.unwrap_or(delimiter),
+            quote: options.quote.unwrap_or(b'"'),
+            has_header: options.has_header.unwrap_or(true),
+            comment: options.comment,
+            nulls: options.null.as_deref().map(Into::into),
+            numbers: options.numbers,
             decoding: TextDecoding {
-                encoding: text_table_options.encoding.unwrap_or_default(),
-                skip_lines: text_table_options.skip.unwrap_or_default(),
+                encoding: options.encoding.unwrap_or_default(),
+                skip_lines: options.skip.unwrap_or_default(),
             },
-            ragged: text_table_options.ragged,
+            ragged: options.ragged,
         }
     }
 }

@@ -97,19 +97,11 @@ fn skip_byte_order_mark(text: &mut impl BufRead) -> io::Result<()> {
 pub(crate) fn peek_first_byte(text: &mut impl BufRead) -> io::Result<Option<u8>> {
     loop {
         let buffer = text.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(None);
-        }
-        match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
-            Some(position) => {
-                let byte = buffer[position];
-                text.consume(position);
-                return Ok(Some(byte));
-            }
-            None => {
-                let white = buffer.len();
-                text.consume(white);
-            }
+        let white = buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let (next, is_end) = (buffer.get(white).copied(), buffer.is_empty());
+        text.consume(white);
+        if next.is_some() || is_end {
+            return Ok(next);
         }
     }
 }

@@ -1,20 +1,17 @@
 //! Converts DataFusion's errors: the error kind, a message without internals, and a hint.
 
-use std::error::Error as StdError;
-
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError};
 use tidegate_core::{Error, ErrorKind, nearest_names};
 
-use super::cancellation::QUERY_CANCELLED;
 use super::repeated_rows::RowsTooWide;
-use super::tables::CATALOG;
+use super::scope::CATALOG;
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
-use crate::embedded::scan::ReadFailure;
+use crate::embedded::scan::{ReadFailure, find_cause};
 use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 
 /// Maximum number of column names in an error.
-const COLUMNS_SHOWN_MAX: usize = 60;
+const COLUMNS_LISTED_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
 const NULLIF_HINT: &str = "Use x / NULLIF(y, 0) to get NULL instead.";
@@ -22,7 +19,7 @@ const INVALID_INPUT: &str = "invalid input syntax";
 const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
 /// Where the differences from PostgreSQL's SQL are listed.
 const SQL_REFERENCE_HINT: &str =
-    "The SQL is PostgreSQL's; the page \"Which SQL is this\" (docs/sql.md) lists the differences.";
+    "The SQL is PostgreSQL's; the page \"SQL over files\" (docs/reference/sql.md) lists the differences.";
 
 /// The beginning of the error when a plan lacks a property that one of its operators requires.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
@@ -32,7 +29,7 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = find_own_error(error) {
         return error;
     }
-    if RowsTooWide::find_in(error).is_some() {
+    if find_cause::<RowsTooWide>(error).is_some() {
         return Error::new(ErrorKind::TooLarge, "a join or unnest would copy a very large value into too many rows")
             .with_hint("Leave the value out, or use a part of it, such as left(x, 1000).");
     }
@@ -51,9 +48,6 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
         DataFusionError::NotImplemented(text) => {
             invalid(&format!("this is not supported: {text}")).with_hint(SQL_REFERENCE_HINT)
-        }
-        DataFusionError::Execution(text) if text.starts_with(QUERY_CANCELLED) => {
-            Error::new(ErrorKind::Cancelled, QUERY_CANCELLED)
         }
         DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(NULLIF_HINT),
         DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => invalid(text).with_hint(TRY_CAST_HINT),
@@ -79,7 +73,7 @@ const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A 
 
 /// Hints for DataFusion's errors, by the beginning of the message.
 const ADVICE: &[(&str, &str)] = &[
-    ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
+    ("Invalid function ", "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md)."),
     ("Field ", "Write the value itself in place of a field of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
@@ -92,19 +86,15 @@ fn find_advice(text: &str) -> Option<&'static str> {
 
 /// An error of this server's readers or of other databases, at any depth of the chain of causes.
 fn find_own_error(error: &DataFusionError) -> Option<Error> {
-    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if let Some(error) = current.downcast_ref::<Error>() {
-            return Some(error.clone());
-        }
-        if let Some(failure) = current.downcast_ref::<ReadFailure>() {
-            let error = Error::new(ErrorKind::Unavailable, failure.to_string());
-            return Some(match failure.hint() {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            });
-        }
-        cause = current.source();
+    if let Some(error) = find_cause::<Error>(error) {
+        return Some(error.clone());
+    }
+    if let Some(failure) = find_cause::<ReadFailure>(error) {
+        let error = Error::new(ErrorKind::Unavailable, failure.to_string());
+        return Some(match failure.hint() {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
     }
     // Parquet's reader keeps only the text of errors of the object store.
     let text = error.to_string();
@@ -126,12 +116,12 @@ fn schema_error(error: &SchemaError, database: &str) -> Error {
 
 fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
     let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
-    let wanted_relation = relation_of(field);
-    let of_relation: Vec<&Column> = match &wanted_relation {
+    let requested_relation = relation_of(field);
+    let of_relation: Vec<&Column> = match &requested_relation {
         Some(relation) => valid_fields.iter().filter(|column| relation_of(column).as_ref() == Some(relation)).collect(),
         None => valid_fields.iter().collect(),
     };
-    if let (Some(relation), true, false) = (&wanted_relation, of_relation.is_empty(), valid_fields.is_empty()) {
+    if let (Some(relation), true, false) = (&requested_relation, of_relation.is_empty(), valid_fields.is_empty()) {
         let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
         relations.dedup();
         let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
@@ -142,11 +132,11 @@ fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
         of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
     let mut choices = nearest_names(field.name(), names.iter().copied());
     for name in names {
-        if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {
+        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == name) {
             choices.push(name.to_owned());
         }
     }
-    let place = wanted_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    let place = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
     Error::new(ErrorKind::InvalidArguments, format!("there is no column {:?}{place}", field.name()))
         .with_choices(choices)
 }
@@ -178,6 +168,12 @@ fn unavailable_error(text: &str, database: &str) -> Error {
     Error::new(ErrorKind::Unavailable, clean_message(text, database))
 }
 
+/// The hint for a result that is too large.
+pub(super) const VALUES_HINT: &str = "Request fewer or shorter values.";
+/// The hint for a function that would take too long.
+pub(super) const WORK_HINT: &str =
+    "The work is the product of the lengths: use shorter values, such as left(x, 10000), or fewer elements.";
+
 /// A part of the error when the limit for spilling to disk is reached.
 const SPILL_LIMIT: &str = "max_temp_directory_size";
 
@@ -191,13 +187,12 @@ fn too_large_error(text: &str) -> Error {
         return Error::new(ErrorKind::TooLarge, "the query exceeds the limit for spilling to disk")
             .with_hint("Request less: filter before sorting or joining, or aggregate.");
     }
-    if text.contains("exceeds the limit of") || text.contains("would make more than") {
-        return Error::new(ErrorKind::TooLarge, text).with_hint("Request fewer or shorter values.");
+    // The errors of PostgreSQL's functions.
+    if text.contains("would make more than") {
+        return Error::new(ErrorKind::TooLarge, text).with_hint(VALUES_HINT);
     }
-    if text.contains("exceeds the work limit") || text.contains(" steps, more than the ") {
-        return Error::new(ErrorKind::TooLarge, text).with_hint(
-            "The work is the product of the lengths: use shorter values, such as left(x, 10000), or fewer elements.",
-        );
+    if text.contains(" steps, more than the ") {
+        return Error::new(ErrorKind::TooLarge, text).with_hint(WORK_HINT);
     }
     Error::new(ErrorKind::TooLarge, "the query exceeds the memory limit of one query")
         .with_hint("Request less: filter before joining, join on equal columns, aggregate, or select fewer columns.")

@@ -17,8 +17,7 @@ pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator
     columns.for_each(|column| known.add(column));
     // The visitor never stops early.
     let _ = Visit::visit(statement, &mut known);
-    let mut respelling = CaseCorrector { exact: known.exact, by_folded: known.by_folded };
-    let _ = VisitMut::visit(statement, &mut respelling);
+    let _ = VisitMut::visit(statement, &mut known);
 }
 
 /// The names that a statement may use.
@@ -43,6 +42,15 @@ impl KnownNames {
     fn add_alias(&mut self, alias: &TableAlias) {
         self.add(&alias.name.value);
         alias.columns.iter().for_each(|column| self.add(&column.name.value));
+    }
+
+    fn correct_case(&self, identifier: &mut Ident) {
+        if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
+            return;
+        }
+        if let Some(Some(tokens)) = self.by_folded.get(&identifier.value.to_lowercase()) {
+            identifier.value.clone_from(tokens);
+        }
     }
 }
 
@@ -88,23 +96,7 @@ impl Visitor for KnownNames {
     }
 }
 
-struct CaseCorrector {
-    exact: HashSet<String>,
-    by_folded: HashMap<String, Option<String>>,
-}
-
-impl CaseCorrector {
-    fn correct_case(&self, identifier: &mut Ident) {
-        if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
-            return;
-        }
-        if let Some(Some(tokens)) = self.by_folded.get(&identifier.value.to_lowercase()) {
-            identifier.value.clone_from(tokens);
-        }
-    }
-}
-
-impl VisitorMut for CaseCorrector {
+impl VisitorMut for KnownNames {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {

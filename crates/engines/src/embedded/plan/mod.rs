@@ -6,14 +6,13 @@ mod errors;
 mod explain;
 mod functions;
 mod identifiers;
-mod large_sorts;
-mod literals;
-mod parameters;
 mod plan_size;
+mod query_cancellation;
 mod repeated_rows;
-mod row_order;
 mod run;
+mod scope;
 mod session;
+mod settings;
 mod system_catalogs;
 mod table_count;
 mod tables;
@@ -34,16 +33,18 @@ use datafusion::sql::sqlparser::ast;
 use tidegate_core::Error;
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
-use tidegate_sql::Statement;
+use tidegate_sql::{Parameter, Statement};
 
 use crate::embedded::worker_pools::WorkerPool;
 
-pub(crate) use cancellation::QueryCancellation;
+pub use session::{EngineFunction, FunctionKind};
+
 pub(crate) use errors::to_core_error;
-pub(crate) use functions::with_cancellation;
+pub(crate) use query_cancellation::{QueryCancellation, with_cancellation};
+pub(crate) use scope::{CATALOG, StatementScope};
 pub(crate) use session::SessionFactory;
 pub(crate) use system_catalogs::SystemCatalogs;
-pub(crate) use tables::{CATALOG, SnapshotTables};
+pub(crate) use tables::SnapshotTables;
 
 /// A statement that is planned and checked.
 pub(crate) struct EmbeddedPlan {
@@ -67,26 +68,6 @@ struct PlanSource {
     statement: Statement,
     tables: SnapshotTables,
     sessions: Arc<SessionFactory>,
-}
-
-/// Resolves the table names of a statement. It is also DataFusion's catalog.
-pub(crate) trait StatementScope: Send + Sync {
-    /// The name of the database.
-    fn database(&self) -> &Arc<str>;
-
-    /// Whether there is no table for `reference`, which is a bare name.
-    fn has_no_table(&self, reference: &TableReference) -> bool;
-
-    /// The columns of the table that `reference` names.
-    ///
-    /// # Errors
-    /// `NotFound` with the nearest names; the reason why the table is unreadable.
-    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error>;
-
-    /// The queries that `plan` sends to other databases, one per line.
-    fn member_queries(&self, _plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// Plans `statement` on `tables`. `cancellation` stops the query. Runs on a worker pool.
@@ -125,7 +106,7 @@ pub(crate) async fn build_plan(
 ) -> Result<EmbeddedPlan, Error> {
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
-    configure_session(&mut session, &logical).map_err(failed)?;
+    settings::configure_session(&mut session, &logical).map_err(failed)?;
     let physical = create_physical_plan(&session, &logical).await.map_err(failed)?;
     let explain = explain::format_plan(&logical, physical.as_ref(), &scope.member_queries(&physical));
     Ok(EmbeddedPlan {
@@ -176,8 +157,19 @@ async fn create_logical_plan(
         .with_allow_statements(false)
         .verify_plan(&logical)
         .map_err(failed)?;
-    let values: Vec<ScalarValue> = statement.parameters().iter().map(parameters::to_scalar).collect();
+    let values: Vec<ScalarValue> = statement.parameters().iter().map(to_scalar).collect();
     logical.with_param_values(values).map_err(failed)
+}
+
+/// Converts a parameter. DataFusion casts it to the type that the context requires, as it does with literals.
+fn to_scalar(parameter: &Parameter) -> ScalarValue {
+    match parameter {
+        Parameter::Null => ScalarValue::Null,
+        Parameter::Boolean(value) => ScalarValue::Boolean(Some(*value)),
+        Parameter::Integer(value) => ScalarValue::Int64(Some(*value)),
+        Parameter::Float(value) => ScalarValue::Float64(Some(*value)),
+        Parameter::Text(value) => ScalarValue::Utf8(Some(value.clone())),
+    }
 }
 
 /// Resolves the names of the statement. Fails if it names a table that does not exist.
@@ -238,21 +230,6 @@ fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
     statement.ast().ok_or_else(|| Error::internal("the embedded engine received a statement that is not parsed"))
 }
 
-/// Sets the number of partitions and the batch size.
-fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
-    let mut config = session.config().clone();
-    config = config.with_batch_size(literals::limit_batch_rows(logical, session.config().batch_size())?);
-    if row_order::preserves_file_order(logical)? || row_order::numbers_rows(logical)? {
-        config = config.with_target_partitions(1);
-    }
-    if row_order::joins_arrays(logical)? {
-        // Dynamic filters, which skip rows of one side based on the values of the other, do not support arrays.
-        config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
-    }
-    *session.config_mut() = config;
-    Ok(())
-}
-
 /// Prepares `physical` for execution.
 fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
@@ -260,7 +237,7 @@ fn prepare_execution(
     query_cancellation: &QueryCancellation,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     cancellation::add_cancellation(
-        large_sorts::replace_large_top_k(physical)?,
+        settings::replace_large_top_k(physical)?,
         query_cancellation,
         session.config().batch_size(),
     )

@@ -6,7 +6,6 @@
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::DataFusionError;
 use thiserror::Error;
 
 use super::bytes::array_bytes;
@@ -25,14 +24,6 @@ pub(super) struct RowsTooWide {
 }
 
 impl RowsTooWide {
-    /// The `RowsTooWide` that caused `error`.
-    pub(super) fn find_in(error: &DataFusionError) -> Option<Self> {
-        match error.find_root() {
-            DataFusionError::External(error) => error.downcast_ref().copied(),
-            _ => None,
-        }
-    }
-
     /// A batch size that fits, at most half of `before`.
     pub(super) fn batch_rows(self, before: usize) -> usize {
         (BATCH_BYTES_MAX / self.bytes.max(1)).min(before / 2).max(1)

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::bytes::array_bytes;
 use super::repeated_rows::RowsTooWide;
 use super::{EmbeddedPlan, errors};
-use crate::embedded::scan::is_retryable;
+use crate::embedded::scan::{find_cause, is_retryable};
 use crate::embedded::snapshot_store::CHANGED_WHILE_READ;
 
 /// Maximum number of bytes of a batch that is sent. Larger batches are split.
@@ -84,7 +84,7 @@ async fn run_with_retries(
             continue;
         }
         let batch_rows = plan.session.config().batch_size();
-        match RowsTooWide::find_in(&error) {
+        match find_cause::<RowsTooWide>(&error) {
             Some(too_wide) if batch_rows > 1 && !plan.cancellation.has_sent_rows() => {
                 plan.shorten_batches(too_wide.batch_rows(batch_rows)).await.map_err(failed)?;
             }

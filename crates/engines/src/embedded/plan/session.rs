@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use chrono::Utc;
-use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -16,14 +15,36 @@ use object_store::ObjectStore;
 use tidegate_core::Principal;
 
 use super::functions::bound_functions;
-use super::system_catalogs::SystemCatalogs;
-use super::tables::{CATALOG, SnapshotTables};
+use super::scope::{CATALOG, ScopeNames, StatementScope};
+use super::tables::SnapshotTables;
 use crate::embedded::engine::{Engine, EngineOptions};
 use crate::embedded::scan::files_url;
 use crate::embedded::snapshot_store::SharedSnapshotStore;
 
 /// Maximum number of bytes of cached Parquet footers of a database.
 const FOOTER_CACHE_BYTES: usize = 32 << 20;
+
+/// The kind of a function, which determines where a statement may call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FunctionKind {
+    /// Computed from the values of one row.
+    Scalar,
+    /// Computed from the values of a group.
+    Aggregate,
+    /// Computed over a window of rows, with OVER.
+    Window,
+    /// Returns a table, in FROM.
+    Table,
+}
+
+/// A function that statements over files may call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EngineFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The kind of the function.
+    pub kind: FunctionKind,
+}
 
 /// What the sessions of one database share.
 #[derive(Debug)]
@@ -71,19 +92,31 @@ impl SessionFactory {
         &self.base
     }
 
-    /// Creates a session for one statement on `tables`, with its own memory pool.
-    pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
-        let store = Arc::new(SharedSnapshotStore(tables.snapshot.store().clone()));
-        self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), &tables.catalogs, store)
+    /// The functions that a statement may call, sorted by name.
+    pub(crate) fn functions(&self) -> Vec<EngineFunction> {
+        let scalar = self.base.scalar_functions().keys().map(|name| (name, FunctionKind::Scalar));
+        let aggregate = self.base.aggregate_functions().keys().map(|name| (name, FunctionKind::Aggregate));
+        let window = self.base.window_functions().keys().map(|name| (name, FunctionKind::Window));
+        let table = self.base.table_functions().keys().map(|name| (name, FunctionKind::Table));
+        let named = |(name, kind): (&String, FunctionKind)| EngineFunction { name: name.clone(), kind };
+        let all = scalar.chain(aggregate).chain(window).chain(table);
+        // Names that end in an asterisk are internal: no statement can contain them.
+        let mut functions: Vec<_> = all.filter(|(name, _)| !name.ends_with('*')).map(named).collect();
+        functions.sort();
+        functions
     }
 
-    /// Creates a session for one statement of `principal` on the tables of `catalogs`, which read only from `store`,
-    /// with the functions of `system`.
+    /// Creates a session for one statement on `tables`, with its own memory pool.
+    pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
+        let store = Arc::new(SharedSnapshotStore(tables.snapshot.store.clone()));
+        self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), store)
+    }
+
+    /// Creates a session for one statement of `principal` on the tables of `scope`, which read only from `store`.
     pub(crate) fn create_session_for(
         &self,
         principal: &Principal,
-        catalogs: Arc<dyn CatalogProviderList>,
-        system: &SystemCatalogs,
+        scope: Arc<dyn StatementScope>,
         store: Arc<dyn ObjectStore>,
     ) -> SessionState {
         let registry = DefaultObjectStoreRegistry::new();
@@ -96,11 +129,11 @@ impl SessionFactory {
         // Replaces the local file system, which DataFusion registers by default, so that nothing else can be read.
         environment.register_object_store(files_url().as_ref(), store);
         SessionStateBuilder::new_from_existing(self.base.clone())
-            .with_scalar_functions(self.scalar_functions.iter().cloned().chain(system.functions()).collect())
+            .with_scalar_functions(self.scalar_functions.iter().cloned().chain(scope.catalogs().functions()).collect())
             .with_aggregate_functions(self.aggregate_functions.clone())
             .with_window_functions(self.window_functions.clone())
             .with_runtime_env(Arc::new(environment))
-            .with_catalog_list(catalogs)
+            .with_catalog_list(Arc::new(ScopeNames::new(scope)))
             // A counter of generated names for each plan: a shared one would reveal the number of other plans.
             // `now()` is the same moment in the whole statement.
             .with_execution_props(ExecutionProps::new().with_query_execution_start_time(Utc::now()))

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_pgsql::{CatalogNeeds, VisibleObjects, catalog_functions, catalog_name, catalog_rows, find_catalog_needs};
 use tidegate_sql::Statement;
-
-use super::errors::to_core_error;
 
 /// Maximum number of columns in the catalogs, which are in memory while the statement runs.
 const COLUMNS_MAX: usize = 100_000;
@@ -31,20 +30,20 @@ impl SystemCatalogs {
     ///
     /// # Errors
     /// `TooLarge` when there are too many columns.
-    pub(crate) fn new(needs: &CatalogNeeds, objects: VisibleObjects, database: &str) -> Result<Self, Error> {
+    pub(crate) fn new(needs: &CatalogNeeds, objects: VisibleObjects) -> Result<Self> {
         let columns = objects.column_count();
         if columns > COLUMNS_MAX {
             let message = format!("the catalogs would have {columns} columns; the limit is {COLUMNS_MAX}");
-            return Err(Error::new(ErrorKind::TooLarge, message)
-                .with_hint("Use the tools list_tables and get_schema, which describe one table at a time."));
+            let error = Error::new(ErrorKind::TooLarge, message)
+                .with_hint("Use the tools list_tables and get_schema, which describe one table at a time.");
+            return Err(DataFusionError::External(Box::new(error)));
         }
         let relation = |name: &&'static str| {
             let batch = catalog_rows(name, &objects)?;
             let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
             Ok((*name, Arc::new(table) as Arc<dyn TableProvider>))
         };
-        let relations = needs.relations.iter().map(relation).collect::<Result<HashMap<_, _>, _>>();
-        let relations = relations.map_err(|error| to_core_error(&error, database))?;
+        let relations = needs.relations.iter().map(relation).collect::<Result<HashMap<_, _>>>()?;
         let functions = catalog_functions(&Arc::new(objects)).into_iter().map(Arc::new).collect();
         Ok(Self { relations: Arc::new(relations), functions })
     }

@@ -1,27 +1,25 @@
 //! The names that a statement may use for the tables of a snapshot.
 //!
 //! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` are
-//! equivalent with and without quotes around the whole name. There is only one catalog, and no schema or table can be
-//! added.
+//! equivalent with and without quotes around the whole name.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
-use datafusion::common::{Result, TableReference};
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use tidegate_core::Error;
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::TableEntry;
 use tidegate_sql::Statement;
 
-use super::{StatementScope, SystemCatalogs};
+use super::errors::to_core_error;
+use super::scope::{CATALOG, StatementScope};
+use super::system_catalogs::SystemCatalogs;
 use crate::embedded::files::{FileSnapshots, FileTable, Snapshot};
 use crate::embedded::scan::FileTableProvider;
 use crate::embedded::security_barrier::{PrincipalPolicies, RowPolicyTable};
 
-/// The name of the only catalog.
-pub(crate) const CATALOG: &str = "tidegate";
 /// The schema in which clients of PostgreSQL expect tables.
 const PUBLIC: &str = "public.";
 
@@ -43,7 +41,8 @@ impl SnapshotTables {
     /// `TooLarge` when they would be too large.
     pub(crate) fn with_catalogs(self, statement: &Statement) -> Result<Self, Error> {
         let catalogs = match SystemCatalogs::find_needs(statement) {
-            Some(needs) => SystemCatalogs::new(&needs, self.visible_objects(), &self.database)?,
+            Some(needs) => SystemCatalogs::new(&needs, self.visible_objects())
+                .map_err(|error| to_core_error(&error, &self.database))?,
             None => SystemCatalogs::default(),
         };
         Ok(Self { catalogs, ..self })
@@ -97,27 +96,6 @@ impl SnapshotTables {
         }
         self.principal_policies.table(&self.snapshot, &self.table_name(reference), &self.database)
     }
-
-    /// The only place that creates providers for tables. `None` if the table does not exist or may not be read.
-    fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        let bare = self.without_public(name);
-        let Some((name, table)) = self.snapshot.find(&bare) else {
-            let (schema, name) = name.split_once('.').map_or((None, name), |(schema, name)| (Some(schema), name));
-            return self.catalogs.relation(schema, name);
-        };
-        let table = table.as_ref().ok()?.clone();
-        let view = self.principal_policies.view(&self.snapshot, &table).ok()?;
-        let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
-        Some(match view {
-            None => whole,
-            Some(view) => Arc::new(RowPolicyTable::new(
-                name.to_owned(),
-                whole,
-                view,
-                self.principal_policies.policies.key().clone(),
-            )),
-        })
-    }
 }
 
 impl StatementScope for SnapshotTables {
@@ -127,6 +105,29 @@ impl StatementScope for SnapshotTables {
 
     fn has_no_table(&self, reference: &TableReference) -> bool {
         reference.schema().is_none() && self.snapshot.find(reference.table()).is_none()
+    }
+
+    fn catalogs(&self) -> &SystemCatalogs {
+        &self.catalogs
+    }
+
+    /// The only place that creates providers for tables.
+    fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
+        if catalog != CATALOG && *catalog != *self.database {
+            return None;
+        }
+        let is_own = *schema == *self.database;
+        let name = if is_own { table.to_owned() } else { format!("{schema}.{table}") };
+        let Some((name, table)) = self.snapshot.find(&self.without_public(&name)) else {
+            let (schema, name) = name.split_once('.').map_or((None, &*name), |(schema, name)| (Some(schema), name));
+            return self.catalogs.relation(schema, name);
+        };
+        let table = table.as_ref().ok()?.clone();
+        let view = self.principal_policies.view(&self.snapshot, &table).ok()?;
+        let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
+        let Some(view) = view else { return Some(whole) };
+        let key = self.principal_policies.policies.key().clone();
+        Some(Arc::new(RowPolicyTable::new(name.to_owned(), whole, view, key)))
     }
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
@@ -140,53 +141,5 @@ impl StatementScope for SnapshotTables {
         let table = self.table(reference)?;
         let view = self.principal_policies.view(&self.snapshot, &table)?;
         Ok(view.map_or_else(|| table.columns().clone(), |view| view.schema))
-    }
-}
-
-impl CatalogProviderList for SnapshotTables {
-    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
-        None
-    }
-
-    fn catalog_names(&self) -> Vec<String> {
-        vec![CATALOG.to_owned()]
-    }
-
-    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        (name == CATALOG || *name == *self.database).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
-    }
-}
-
-impl CatalogProvider for SnapshotTables {
-    fn schema_names(&self) -> Vec<String> {
-        vec![self.database.to_string()]
-    }
-
-    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        let prefix = if *name == *self.database { String::new() } else { format!("{name}.") };
-        Some(Arc::new(PrefixedTables { tables: self.clone(), prefix }))
-    }
-}
-
-/// The tables whose names begin with `prefix`.
-#[derive(Debug)]
-struct PrefixedTables {
-    tables: SnapshotTables,
-    prefix: String,
-}
-
-#[async_trait]
-impl SchemaProvider for PrefixedTables {
-    fn table_names(&self) -> Vec<String> {
-        let names = self.tables.snapshot.catalog().tables.iter().map(|table| &table.name);
-        names.filter_map(|name| name.strip_prefix(&self.prefix)).map(str::to_owned).collect()
-    }
-
-    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(self.tables.provider(&format!("{}{name}", self.prefix)))
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        self.tables.provider(&format!("{}{name}", self.prefix)).is_some()
     }
 }

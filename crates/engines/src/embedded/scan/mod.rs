@@ -9,4 +9,4 @@ mod text_source;
 mod uuid;
 
 pub(crate) use provider::{FileTableProvider, files_url};
-pub(crate) use read_failure::{ReadFailure, is_retryable};
+pub(crate) use read_failure::{ReadFailure, find_cause, is_retryable};

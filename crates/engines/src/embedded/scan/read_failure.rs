@@ -1,10 +1,11 @@
 //! Read errors of text files, and the column corrections that follow from them.
 
-use std::fmt;
+use std::error::Error as StdError;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
+use thiserror::Error;
 use tidegate_query::type_name;
 
 use crate::embedded::files::{
@@ -13,7 +14,8 @@ use crate::embedded::files::{
 };
 
 /// Why a file could not be read to its end, for callers.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{message}")]
 pub(crate) struct ReadFailure {
     message: String,
     hint: Option<String>,
@@ -32,24 +34,15 @@ impl ReadFailure {
     }
 }
 
-impl fmt::Display for ReadFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ReadFailure {}
-
 /// Whether `error` led to a column correction, so that the statement can be planned again.
 pub(crate) fn is_retryable(error: &DataFusionError) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if let Some(failure) = current.downcast_ref::<ReadFailure>() {
-            return failure.is_retryable;
-        }
-        cause = current.source();
-    }
-    false
+    find_cause::<ReadFailure>(error).is_some_and(|failure| failure.is_retryable)
+}
+
+/// The error of type `E` at any depth of the chain of causes of `error`.
+pub(crate) fn find_cause<E: StdError + 'static>(error: &DataFusionError) -> Option<&E> {
+    let first: &(dyn StdError + 'static) = error;
+    std::iter::successors(Some(first), |&cause| cause.source()).find_map(|cause| cause.downcast_ref())
 }
 
 /// A value that does not fit the type of its column.

@@ -52,9 +52,9 @@ impl TextSource {
         let projection = SplitProjection::unprojected(&table.schema);
         Self {
             table,
-            corrections: files.corrections().clone(),
-            declarations: files.declarations().clone(),
-            row_bytes_max: files.limits().row_bytes_max,
+            corrections: files.corrections.clone(),
+            declarations: files.declarations.clone(),
+            row_bytes_max: files.limits.row_bytes_max,
             batch_rows: 1_024,
             projection,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -69,15 +69,7 @@ impl FileSource for TextSource {
         _base: &FileScanConfig,
         _partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let opener = TextOpener {
-            store,
-            table: self.table.clone(),
-            corrections: self.corrections.clone(),
-            declarations: self.declarations.clone(),
-            row_bytes_max: self.row_bytes_max,
-            batch_rows: self.batch_rows,
-            columns: self.projection.file_indices.clone(),
-        };
+        let opener = TextOpener { store, source: self.clone() };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), self.table.schema.file_schema())
     }
 
@@ -127,28 +119,21 @@ impl FileSource for TextSource {
     }
 }
 
-#[derive(Clone)]
 struct TextOpener {
     store: Arc<dyn ObjectStore>,
-    table: Arc<FileTable>,
-    corrections: Arc<ColumnCorrections>,
-    declarations: TableDeclarations,
-    row_bytes_max: usize,
-    batch_rows: usize,
-    /// The columns to read, by position in the files.
-    columns: Vec<usize>,
+    source: TextSource,
 }
 
 impl FileOpener for TextOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        let opener = self.clone();
+        let (store, source) = (self.store.clone(), self.source.clone());
         Ok(Box::pin(async move {
             let location = file.object_meta.location;
-            let found = opener.store.get_opts(&location, GetOptions::default()).await?;
+            let found = store.get_opts(&location, GetOptions::default()).await?;
             let GetResultPayload::File(file, _) = found.payload else {
                 return Err(DataFusionError::Internal("text files are opened as files".to_owned()));
             };
-            let rows = opener.open_rows(file, location.as_ref())?;
+            let rows = source.open_rows(file, location.as_ref())?;
             Ok(futures::stream::iter(rows).boxed())
         }))
     }
@@ -156,7 +141,12 @@ impl FileOpener for TextOpener {
 
 type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-impl TextOpener {
+impl TextSource {
+    /// The columns to read, by position in the files.
+    fn columns(&self) -> &[usize] {
+        &self.projection.file_indices
+    }
+
     fn open_rows(&self, file: File, location: &str) -> Result<BatchIterator> {
         let allowance = ReadBudget::new(self.row_bytes_max);
         let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match &self.table.format {
@@ -167,10 +157,10 @@ impl TextOpener {
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             _ => self.json_rows(file, location, &allowance)?,
         };
-        let (opener, location) = (self.clone(), location.to_owned());
+        let (source, location) = (self.clone(), location.to_owned());
         Ok(Box::new(batches.map(move |batch| {
             allowance.reset();
-            batch.map_err(|error| opener.explain_error(&error, &location))
+            batch.map_err(|error| source.explain_error(&error, &location))
         })))
     }
 
@@ -184,14 +174,14 @@ impl TextOpener {
         let text = open_text(file, self.table.compression, dialect.decoding, allowance.clone())
             .map_err(|error| unreadable_error(location, &error))?;
         let conversion = TextConversion::new(&self.table);
-        let columns = conversion.read_as.fields().len();
+        let (columns, columns_read) = (conversion.read_as.fields().len(), self.columns().to_vec());
         let batches = configure_reader(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
             .with_header(dialect.has_header)
             .with_batch_size(self.batch_rows)
-            .with_projection(self.columns.clone())
+            .with_projection(columns_read.clone())
             .build_buffered(open_rows(text, columns, dialect))
             .map_err(|error| self.explain_error(&error, location))?;
-        let (positions, mut row) = (self.columns.clone(), usize::from(dialect.has_header));
+        let (positions, mut row) = (columns_read, usize::from(dialect.has_header));
         Ok(batches.map(move |batch| {
             let first_row = row;
             let batch = batch?;
@@ -215,7 +205,7 @@ impl TextOpener {
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
             return Err(unreadable_error(location, CHANGED_WHILE_READ));
         }
-        let (rows, batch_rows) = (rows.project(&self.columns)?, self.batch_rows.max(1));
+        let (rows, batch_rows) = (rows.project(self.columns())?, self.batch_rows.max(1));
         let starts = (0..rows.num_rows()).step_by(batch_rows);
         Ok(Box::new(starts.map(move |start| Ok(rows.slice(start, batch_rows.min(rows.num_rows() - start))))))
     }
@@ -230,7 +220,7 @@ impl TextOpener {
         let mut text =
             open_text(file, self.table.compression, TextDecoding::default(), allowance.clone()).map_err(failed)?;
         let first = peek_first_byte(&mut text).map_err(|error| self.explain_error(&error.into(), location))?;
-        let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(&self.columns)?);
+        let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(self.columns())?);
         // If all rows were inspected before, the types are correct.
         let is_sure = self.table.rows.is_some();
         let read_as = if is_sure { schema.clone() } else { with_numbers_as_text(&schema) };
@@ -255,8 +245,7 @@ impl TextOpener {
         let allowance = ReadBudget::new(self.row_bytes_max);
         let header = read_header(retried, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
         file.rewind()?;
-        let names =
-            if dialect.has_header { column_names(&header) } else { column_names(&vec![String::new(); header.len()]) };
+        let names = column_names(&header, dialect.has_header);
         let fields = self.table.schema.file_schema().fields();
         let same = names.len() == fields.len() && names.iter().zip(fields).all(|(name, field)| name == field.name());
         if same || names.is_empty() {

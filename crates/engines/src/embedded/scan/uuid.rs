@@ -17,6 +17,7 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use datafusion::physical_plan::PhysicalExpr;
+use uuid::Uuid;
 
 /// Number of bytes of a UUID.
 const UUID_BYTES: i32 = 16;
@@ -101,22 +102,13 @@ impl ScalarUDFImpl for UuidText {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let bytes = arrays.first().and_then(|array| array.as_any().downcast_ref::<FixedSizeBinaryArray>());
         let bytes = bytes.ok_or_else(|| DataFusionError::Internal("uuid_text takes 16 bytes".to_owned()))?;
-        let text: StringViewArray = bytes.iter().map(|value| value.map(uuid_to_text)).collect();
+        let text: StringViewArray = bytes.iter().map(|value| uuid_to_text(value?)).collect();
         Ok(ColumnarValue::Array(Arc::new(text)))
     }
 }
 
-fn uuid_to_text(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(36);
-    for (place, byte) in bytes.iter().enumerate() {
-        if matches!(place, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for half in [byte >> 4, byte & 0xF] {
-            text.push(char::from_digit(u32::from(half), 16).unwrap_or_default());
-        }
-    }
-    text
+fn uuid_to_text(bytes: &[u8]) -> Option<String> {
+    Uuid::from_slice(bytes).ok().map(|uuid| uuid.to_string())
 }
 
 #[cfg(test)]
@@ -126,6 +118,6 @@ mod tests {
     #[test]
     fn bytes_become_the_text_that_postgresql_writes() {
         let bytes: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
-        assert_eq!(uuid_to_text(&bytes), "00112233-4455-6677-8899-aabbccddeeff");
+        assert_eq!(uuid_to_text(&bytes).unwrap(), "00112233-4455-6677-8899-aabbccddeeff");
     }
 }

@@ -40,7 +40,6 @@ impl PrincipalPolicies {
         }
         let fields = table.columns().fields();
         let names = snapshot.possible_names(&table.name);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let Some(view) = self.policies.view(&names, &policy_columns(table.columns()), &self.principal)? else {
             return Ok(None);
         };
@@ -59,12 +58,7 @@ impl PrincipalPolicies {
 
     /// Whether a policy restricts the table called `name`.
     pub(crate) fn is_restricted(&self, snapshot: &Snapshot, name: &str) -> bool {
-        if self.policies.is_empty() {
-            return false;
-        }
-        let names = snapshot.possible_names(name);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.policies.applies(&names, &self.principal)
+        !self.policies.is_empty() && self.policies.applies(&snapshot.possible_names(name), &self.principal)
     }
 
     /// The table called `name`.
@@ -81,7 +75,7 @@ impl PrincipalPolicies {
     /// The catalog without information about hidden rows.
     pub(crate) fn catalog(&self, snapshot: &Snapshot) -> Arc<Catalog> {
         if self.policies.is_empty() {
-            return snapshot.catalog().clone();
+            return snapshot.catalog.clone();
         }
         let seen = |entry: &TableEntry| {
             if !self.is_restricted(snapshot, &entry.name) {
@@ -98,7 +92,7 @@ impl PrincipalPolicies {
             TableEntry { name: entry.name.clone(), rows: None, comment, status }
         };
         // Notes contain the names of files and tables, which the principal may not be allowed to see.
-        Arc::new(Catalog::from_tables(snapshot.catalog().tables.iter().map(seen).collect()))
+        Arc::new(Catalog::from_tables(snapshot.catalog.tables.iter().map(seen).collect()))
     }
 }
 
@@ -113,21 +107,15 @@ pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
 
 /// The problems of `policies` with the tables of `snapshot`.
 pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &Snapshot) -> Vec<PolicyProblem> {
-    let catalog = snapshot.catalog();
-    let all: Vec<(Vec<String>, Option<&FileTable>)> = catalog
-        .tables
-        .iter()
+    let entries = snapshot.catalog.tables.iter();
+    let tables: Vec<(Vec<&str>, Option<Vec<PolicyColumn<'_>>>)> = entries
         .map(|entry| {
             let table = snapshot.find(&entry.name).and_then(|(_, table)| table.as_deref().ok());
-            (snapshot.stable_names(&entry.name), table)
+            (snapshot.stable_names(&entry.name), table.map(|table| policy_columns(table.columns())))
         })
         .collect();
-    let names: Vec<Vec<&str>> = all.iter().map(|(names, _)| names.iter().map(String::as_str).collect()).collect();
-    let columns: Vec<Option<Vec<PolicyColumn<'_>>>> =
-        all.iter().map(|(_, table)| table.map(|table| policy_columns(table.columns()))).collect();
-    let tables = names.iter().zip(&columns);
     let tables: Vec<PolicyTable<'_>> =
-        tables.map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
+        tables.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
     policies.find_problems(&tables)
 }
 

@@ -1,7 +1,9 @@
 //! Approximate number of bytes of each row, computed from the values and not from their memory layout.
 
-use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait, RecordBatch};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait, RecordBatch, new_null_array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::length::length;
+use datafusion::arrow::datatypes::{DataType, UInt64Type};
 
 /// Approximate number of bytes of a fixed-size value, and overhead of other values.
 const FIXED_BYTES: u64 = 8;
@@ -17,23 +19,12 @@ pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
 fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
     widths.iter_mut().for_each(|width| *width += FIXED_BYTES);
     match array.data_type() {
-        DataType::Utf8 => add_lengths(array.as_string::<i32>().iter().map(|text| text.map_or(0, str::len)), widths),
-        DataType::LargeUtf8 => {
-            add_lengths(array.as_string::<i64>().iter().map(|text| text.map_or(0, str::len)), widths);
-        }
-        DataType::Utf8View => add_lengths(array.as_string_view().iter().map(|text| text.map_or(0, str::len)), widths),
-        DataType::Binary => {
-            add_lengths(array.as_binary::<i32>().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths)
-        }
-        DataType::LargeBinary => {
-            add_lengths(array.as_binary::<i64>().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths);
-        }
-        DataType::BinaryView => {
-            add_lengths(array.as_binary_view().iter().map(|bytes| bytes.map_or(0, <[u8]>::len)), widths);
-        }
-        DataType::FixedSizeBinary(length) => {
-            let length = u64::try_from(*length).unwrap_or_default();
-            widths.iter_mut().for_each(|width| *width += length);
+        data_type if data_type.is_string() || data_type.is_binary() => {
+            // The kernel supports all of these types.
+            let lengths = length(array).and_then(|lengths| cast(&lengths, &DataType::UInt64));
+            let lengths = lengths.unwrap_or_else(|_| new_null_array(&DataType::UInt64, array.len()));
+            let lengths = lengths.as_primitive::<UInt64Type>().iter().map(Option::unwrap_or_default);
+            widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length);
         }
         DataType::Struct(_) => {
             array.as_struct().columns().iter().for_each(|column| add_value_bytes(column.as_ref(), widths))
@@ -52,10 +43,6 @@ fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
         }
         _ => {}
     }
-}
-
-fn add_lengths(lengths: impl Iterator<Item = usize>, widths: &mut [u64]) {
-    widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length as u64);
 }
 
 /// Adds the bytes of the `items` of each row. `offsets` delimit the rows.

@@ -1,4 +1,4 @@
-//! A query of a member as part of a plan.
+//! The result of a member query as a table of a plan.
 
 use std::sync::Arc;
 
@@ -10,51 +10,12 @@ use datafusion::common::{Column, DFSchema, Result, TableReference};
 use datafusion::datasource::TableType;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
-use tidegate_core::Principal;
-use tidegate_query::Database;
-use tidegate_sql::Statement;
-use tokio::runtime::Handle;
-use tokio_util::task::TaskTracker;
 
 use super::query_builder::MemberQueryBuilder;
-use crate::embedded::QueryCancellation;
 use crate::federated::exec::MemberExec;
-
-/// The principal and the runtime of member queries.
-#[derive(Debug, Clone)]
-pub(crate) struct MemberQueryContext {
-    pub(crate) principal: Arc<Principal>,
-    /// Knows the job once the plan runs.
-    pub(crate) cancellation: QueryCancellation,
-    /// The caller's runtime. Members use the network, which the engine's runtime does not support.
-    pub(crate) runtime: Handle,
-    pub(crate) tasks: TaskTracker,
-}
-
-/// A statement for a member.
-#[derive(Clone)]
-pub(crate) struct MemberQuery {
-    pub(crate) member: Arc<dyn Database>,
-    pub(crate) statement: Statement,
-    /// The expected number of rows.
-    pub(crate) rows: Option<u64>,
-}
-
-impl std::fmt::Debug for MemberQuery {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Question").field("member", &self.member.name()).field("statement", &self.statement).finish()
-    }
-}
+use crate::federated::member::{MemberQuery, MemberQueryContext};
 
 impl MemberQuery {
-    pub(super) fn new(member: Arc<dyn Database>, statement: Statement) -> Self {
-        Self { member, statement, rows: None }
-    }
-
-    pub(super) fn with_rows(self, rows: Option<u64>) -> Self {
-        Self { rows, ..self }
-    }
-
     /// The plan that runs the query, in place of one with the columns of `schema`.
     pub(super) fn into_plan(
         self,

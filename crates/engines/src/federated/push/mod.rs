@@ -15,7 +15,8 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 
-pub(super) use member_query::{MemberQuery, MemberQueryContext};
+use super::member::MemberQueryContext;
+
 pub(super) use translator::Translator;
 
 /// Replaces each part of `plan` that one member can compute by a member query.

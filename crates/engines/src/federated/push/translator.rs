@@ -11,10 +11,8 @@ use tidegate_query::Database;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use super::comparison::ComparisonSemantics;
-use super::member_query::{MemberQuery, MemberQueryContext};
 use super::query_builder::{MemberQueryBuilder, SqlColumn};
-use crate::federated::member::MemberTable;
-use crate::federated::provider::MemberTableProvider;
+use crate::federated::member::{MemberQuery, MemberQueryContext, MemberTable};
 
 /// Maximum number of values of a filter that is pushed down. A statement may have 1,000.
 const VALUES_MAX: usize = 100;
@@ -71,7 +69,7 @@ impl Translator {
         part: &MemberQueryBuilder,
         context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
-        match self.build_query(part) {
+        match self.build_query(part, None) {
             Ok(query) => query.into_plan(node.schema(), part, context).map(Some),
             Err(_) => Ok(None),
         }
@@ -89,8 +87,8 @@ impl Translator {
             return internal_err!("a filter was accepted for pushdown but cannot be translated");
         };
         let columns: Vec<Field> = part.columns.iter().map(|term| term.field.as_ref().clone()).collect();
-        let query = translator.build_query(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok((query.with_rows(table.rows), Arc::new(Schema::new(columns))))
+        let query = translator.build_query(&part, table.rows);
+        Ok((query.map_err(|error| DataFusionError::External(Box::new(error)))?, Arc::new(Schema::new(columns))))
     }
 
     /// Whether the member can apply `filter` to `table`. `Some(true)`: exactly; `None`: not at all.
@@ -104,7 +102,7 @@ impl Translator {
             return None;
         }
         part.conditions.push(condition.sql);
-        translator.build_query(&part).ok().map(|_| condition.is_exact)
+        translator.build_query(&part, None).ok().map(|_| condition.is_exact)
     }
 
     pub(super) fn dialect(&self) -> SqlDialect {
@@ -124,13 +122,13 @@ impl Translator {
         }
     }
 
-    /// The statement for `part`.
+    /// The query for `part`, which is expected to return `rows` rows.
     ///
     /// # Errors
     /// Errors of the member's policy: the statement is too long, too deep or has too many values.
-    fn build_query(self, part: &MemberQueryBuilder) -> std::result::Result<MemberQuery, Error> {
+    fn build_query(self, part: &MemberQueryBuilder, rows: Option<u64>) -> std::result::Result<MemberQuery, Error> {
         let statement = Statement::parse(&part.sql(), self.member.dialect())?.with_parameters(self.parameters)?;
-        Ok(MemberQuery::new(self.member, statement))
+        Ok(MemberQuery { member: self.member, statement, rows })
     }
 
     fn translate_node(&mut self, node: &LogicalPlan) -> Option<MemberQueryBuilder> {
@@ -273,5 +271,5 @@ impl Translator {
 /// The table that `scan` reads.
 fn member_table(scan: &TableScan) -> Option<MemberTable> {
     let provider = source_as_provider(&scan.source).ok()?;
-    provider.downcast_ref::<MemberTableProvider>().map(|provider| provider.table().clone())
+    provider.downcast_ref::<MemberTable>().cloned()
 }

@@ -131,7 +131,7 @@ async fn the_catalog_tells_nothing_of_rows() {
 }
 
 #[tokio::test]
-async fn policy_follows_a_table_whose_name_changes() {
+async fn policy_follows_a_renamed_table() {
     let folder = Folder::with(&[("orders.csv", ORDERS)]);
     let engine = Engine::start(two_thread_options()).unwrap();
     let of_orders = vec![policy("Orders", "tenant = :claims.tenant", &[])];

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, IntervalMonthDayNano, Inter
 use datafusion::common::{Result, exec_err};
 
 use super::interval_length;
-use crate::aggregate::average::multiply_interval;
+use crate::time::multiply_interval;
 
 /// Which ordered-set aggregate to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -101,25 +101,15 @@ fn total_type(result: &DataType) -> DataType {
     }
 }
 
-struct MakePlain;
-
-impl SumTypeVisitor for MakePlain {
-    type Output = Box<dyn Accumulator>;
-
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
-        Ok(Box::new(PlainTotal::<V, T>::new(total)))
-    }
+/// Creates an accumulator of one group.
+enum MakeAccumulator {
+    Plain,
+    /// Of distinct values of this type.
+    Distinct(DataType),
+    Sliding,
 }
 
-struct MakeDistinct(DataType);
-
-impl SumTypeVisitor for MakeDistinct {
+impl SumTypeVisitor for MakeAccumulator {
     type Output = Box<dyn Accumulator>;
 
     fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
@@ -129,27 +119,12 @@ impl SumTypeVisitor for MakeDistinct {
         T: Primitive,
         T::Native: Total,
     {
-        Ok(Box::new(DistinctTotal::<V, T>::new(self.0, total)))
-    }
-}
-
-struct MakeSliding;
-
-impl SumTypeVisitor for MakeSliding {
-    type Output = Box<dyn Accumulator>;
-
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
-        if T::Native::IS_EXACT {
-            Ok(Box::new(RetractingTotal::<V, T>::new(total)))
-        } else {
-            Ok(Box::new(QueuedTotal::<V, T>::new(total)))
-        }
+        Ok(match self {
+            Self::Plain => Box::new(PlainTotal::<V, T>::new(total)),
+            Self::Distinct(value) => Box::new(DistinctTotal::<V, T>::new(value, total)),
+            Self::Sliding if T::Native::IS_EXACT => Box::new(RetractingTotal::<V, T>::new(total)),
+            Self::Sliding => Box::new(QueuedTotal::<V, T>::new(total)),
+        })
     }
 }
 
@@ -223,15 +198,12 @@ impl AggregateUDFImpl for Sum {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let value = value_type(&args)?;
-        if args.is_distinct {
-            dispatch_sum_types(&value, args.return_field.data_type(), MakeDistinct(value.clone()))
-        } else {
-            dispatch_sum_types(&value, args.return_field.data_type(), MakePlain)
-        }
+        let visitor = if args.is_distinct { MakeAccumulator::Distinct(value.clone()) } else { MakeAccumulator::Plain };
+        dispatch_sum_types(&value, args.return_field.data_type(), visitor)
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        dispatch_sum_types(&value_type(&args)?, args.return_field.data_type(), MakeSliding)
+        dispatch_sum_types(&value_type(&args)?, args.return_field.data_type(), MakeAccumulator::Sliding)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use datafusion::common::DataFusionError;
 
 use super::super::value::JsonValue;
-use super::runner::{Item, PathError, PathResult};
+use super::outcome::{Item, PathError, PathResult};
 
 /// Steps that all evaluations of a batch may take, whatever their documents.
 const STEPS_MIN: usize = 5_000_000;

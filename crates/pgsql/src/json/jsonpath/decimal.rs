@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::i256;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::number;
-use super::runner::{PathError, PathResult, suppressible_error};
+use super::outcome::{PathError, PathResult, suppressible_error};
 use super::syntax::ArithmeticOperator;
 
 /// Digits after the point of a quotient, at least as many in all.

@@ -149,9 +149,9 @@ impl<'a> PathLexer<'a> {
         }
     }
 
-    fn take_while(&mut self, is_wanted: impl Fn(char) -> bool) -> &'a str {
+    fn take_while(&mut self, is_expected: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let end = rest.find(|letter| !is_wanted(letter)).unwrap_or(rest.len());
+        let end = rest.find(|letter| !is_expected(letter)).unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }

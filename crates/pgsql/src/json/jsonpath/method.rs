@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::super::value::JsonValue;
 use super::budget::FoundItems;
-use super::runner::{Item, PathResult, PathRunner, suppressible_error};
+use super::outcome::{Item, PathResult, suppressible_error};
+use super::runner::PathRunner;
 use super::syntax::{Accessor, Method};
 use super::{decimal, object_id};
 

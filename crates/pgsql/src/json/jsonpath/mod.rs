@@ -6,6 +6,7 @@ mod decimal;
 mod lexer;
 mod method;
 mod object_id;
+mod outcome;
 mod parser;
 mod predicate;
 mod runner;
@@ -21,7 +22,8 @@ use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err,
 use datafusion::logical_expr::ScalarUDF;
 
 use self::budget::{FoundItems, PathBudget};
-use self::runner::{Item, PathError, PathRunner};
+use self::outcome::{Item, PathError};
+use self::runner::PathRunner;
 use self::syntax::JsonPath;
 use super::document::{build_values, check_argument, check_count, format_jsonb, into_array, is_text};
 use super::elements::build_lists;

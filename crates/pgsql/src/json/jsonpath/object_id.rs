@@ -4,7 +4,7 @@ use datafusion::common::exec_datafusion_err;
 
 use super::super::value::JsonValue;
 use super::budget::PathBudget;
-use super::runner::{Item, PathResult};
+use super::outcome::{Item, PathResult};
 
 /// The bytes of a header, and of each entry of an array or object.
 const ENTRY_BYTES: u64 = 4;
@@ -37,7 +37,7 @@ fn keyvalue_error() -> datafusion::common::DataFusionError {
 
 /// Returns the position of `json_value`, a part of `document`, in the binary form.
 fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
-    let mut search = ObjectSearch { wanted: json_value, place: None, end: 0, steps: 0 };
+    let mut search = ObjectSearch { expected: json_value, place: None, end: 0, steps: 0 };
     search.advance_past(document);
     budget.spend(search.steps)?;
     Ok(search.place)
@@ -45,7 +45,7 @@ fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut Path
 
 /// Passes through the binary form of a document.
 struct ObjectSearch<'a> {
-    wanted: &'a JsonValue,
+    expected: &'a JsonValue,
     place: Option<u64>,
     end: u64,
     steps: usize,
@@ -82,7 +82,7 @@ impl ObjectSearch<'_> {
 
     fn begin(&mut self, value: &JsonValue, entries: usize) {
         self.align();
-        if std::ptr::eq(value, self.wanted) {
+        if std::ptr::eq(value, self.expected) {
             self.place = Some(self.end);
         }
         self.end += ENTRY_BYTES * (1 + entries as u64);

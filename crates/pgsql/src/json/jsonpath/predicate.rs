@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use super::super::number;
 use super::super::value::JsonValue;
 use super::budget::FoundItems;
-use super::runner::{Item, PathError, PathResult, PathRunner};
+use super::outcome::{Item, PathError, PathResult};
+use super::runner::PathRunner;
 use super::syntax::{Comparison, Path, Predicate};
 
 impl<'v> PathRunner<'v, '_> {

@@ -7,30 +7,8 @@ use datafusion::common::{DataFusionError, exec_datafusion_err};
 use super::super::value::JsonValue;
 use super::budget::{FoundItems, PathBudget};
 use super::decimal;
+use super::outcome::{Item, PathError, PathResult, suppressible_error};
 use super::syntax::{Accessor, JsonPath, Method, Path, PathStart};
-
-/// A value on the way: one of the document, or one that was computed.
-pub(super) type Item<'v> = Cow<'v, JsonValue>;
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum PathError {
-    /// What `silent` and predicates suppress.
-    Suppressible(String),
-    Error(DataFusionError),
-}
-
-impl From<DataFusionError> for PathError {
-    fn from(error: DataFusionError) -> Self {
-        Self::Error(error)
-    }
-}
-
-pub(super) type PathResult<T> = Result<T, PathError>;
-
-pub(super) fn suppressible_error<T>(message: impl Into<String>) -> PathResult<T> {
-    Err(PathError::Suppressible(message.into()))
-}
 
 /// One evaluation of a path.
 pub(super) struct PathRunner<'v, 'b> {

@@ -3,8 +3,9 @@ use datafusion::common::DataFusionError;
 use super::super::document::format_jsonb;
 use super::super::reader::parse as parse_document;
 use super::budget::{FoundItems, PathBudget};
+use super::outcome::{Item, PathError};
 use super::parser::parse;
-use super::runner::{Item, PathError, PathRunner};
+use super::runner::PathRunner;
 
 /// What `path` leads to in `document`; an error's text in its place.
 fn follow(path: &str, document: &str) -> Result<String, String> {

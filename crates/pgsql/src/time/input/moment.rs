@@ -2,7 +2,7 @@
 
 use datafusion::common::{DataFusionError, Result};
 
-use super::tokens::{TimeToken, tokenize};
+use super::tokens::{TimeToken, find_month, tokenize};
 use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid_input_error};
 use crate::time::zone::TimeZoneSpec;
 
@@ -22,21 +22,6 @@ pub(super) struct ParsedMoment {
     pub(super) zone: Option<TimeZoneSpec>,
 }
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const LONG_MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 const WEEKDAYS: [&str; 20] = [
     "sun",
     "mon",
@@ -59,13 +44,6 @@ const WEEKDAYS: [&str; 20] = [
     "on",
     "at",
 ];
-
-/// The month that a lower-case name or its abbreviation means.
-pub(super) fn find_month(word: &str) -> Option<i64> {
-    let position = |names: &[&str]| names.iter().position(|name| *name == word);
-    let position = position(&MONTHS).or_else(|| position(&LONG_MONTHS)).or((word == "sept").then_some(8))?;
-    Some(position as i64 + 1)
-}
 
 /// Why a text cannot be read.
 pub(super) enum ParseFault {

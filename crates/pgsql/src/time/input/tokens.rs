@@ -1,5 +1,21 @@
 //! The words, numbers and signs that a text of a time consists of.
 
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const LONG_MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
 /// A part of a text, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimeToken {
@@ -89,9 +105,7 @@ fn scan_letters(text: &str) -> (TimeToken, usize) {
     let is_followed_by_digit = next.is_some_and(is_digit);
     match delimiter {
         // `jan-05-2013`, but neither `utc-05` nor `etc/gmt-5`.
-        Some(delimiter @ ('-' | '/' | '.'))
-            if is_followed_by_digit && super::moment::find_month(&text[..letters]).is_some() =>
-        {
+        Some(delimiter @ ('-' | '/' | '.')) if is_followed_by_digit && find_month(&text[..letters]).is_some() => {
             let length = span(text, |letter| letter.is_ascii_alphanumeric() || letter == delimiter);
             (TimeToken::Date(text[..length].to_owned()), length)
         }
@@ -114,4 +128,11 @@ fn scan_letters(text: &str) -> (TimeToken, usize) {
         }
         _ => (TimeToken::Word(text[..letters].to_owned()), letters),
     }
+}
+
+/// The month that a lower-case name or its abbreviation means.
+pub(super) fn find_month(word: &str) -> Option<i64> {
+    let position = |names: &[&str]| names.iter().position(|name| *name == word);
+    let position = position(&MONTHS).or_else(|| position(&LONG_MONTHS)).or((word == "sept").then_some(8))?;
+    Some(position as i64 + 1)
 }

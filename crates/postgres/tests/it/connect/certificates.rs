@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, Stream};
-use tidegate_postgres::connect::{CertificateFlaw, ConnectProblem, StartupParameters};
+use tidegate_postgres::connect::{CertificateFlaw, ConnectProblem};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -91,7 +91,7 @@ async fn connect_to_server(certificate: &str, mode: &str, roots: &str, kind: Han
     if !roots.is_empty() {
         text += &format!(" sslrootcert={}", scene.home().join("roots.pem").display());
     }
-    let error = scene.parse_target(&text).connect(&StartupParameters::default()).await.unwrap_err();
+    let error = scene.parse_target(&text).connect("").await.unwrap_err();
     error.problem().clone()
 }
 
@@ -150,6 +150,6 @@ async fn client_certificate_is_sent_on_request() {
     let port = spawn_server(SERVER, HandshakeKind::Demanding);
     let without = EnvironmentFixture::new()
         .parse_target(&format!("host=localhost hostaddr=127.0.0.1 port={port} user=x sslmode=require"));
-    let error = without.connect(&StartupParameters::default()).await.unwrap_err();
+    let error = without.connect("").await.unwrap_err();
     assert!(matches!(error.problem(), ConnectProblem::TlsFailed(_) | ConnectProblem::Closed), "{error}");
 }

@@ -44,17 +44,21 @@ fn parses_uris() {
     => postgres at db.example.com:6432/shop as ann
     postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full
     => postgres at db.example.com:5432/shop as reader
-      password: the password is from the connection string
-      sslmode: verify-full
+      password: Some(_)
+      password_source: ConnectionString }]
+      tls: TlsSettings { mode: VerifyFull
     postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop
     => postgres at h:5432/sh/op as reader
-      password: the password is from the connection string
+      password: Some(_)
+      password_source: ConnectionString }]
     postgres://reader:pa?ss&wo=rd#@h/shop
     => postgres at h:5432/shop as reader
-      password: the password is from the connection string
+      password: Some(_)
+      password_source: ConnectionString }]
     postgres://:s3cret@h
     => postgres at h:5432/ann as ann
-      password: the password is from the connection string
+      password: Some(_)
+      password_source: ConnectionString }]
     postgres://reader:@h
     => postgres at h:5432/reader as reader
     postgres://@h
@@ -71,33 +75,38 @@ fn parses_uris() {
     => postgres at [::1]:5432/ann as ann
     postgresql://a,b:5433,[::1]:5434/shop?target_session_attrs=primary
     => postgres at a:5432,b:5433,[::1]:5434/shop as ann
-      target_session_attrs: primary
+      password_source: None }
+      password_source: None }
+      session_role: Primary
     postgresql://a:5433,b:5433
     => postgres at a:5433,b:5433/ann as ann
+      password_source: None }
     postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3
     => postgres at h:5432/shop as reader
-      password: the password is from the connection string
-      connect_timeout: 3
+      password: Some(_)
+      connect_timeout: Some(3s)
+      password_source: ConnectionString }]
+      connect_timeout: 3s
     postgresql://h/shop?ssl=true
     => postgres at h:5432/shop as ann
-      sslmode: require
+      tls: TlsSettings { mode: Require
     postgresql://h?dbname=shop
     => postgres at h:5432/shop as ann
     postgresql://h/shop?dbname=other
     => postgres at h:5432/other as ann
     postgresql://h?application_name=a+b%20c
     => postgres at h:5432/ann as ann
-      application_name: a+b c
+      application_name: Some("a+b c")
     postgresql://h?options=-c%20statement_timeout%3D5s
     => postgres at h:5432/ann as ann
-      options: -c statement_timeout=5s
+      options: Some("-c statement_timeout=5s")
     postgresql://h?sslmode=require&channel_binding=require
     => postgres at h:5432/ann as ann
-      sslmode: require
-      channel_binding: require
+      channel_binding: Require
+      tls: TlsSettings { mode: Require
     postgresql://h?hostaddr=10.0.0.7
     => postgres at h:5432/ann as ann
-      hostaddr: 10.0.0.7
+      address: Some(10.0.0.7) }
     postgresql://h?
     => postgres at h:5432/ann as ann
     "#);
@@ -142,7 +151,8 @@ fn parses_keywords_and_values() {
     => postgres at h:5432/shop as ann
     host=h dbname='my shop' user='o\'brien' password='a b\\c'
     => postgres at h:5432/my shop as o'brien
-      password: the password is from the connection string
+      password: Some(_)
+      password_source: ConnectionString }]
     host=h dbname=my\ shop
     => postgres at h:5432/my shop as ann
     host=h dbname=shop 2
@@ -154,75 +164,89 @@ fn parses_keywords_and_values() {
     => postgres at h:5432/ann as ann
     host=a,b,c port=1,2,3
     => postgres at a:1,b:2,c:3/ann as ann
+      password_source: None }
+      password_source: None }
     host=a,b port=5433
     => postgres at a:5433,b:5433/ann as ann
+      password_source: None }
     host=a,b hostaddr=10.0.0.1,10.0.0.2
     => postgres at a:5432,b:5432/ann as ann
-      hostaddr: 10.0.0.1
-      hostaddr: 10.0.0.2
+      address: Some(10.0.0.1) }
+      password_source: None }
+      address: Some(10.0.0.2) }
     hostaddr=10.0.0.1
     => postgres at 10.0.0.1:5432/ann as ann
-      hostaddr: 10.0.0.1
+      address: Some(10.0.0.1) }
     hostaddr=::1 port=5433
     => postgres at [::1]:5433/ann as ann
-      hostaddr: ::1
+      address: Some(::1) }
     host=a,,c port=5433,,5434
     => postgres at a:5433,localhost:5432,c:5434/ann as ann
+      password_source: None }
+      password_source: None }
     host=/run/pg port=5433
     => postgres at /run/pg/.s.PGSQL.5433/ann as ann
     host=/run/pg,db.example.com
     => postgres at /run/pg/.s.PGSQL.5432,db.example.com:5432/ann as ann
+      password_source: None }
     host=h host=i
     => postgres at i:5432/ann as ann
     host=h sslmode=verify-ca sslrootcert=/etc/ca.pem sslcert=/etc/me.pem sslkey=/etc/me.key
     => postgres at h:5432/ann as ann
-      sslmode: verify-ca
-      sslrootcert: /etc/ca.pem
-      sslcert: /etc/me.pem
-      sslkey: /etc/me.key
+      tls: TlsSettings { mode: VerifyCa
+      roots: File(Some(TlsFile { path: "/etc/ca.pem"
+      is_default: false }))
+      certificate: Some(TlsFile { path: "/etc/me.pem"
+      is_default: false })
+      key: Some(TlsFile { path: "/etc/me.key"
+      is_default: false })
     host=h sslrootcert=system
     => postgres at h:5432/ann as ann
-      sslmode: verify-full
-      sslrootcert: system
+      tls: TlsSettings { mode: VerifyFull
+      roots: System
     host=h sslnegotiation=direct sslmode=require
     => postgres at h:5432/ann as ann
-      sslmode: require
-      sslnegotiation: direct
+      tls: TlsSettings { mode: Require
+      is_direct: true
     host=h connect_timeout=0
     => postgres at h:5432/ann as ann
-      connect_timeout: 600
+      connect_timeout: Some(600s)
+      connect_timeout: 600s
     host=h connect_timeout=-1
     => postgres at h:5432/ann as ann
-      connect_timeout: 600
+      connect_timeout: Some(600s)
+      connect_timeout: 600s
     host=h connect_timeout=1
     => postgres at h:5432/ann as ann
-      connect_timeout: 1
+      connect_timeout: Some(1s)
+      connect_timeout: 1s
     host=h connect_timeout=99999999999
     => postgres at h:5432/ann as ann
-      connect_timeout: 600
+      connect_timeout: Some(600s)
+      connect_timeout: 600s
     host=h load_balance_hosts=random target_session_attrs=prefer-standby
     => postgres at h:5432/ann as ann
-      target_session_attrs: prefer-standby
-      load_balance_hosts: random
+      session_role: PreferStandby
+      shuffles_hosts: true
     host=h fallback_application_name=loader
     => postgres at h:5432/ann as ann
-      application_name: loader
+      application_name: Some("loader")
     host=h fallback_application_name=loader application_name=night
     => postgres at h:5432/ann as ann
-      application_name: night
+      application_name: Some("night")
     host=h gssencmode=disable client_encoding=UTF8 sslcompression=1 krbsrvname=postgres
     => postgres at h:5432/ann as ann
     host=h keepalives=0 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=9000
     => postgres at h:5432/ann as ann
-      keepalives: 0
-      keepalives_idle: 30
-      keepalives_interval: 5
-      keepalives_count: 3
-      tcp_user_timeout: 9000
+      tcp_user_timeout: Some(9s)
+      keepalives: false
+      keepalives_idle: 30s
+      keepalives_interval: Some(5s)
+      keepalives_retries: Some(3)
     host=h ssl_min_protocol_version=TLSv1.3 sslsni=0
     => postgres at h:5432/ann as ann
-      sslsni: 0
-      ssl_min_protocol_version: TLSv1.3
+      sends_name: false
+      version_min: V1_3
     "#);
 }
 
@@ -347,19 +371,19 @@ fn malformed_strings_are_rejected() {
     host=h client_encoding=LATIN1
     => error: the connection string: client_encoding must be UTF8 or utf8 or UTF-8 or utf-8 or auto, if it is set
     postgres://h:http/shop
-    => error: the connection string: port must be a number from 1 to 65535
+    => error: the connection string cannot be read: invalid value for option `port`, at character 12
     postgres://reader:pa/ss@h/shop
-    => error: the connection string cannot be read: an @ after the hosts; write it as %40 in a name or password, at character 21
+    => error: the connection string cannot be read: an @ among hosts and database; write it as %40 in a name or password, at character 12
     postgres://reader:p@ss@h/shop
-    => error: the connection string cannot be read: an @ among the hosts; write it as %40 in a name or password, at character 21
+    => error: the connection string cannot be read: an @ among hosts and database; write it as %40 in a name or password, at character 21
     postgres://reader:12/ss?a=b@h/shop
     => error: the connection string has an unknown keyword at character 25; did you mean passfile?
     postgres://[::1/shop
-    => error: the connection string cannot be read: a [ without ], at character 12
+    => error: the connection string cannot be read: invalid value for option `host`, at character 12
     postgres://[]/shop
     => error: the connection string cannot be read: an empty address between [ and ], at character 12
     postgres://[::1]5432/shop
-    => error: the connection string cannot be read: unexpected text after ], at character 17
+    => error: the connection string cannot be read: invalid value for option `host`, at character 12
     postgres://h/shop?sslmode
     => error: the connection string cannot be read: a parameter without =, at character 19
     postgres://h/shop?sslmode=a=b
@@ -367,12 +391,12 @@ fn malformed_strings_are_rejected() {
     postgres://h/shop?sslmod=require
     => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     postgres://h/sh%zzop
-    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
+    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 16
     postgres://h/sh%0
-    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 14
+    => error: the connection string cannot be read: a % without two hexadecimal digits, at character 16
     postgres://h/sh%00op
-    => error: the connection string cannot be read: a NUL character, at character 14
+    => error: the connection string: dbname contains a NUL character
     postgres://h/sh%ffop
-    => error: the connection string cannot be read: an encoding that is not UTF-8, at character 14
+    => error: the connection string cannot be read: invalid utf-8 sequence of 1 bytes from index 2, at character 12
     "#);
 }

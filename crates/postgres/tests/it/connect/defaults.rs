@@ -26,19 +26,24 @@ fn empty_string_uses_environment_variables() {
         .with_variable("PGLOADBALANCEHOSTS", "random");
     insta::assert_snapshot!(scene.describe_settings(""), @r#"
     postgres at db.example.com:6432/shop as reader
-      hostaddr: 10.0.0.7
-      password: the password is from PGPASSWORD
-      sslmode: verify-full
-      sslnegotiation: direct
-      sslrootcert: /etc/ca.pem
-      sslcert: /etc/me.pem
-      sslkey: /etc/me.key
-      channel_binding: require
-      target_session_attrs: standby
-      load_balance_hosts: random
-      application_name: night
-      options: -c geqo=off
-      connect_timeout: 4
+      address: Some(10.0.0.7) }
+      password: Some(_)
+      options: Some("-c geqo=off")
+      application_name: Some("night")
+      connect_timeout: Some(4s)
+      channel_binding: Require
+      password_source: Variable }]
+      tls: TlsSettings { mode: VerifyFull
+      is_direct: true
+      roots: File(Some(TlsFile { path: "/etc/ca.pem"
+      is_default: false }))
+      certificate: Some(TlsFile { path: "/etc/me.pem"
+      is_default: false })
+      key: Some(TlsFile { path: "/etc/me.key"
+      is_default: false })
+      connect_timeout: 4s
+      session_role: Standby
+      shuffles_hosts: true
     "#);
 }
 
@@ -52,7 +57,8 @@ fn string_overrides_service_overrides_environment() {
         .with_file(".pg_service.conf", "[shop]\nhost=of-service\ndbname=of_service\npassword=s3cret\n");
     insta::assert_snapshot!(scene.describe_settings("host=of-string"), @r#"
     postgres at of-string:5432/of_service as of_environment
-      password: the password is from the service file ~/.pg_service.conf
+      password: Some(_)
+      password_source: Service("~/.pg_service.conf") }]
     "#);
 }
 
@@ -106,7 +112,7 @@ fn first_matching_password_line_is_used() {
         localhost:*:*:*:for sockets\n";
     let scene = EnvironmentFixture::new().with_file(".pgpass", file);
     // The password itself cannot be seen; that one was found can.
-    let finds = |text: &str| scene.describe_settings(text).contains("the password is from the password file ~/.pgpass");
+    let finds = |text: &str| scene.describe_settings(text).contains("password_source: File(\"~/.pgpass\")");
     assert!(finds("host=db port=6432 dbname=shop user=reader"));
     assert!(finds("host=db user=reader"));
     assert!(!finds("host=db user=writer"));
@@ -126,7 +132,8 @@ fn several_hosts_have_their_own_passwords() {
     let scene = EnvironmentFixture::new().with_file(".pgpass", "a:*:*:*:one\nb:*:*:*:two\n");
     insta::assert_snapshot!(scene.describe_settings("host=a,c user=x"), @r#"
     postgres at a:5432,c:5432/x as x
-      password: the password is from the password file ~/.pgpass
+      password: Some(_)
+      password_source: File("~/.pgpass") }
     "#);
 }
 
@@ -135,12 +142,14 @@ fn readable_password_file_is_ignored_with_warning() {
     let scene = EnvironmentFixture::new().with_file(".pgpass", "*:*:*:*:s3cret\n").with_file_mode(".pgpass", 0o640);
     insta::assert_snapshot!(scene.describe_settings("host=h"), @r#"
     postgres at h:5432/ann as ann
+      warnings: ["the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less"] }
       warning: the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less
     "#);
     // Nobody is warned who does not need it.
     insta::assert_snapshot!(scene.describe_settings("host=h password=s3cret"), @r#"
     postgres at h:5432/ann as ann
-      password: the password is from the connection string
+      password: Some(_)
+      password_source: ConnectionString }]
     "#);
 }
 
@@ -150,12 +159,14 @@ fn passfile_sets_the_password_file() {
     let path = scene.home().join("here").display().to_string();
     insta::assert_snapshot!(scene.describe_settings(&format!("host=h passfile={path}")), @r#"
     postgres at h:5432/ann as ann
-      password: the password is from the password file ~/here
+      password: Some(_)
+      password_source: File("~/here") }]
     "#);
     let scene = scene.with_variable("PGPASSFILE", path);
     insta::assert_snapshot!(scene.describe_settings("host=h"), @r#"
     postgres at h:5432/ann as ann
-      password: the password is from the password file ~/here
+      password: Some(_)
+      password_source: File("~/here") }]
     "#);
 }
 

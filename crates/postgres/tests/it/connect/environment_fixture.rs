@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, OpenConnection, StartupParameters};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, OpenConnection};
 use tokio_postgres::SimpleQueryMessage;
 
 /// A home and an environment of the test's own.
@@ -90,11 +90,16 @@ impl EnvironmentFixture {
         message.replace(&self.home.path().display().to_string(), "~")
     }
 
+    /// The parts of the target's `Debug` output, without those that its description has already.
     fn redact_settings(&self, target: &ConnectTarget) -> Vec<String> {
         let home = self.home.path().display().to_string();
-        let is_said_already = |name: &str| ["host", "user", "dbname"].contains(&name);
-        let members = target.effective_settings().into_iter().filter(|(name, _)| !is_said_already(name));
-        members.map(|(name, value)| format!("  {name}: {}", value.replace(&home, "~"))).collect()
+        let is_reported_already = |part: &str| {
+            let field = part.rsplit(['{', '[', '(']).find(|text| text.contains(':')).unwrap_or_default();
+            let name = field.split(':').next().unwrap_or_default().trim();
+            ["hosts", "host", "location", "name", "port", "user", "dbname", "database"].contains(&name)
+        };
+        let text = format!("{target:?}").replace(&home, "~");
+        text.split(", ").filter(|part| !is_reported_already(part)).map(|part| format!("  {part}")).collect()
     }
 }
 
@@ -140,11 +145,9 @@ pub(super) async fn query_value(connected: &OpenConnection, query: &str) -> Stri
 
 pub(super) async fn connect(text: &str) -> OpenConnection {
     let target = EnvironmentFixture::new().parse_target(text);
-    target.connect(&StartupParameters { application_name: "tidegate test", settings: &[] }).await.unwrap_or_else(
-        |error| {
-            panic!("{error}");
-        },
-    )
+    target.connect("tidegate test").await.unwrap_or_else(|error| {
+        panic!("{error}");
+    })
 }
 
 /// Both texts of the refusal that `text` must meet, a line each; the ports that differ from run to run are `DEFAULT_PORT`.
@@ -155,7 +158,7 @@ pub(super) async fn connect_error_text(text: &str) -> String {
 
 pub(super) async fn connect_error_text_in(scene: &EnvironmentFixture, text: &str) -> String {
     let target = scene.parse_target(text);
-    let outcome = target.connect(&StartupParameters::default()).await;
+    let outcome = target.connect("").await;
     let error = outcome.err().unwrap_or_else(|| panic!("{} let us in", target.describe()));
     format!("caller: {}\nowner: {}", error.client_message("shop"), error.log_message())
 }

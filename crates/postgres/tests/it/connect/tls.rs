@@ -1,6 +1,6 @@
 //! TLS in all its modes. Where the server was built without, what is left to see is that it is not mistaken.
 
-use tidegate_postgres::connect::{ConnectProblem, OpenConnection, StartupParameters};
+use tidegate_postgres::connect::{ConnectProblem, OpenConnection};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::environment_fixture::{
@@ -104,10 +104,10 @@ async fn unknown_issuer_is_rejected() {
     }
     // As in libpq, roots that lie at their usual place make `require` a check, and `prefer` goes on without TLS.
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=require"));
-    let error = target.connect(&StartupParameters::default()).await.unwrap_err();
+    let error = target.connect("").await.unwrap_err();
     assert!(matches!(error.problem(), ConnectProblem::Certificate(_)), "{error}");
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=prefer"));
-    assert!(!target.connect(&StartupParameters::default()).await.unwrap().is_encrypted());
+    assert!(!target.connect("").await.unwrap().is_encrypted());
     // The system's roots did not sign it either.
     let message = connect_error_text(&host_connection_string("localhost", &role, "sslrootcert=system")).await;
     assert!(
@@ -144,7 +144,7 @@ async fn unusable_tls_files_are_named_in_errors() {
     let path = |name: &str| scene.home().join(name).display().to_string();
     let tell = async |more: String| {
         let target = scene.parse_target(&format!("host=127.0.0.1 port=1 user=x {more}"));
-        let error = target.connect(&StartupParameters::default()).await.unwrap_err();
+        let error = target.connect("").await.unwrap_err();
         error.to_string().replace(&scene.home().display().to_string(), "~")
     };
     insta::assert_snapshot!(tell("sslmode=verify-full".to_owned()).await, @"cannot connect to postgres at 127.0.0.1:1/x as x: the TLS settings cannot be used: cannot use the root certificates ~/.postgresql/root.crt: the file does not exist; set sslrootcert to another file, or to system");
@@ -164,9 +164,9 @@ async fn server_without_direct_tls_is_reported() {
     let text = host_connection_string("localhost", &role, "sslmode=require sslnegotiation=direct");
     let version = connect(&superuser_string("")).await.server_version();
     let target = EnvironmentFixture::new().parse_target(&text);
-    let outcome = target.connect(&StartupParameters::default()).await;
+    let outcome = target.connect("").await;
     // Servers speak it from version 17 on.
-    assert_eq!(outcome.is_ok(), version.number() >= 170_000, "{outcome:?}");
+    assert_eq!(outcome.is_ok(), version >= 170_000, "{outcome:?}");
 }
 
 #[tokio::test]
@@ -188,10 +188,8 @@ async fn pg_hba_rejection_retries_with_other_tls_mode() {
     admin.client().batch_execute(&statement).await.unwrap();
     admin.client().batch_execute("SELECT pg_reload_conf()").await.unwrap();
     // The rules count from the moment on that a connection made after the reload is refused.
-    while let Ok(early) = EnvironmentFixture::new()
-        .parse_target(&host_connection_string("localhost", &nobody, ""))
-        .connect(&StartupParameters::default())
-        .await
+    while let Ok(early) =
+        EnvironmentFixture::new().parse_target(&host_connection_string("localhost", &nobody, "")).connect("").await
     {
         early.close().await;
     }

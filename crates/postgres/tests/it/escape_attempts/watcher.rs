@@ -15,7 +15,7 @@ pub(crate) struct ServerMonitor {
     pub(crate) version: u32,
     /// What is told on the channel that the corpus uses.
     notices: mpsc::Receiver<String>,
-    heard: BTreeSet<String>,
+    received: BTreeSet<String>,
     marks: u32,
     tables: Statement,
     /// What `tables` said last, and where the server was then: how far its log of changes, and its transactions.
@@ -51,7 +51,7 @@ impl ServerMonitor {
             process: own.get(0),
             version: own.get::<_, i32>(1).unsigned_abs(),
             notices,
-            heard: BTreeSet::new(),
+            received: BTreeSet::new(),
             marks: 0,
             tables: client.prepare(&tables_sql(&client).await).await.unwrap(),
             last: (String::new(), StateByAspect::new()),
@@ -64,7 +64,7 @@ impl ServerMonitor {
 
     /// Another one, who knows what this one heard.
     pub(crate) async fn reconnect(&self, superuser: &str) -> Self {
-        Self { heard: self.heard.clone(), marks: self.marks, ..Self::new(superuser).await }
+        Self { received: self.received.clone(), marks: self.marks, ..Self::new(superuser).await }
     }
 
     /// Whether an attempt ended its session.
@@ -83,7 +83,7 @@ impl ServerMonitor {
         let mut now = self.last.1.clone();
         now.extend(query_state(&self.client, &self.others).await?);
         self.receive_notifications().await?;
-        now.insert("notices".to_owned(), self.heard.clone());
+        now.insert("notices".to_owned(), self.received.clone());
         self.last.0 = self.wal_position().await?;
         Ok(now)
     }
@@ -98,7 +98,7 @@ impl ServerMonitor {
         let mark = format!("mark {}", self.marks);
         self.client.batch_execute(&format!("NOTIFY evil, '{mark}'")).await?;
         while let Some(notice) = self.notices.recv().await.filter(|notice| *notice != mark) {
-            self.heard.insert(format!("{} {notice}", self.marks));
+            self.received.insert(format!("{} {notice}", self.marks));
         }
         Ok(())
     }

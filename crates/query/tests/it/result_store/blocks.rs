@@ -61,7 +61,7 @@ async fn rows_that_come_slowly_do_not_wait_for_their_block() {
 async fn rows_that_come_without_a_pause_leave_in_time_too() {
     let spool = TestStore::new(limits()).await;
     let schema = numbered_rows(0..1, 8).schema();
-    // It never waits, and takes its time for each row.
+    // Simulates a source that computes each row slowly, and blocks its thread meanwhile.
     let rows = futures::stream::iter((0..8).map(|number| {
         std::thread::sleep(Duration::from_millis(60));
         Ok(numbered_rows(number..number + 1, 8))

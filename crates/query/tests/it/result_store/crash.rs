@@ -48,6 +48,7 @@ fn run_and_kill_writers(folder: &Path, time: Duration) -> [&'static str; 2] {
     let mut child = program.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("it writes")), "it began");
+    // The process is killed at a moment of its work that differs from run to run.
     std::thread::sleep(time);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -228,6 +228,6 @@ async fn reports_vanished_folder() {
     while writing: unavailable: the server cannot write stored results now
     its end: Incomplete("the server cannot write stored results now")
     "#);
-    assert!(!table.contains("tmp"), "no folder is told");
+    assert!(!table.contains("tmp"), "no folder is named");
     assert!(error.detail().is_some(), "the log hears why");
 }

@@ -9,8 +9,8 @@ use tidegate_results::StoredResult;
 
 use super::{TestStore, ann, bob, small_limits};
 
-/// `caller`, let in by the gate of this number.
-fn by_gate(authenticator: u64, caller: Caller) -> Caller {
+/// `caller`, admitted by the authenticator of this number.
+fn by_authenticator(authenticator: u64, caller: Caller) -> Caller {
     let principal = Principal { authenticator_version: authenticator, ..(*caller.principal).clone() };
     Caller { principal: Arc::new(principal), ..caller }
 }
@@ -21,7 +21,7 @@ fn with_role(role: &str, caller: Caller) -> Caller {
     Caller { principal: Arc::new(principal), ..caller }
 }
 
-/// Which gate let in the caller that `link` speaks for; none if it opens nothing.
+/// Which authenticator admitted the caller that `link` speaks for; none if it opens nothing.
 fn authenticator_generation(spool: &TestStore, result: &StoredResult, link: &str) -> Option<u64> {
     spool.store.verify_link(&result.header().id.to_string(), link).map(|caller| caller.principal.authenticator_version)
 }
@@ -30,7 +30,7 @@ fn authenticator_generation(spool: &TestStore, result: &StoredResult, link: &str
 async fn link_keeps_its_makers_rights() {
     let spool = TestStore::new(small_limits()).await;
     let result = spool.keep(&ann(), 20).await;
-    let link_of = |authenticator: u64| spool.store.create_link(&result, &by_gate(authenticator, ann())).0;
+    let link_of = |authenticator: u64| spool.store.create_link(&result, &by_authenticator(authenticator, ann())).0;
     let links = [(1, link_of(1)), (2, link_of(2)), (1, link_of(1)), (3, link_of(3)), (2, link_of(2))];
     for (authenticator, link) in &links {
         assert_eq!(authenticator_generation(&spool, &result, link), Some(*authenticator), "neither revived nor killed");
@@ -65,7 +65,7 @@ async fn evicts_links_of_oldest_generation_first() {
     let spool = TestStore::new(small_limits()).await;
     let result = spool.keep(&ann(), 20).await;
     let link_of = |authenticator: u64, role: &str| {
-        spool.store.create_link(&result, &with_role(role, by_gate(authenticator, ann()))).0
+        spool.store.create_link(&result, &with_role(role, by_authenticator(authenticator, ann()))).0
     };
     let before = link_of(1, "before");
     let now: Vec<String> = (0..8).map(|index| link_of(2, &index.to_string())).collect();

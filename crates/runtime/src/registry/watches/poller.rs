@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::WatchShared;
-use super::tenant_scheduler::CONCURRENT_MAX;
-use super::watch_table::{PollStep, PolledEntryId, StampRequest};
+use super::tenant_scheduler::{CONCURRENT_MAX, PolledEntryId};
+use super::watch_table::{PollStep, StampRequest};
 use crate::event::emit_internal_error;
 use crate::registry::execution::panic_to_error;
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidegate_core::tenant_share;
 
-use super::watch_table::PolledEntryId;
-
 /// The maximum number of concurrent polls; the principals of one tenant can have half of these.
 pub(super) const CONCURRENT_MAX: usize = 8;
+
+/// The id of a polled entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PolledEntryId(pub(super) u64);
 
 /// Counts the running polls of each tenant and queues the due ones. The tenant with the fewest running polls is next;
 /// among several of these, the one that has waited longest.

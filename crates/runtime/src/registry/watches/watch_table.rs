@@ -9,7 +9,7 @@ use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, T
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::tenant_scheduler::TenantScheduler;
+use super::tenant_scheduler::{PolledEntryId, TenantScheduler};
 use crate::resource::ResourceWatcher;
 
 /// The maximum number of subscriptions of one listener.
@@ -22,10 +22,6 @@ pub(super) const SUBSCRIPTIONS_PER_PRINCIPAL_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 /// The id of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListenerId(u64);
-
-/// The id of a polled entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PolledEntryId(u64);
 
 /// The watcher of a resource in one version of the registry.
 #[derive(Clone)]

@@ -68,12 +68,12 @@ fn outcome(answer: &InputAnswer) -> String {
 }
 
 /// A handler that asks one thing and answers with one text.
-fn tool_eliciting(request: InputRequest, key: &'static str, told: fn(&InputAnswer) -> String) -> Arc<dyn Handler> {
+fn tool_eliciting(request: InputRequest, key: &'static str, notified: fn(&InputAnswer) -> String) -> Arc<dyn Handler> {
     handler_fn(move |_job, reply| {
         let request = request.clone();
         async move {
             let answer = reply.request_input(key, request).await?;
-            send_text(&reply, told(&answer)).await
+            send_text(&reply, notified(&answer)).await
         }
     })
 }

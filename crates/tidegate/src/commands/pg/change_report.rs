@@ -1,6 +1,6 @@
 //! What an installation changed, for whoever asked for it.
 
-use tidegate_postgres::handlers::{InstallChanges, InstallMode, SqlLayer};
+use tidegate_postgres_handlers::{InstallChanges, InstallMode, SqlLayer};
 
 /// Steps that are listed one by one.
 const STEPS_LISTED_MAX: usize = 8;

@@ -8,7 +8,7 @@ use super::change_report;
 use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
 use crate::command_error::CommandError;
 
-/// Make the schema in which tools, resources and prompts are written in SQL, or bring it to this version
+/// Create the schema of handlers, or upgrade it to this version
 #[derive(Debug, Args)]
 pub(crate) struct PgInstallCommand {
     #[command(flatten)]

@@ -16,7 +16,7 @@ use clap::Subcommand;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 
-/// Prepare a PostgreSQL server, and keep handlers of MCP in it
+/// Prepare a PostgreSQL database, and manage handlers in it
 #[derive(Debug, Subcommand)]
 pub(crate) enum PgCommand {
     /// Print the SQL of a role that can read and nothing else

@@ -16,15 +16,15 @@ const NAME_CHARACTERS_MAX: usize = 128;
 /// Write the SQL of a new handler, and a test of it
 #[derive(Debug, Args)]
 pub(crate) struct PgNewCommand {
-    /// What it is to be
+    /// Kind of the handler
     kind: NewHandlerKind,
-    /// Its name: letters, digits, _, - and .
+    /// Name of the handler: letters, digits, dots, _ and -
     #[arg(id = "handler_name", value_name = "NAME", value_parser = handler_name)]
     name: String,
-    /// Where the files are written: NAME.sql, and tests/NAME.sql
+    /// Folder to which NAME.sql and tests/NAME.sql are written
     #[arg(long, value_name = "FOLDER", default_value = "handlers")]
     folder: PathBuf,
-    /// Make a tool of a function that is there already: schema.name, or schema.name(types) of several
+    /// Make a tool of an existing function: schema.name, or schema.name(types) if there are several
     #[arg(long, value_name = "FUNCTION", value_parser = function_name)]
     function: Option<String>,
     #[command(flatten)]
@@ -34,11 +34,11 @@ pub(crate) struct PgNewCommand {
 /// The types of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum NewHandlerKind {
-    /// What a model calls
+    /// Called by a model
     Tool,
-    /// What a client reads
+    /// Read by a client
     Resource,
-    /// What a person chooses
+    /// Chosen by a person
     Prompt,
 }
 

@@ -7,12 +7,12 @@ use clap::Args;
 use super::schema_arguments::SchemaFlag;
 use crate::command_error::CommandError;
 
-/// Print the SQL that makes the schema of handlers, for psql
+/// Print the SQL that creates the schema of handlers, for psql
 #[derive(Debug, Args)]
 pub(crate) struct PgPrintCommand {
     #[command(flatten)]
     schema: SchemaFlag,
-    /// Print the SQL that takes it away
+    /// Print the SQL that removes the schema
     #[arg(long)]
     uninstall: bool,
 }

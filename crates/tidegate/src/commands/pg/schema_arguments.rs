@@ -2,14 +2,14 @@
 
 use clap::Args;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::handlers::{InstallMode, Installer, SchemaName, SqlLayer};
+use tidegate_postgres_handlers::{InstallMode, Installer, SchemaName, SqlLayer};
 
 use crate::command_error::CommandError;
 
 /// A schema of a database.
 #[derive(Debug, Args)]
 pub(super) struct HandlerSchemaArguments {
-    /// Connection string of the role that owns the handlers, as psql takes it [default: what the PG* variables say]
+    /// Connection string of the role that owns the handlers, in the syntax of psql [default: the PG* variables]
     #[arg(value_name = "DSN")]
     dsn: Option<String>,
 
@@ -20,7 +20,7 @@ pub(super) struct HandlerSchemaArguments {
 /// The schema.
 #[derive(Debug, Args)]
 pub(super) struct SchemaFlag {
-    /// The schema that holds the handlers, and nothing else
+    /// Schema that contains only handlers
     #[arg(long = "schema", value_name = "NAME", default_value = "api", value_parser = SchemaName::parse)]
     name: SchemaName,
 }
@@ -28,11 +28,11 @@ pub(super) struct SchemaFlag {
 /// Whether it is done at all.
 #[derive(Debug, Args)]
 pub(super) struct ExecutionFlags {
-    /// Do all of it, say what it changed, and roll it back
+    /// Run everything, print the changes, and roll them back
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Print the SQL instead of running it; no server is asked
+    /// Print the SQL instead of running it; does not connect
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) print: bool,
 }

@@ -3,14 +3,14 @@
 use std::io::Write as _;
 
 use clap::Args;
-use tidegate_postgres::handlers::{
+use tidegate_postgres_handlers::{
     ExchangeLogStatus, InstallStatus as Installed, InstalledVersion, LineCount, SqlLayer,
 };
 
 use super::schema_arguments::HandlerSchemaArguments;
 use crate::command_error::CommandError;
 
-/// Say what is installed, whose it is and who may call it
+/// Show the installed version, its owner, and the roles that may call handlers
 #[derive(Debug, Args)]
 pub(crate) struct PgStatusCommand {
     #[command(flatten)]

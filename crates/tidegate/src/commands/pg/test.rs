@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate_postgres::handlers::{TestOptions, TestReport, run_test_file};
+use tidegate_postgres_handlers::{TestOptions, TestReport, run_test_file};
 
 use super::schema_arguments::{self, SchemaFlag};
 use crate::command_error::CommandError;
@@ -22,14 +22,14 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Run SQL test files, each in a transaction that is rolled back
 #[derive(Debug, Args)]
 pub(crate) struct PgTestCommand {
-    /// Connection string, as psql takes it
+    /// Connection string, in the syntax of psql
     dsn: String,
     /// A test file, or a folder whose *.sql files are tests
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     schema: SchemaFlag,
-    /// Write the results as JUnit XML too
+    /// Write the results as JUnit XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }

@@ -5,19 +5,19 @@ use std::io::Write as _;
 use clap::Args;
 use serde_json::json;
 use tidegate_core::{InputAnswer, InputRequest};
-use tidegate_postgres::handlers::{InstallMode, InstallStatus, Installer, LineCount};
+use tidegate_postgres_handlers::{InstallMode, InstallStatus, Installer, LineCount};
 
 use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
 use super::status;
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// Take the schema away with all handlers in it; a schema that was there before it stays, empty
+/// Remove all handlers and their schema; a schema that existed before stays, empty
 #[derive(Debug, Args)]
 pub(crate) struct PgUninstallCommand {
     #[command(flatten)]
     schema_arguments: HandlerSchemaArguments,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]

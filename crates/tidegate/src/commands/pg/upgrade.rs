@@ -8,7 +8,7 @@ use super::change_report;
 use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
 use crate::command_error::CommandError;
 
-/// Bring a schema of handlers that is there to this version
+/// Upgrade an existing schema of handlers to this version
 #[derive(Debug, Args)]
 pub(crate) struct PgUpgradeCommand {
     #[command(flatten)]

@@ -27,14 +27,14 @@ pub(super) fn parse_implied_scopes(
 
 /// Scopes that are implied, though nothing asks for them. Which broader ones there are only the issuer knows.
 fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem> {
-    let asked_for = required_scopes(config);
+    let requested = required_scopes(config);
     let mut problems = Vec::new();
     for (broad, narrow) in &entry.implied_scopes {
         for (index, scope) in narrow.iter().enumerate() {
-            if asked_for.contains(scope.as_str()) || entry.implied_scopes.contains_key(scope) {
+            if requested.contains(scope.as_str()) || entry.implied_scopes.contains_key(scope) {
                 continue;
             }
-            let meant = nearest_names(scope, asked_for.iter().copied());
+            let meant = nearest_names(scope, requested.iter().copied());
             let meant = meant.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
             let message = format!("nothing asks for the scope {scope:?}: no entry, no role and not auth.oauth{meant}");
             problems.push(ConfigProblem::new(format!("{IMPLIED_SCOPES_KEY}.{broad}[{index}]"), message));

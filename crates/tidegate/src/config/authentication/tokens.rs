@@ -54,7 +54,7 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         entry.secret.is_some(),
         entry.introspection.is_some(),
     ];
-    if output.iter().filter(|is_said| **is_said).count() == 1 {
+    if output.iter().filter(|is_reported| **is_reported).count() == 1 {
         if let Some(path) = &entry.jwks {
             return read("jwks", path).map(TokenKey::Jwks);
         }

@@ -17,21 +17,21 @@ pub(crate) struct DatabaseEntry {
     /// Tenants whose callers can see the database, with every declared tool, resource and handler that uses it.
     /// Default: all callers.
     pub(crate) tenants: Option<Vec<String>>,
-    /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file.
+    /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file. Default: none.
     pub(crate) files: Option<OneOrMany>,
     /// How CSV files and sheets are read, by table name. Default: detected.
     #[serde(default)]
     pub(crate) tables: BTreeMap<String, TableEntry>,
-    /// SQLite file, or a list of them, relative to this file.
+    /// SQLite file, or a list of them, relative to this file. Default: none.
     pub(crate) sqlite: Option<OneOrMany>,
     /// Connection string of PostgreSQL, in the syntax of psql: a URI or keywords. The service file, PG* variables and
-    /// .pgpass supply missing parts. Write it as ${VARIABLE} if it contains a password.
+    /// .pgpass supply missing parts. Write it as ${VARIABLE} if it contains a password. Default: none.
     pub(crate) postgres: Option<SecretText>,
     /// Row and column policies. For files and SQLite only; PostgreSQL has row-level security. Default: none.
     #[serde(default)]
     pub(crate) policies: Vec<PolicyEntry>,
     /// Names of other databases whose tables are joined here, as database.table. A caller that may query this database
-    /// may query all of them through it.
+    /// may query all of them through it. Default: none.
     pub(crate) federated: Option<Vec<String>>,
     /// PostgreSQL: the role that calls run as. Default: the login role.
     pub(crate) role: Option<RoleChoice>,
@@ -84,11 +84,11 @@ pub(crate) enum RoleChoice {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ChosenRole {
-    /// Claim that contains the name of the PostgreSQL role.
+    /// Claim that contains the name of the PostgreSQL role. Default: none.
     pub(crate) claim: Option<String>,
-    /// Roles that the claim may select.
+    /// Roles that the claim may select. Default: none.
     pub(crate) allow: Vec<String>,
-    /// PostgreSQL role for each role of this file: {support: reader}.
+    /// PostgreSQL role for each role of this file: {support: reader}. Default: none.
     pub(crate) by_role: BTreeMap<String, String>,
     /// PostgreSQL role of callers for whom no other one is selected. Default: none; such callers are refused.
     pub(crate) default: Option<String>,

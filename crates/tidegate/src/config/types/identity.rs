@@ -83,26 +83,26 @@ pub(crate) struct AuthEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokensEntry {
-    /// Required issuer of tokens (iss).
+    /// Issuer that tokens must have (iss).
     pub(crate) issuer: String,
-    /// Required audience of tokens (aud): a text, or a list of which one must match.
+    /// Audience that tokens must have (aud): a text, or a list of which one must match.
     pub(crate) audience: OneOrMany,
     /// Accepted signature algorithms, such as RS256, ES256 or Ed25519 (which many issuers call EdDSA). Not used with
-    /// introspection.
+    /// introspection. Default: none; required without introspection.
     #[serde(default)]
     pub(crate) algorithms: Vec<String>,
-    /// File of public keys (JWKS), relative to this file.
+    /// File of public keys (JWKS), relative to this file. Default: none.
     pub(crate) jwks: Option<PathBuf>,
-    /// URL of the public keys (JWKS) of the issuer. They are fetched again at intervals.
+    /// URL of the public keys (JWKS) of the issuer. They are fetched again at intervals. Default: none.
     pub(crate) jwks_url: Option<String>,
     /// Whether to take the address of the keys from the metadata of the issuer. Default: false.
     #[serde(default)]
     pub(crate) discovery: bool,
-    /// File of one public key (PEM), relative to this file.
+    /// File of one public key (PEM), relative to this file. Default: none.
     pub(crate) public_key: Option<PathBuf>,
-    /// Shared secret for HS256, HS384 and HS512. Write it as ${VARIABLE} or ${file:PATH}.
+    /// Shared secret for HS256, HS384 and HS512. Write it as ${VARIABLE} or ${file:PATH}. Default: none.
     pub(crate) secret: Option<SecretText>,
-    /// Introspection endpoint (RFC 7662) that validates each token. Tokens may then be opaque.
+    /// Introspection endpoint (RFC 7662) that validates each token. Tokens may then be opaque. Default: none.
     pub(crate) introspection: Option<IntrospectionEntry>,
     /// Permitted difference between clocks, from 0s to 10m. Default: 30s.
     pub(crate) leeway: Option<Leeway>,
@@ -114,26 +114,26 @@ pub(crate) struct TokensEntry {
     pub(crate) implied_scopes: BTreeMap<String, Vec<String>>,
 }
 
-/// The introspection endpoint (RFC 7662) and the credentials of this node there.
+/// The introspection endpoint (RFC 7662) and the credentials of this server there.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntrospectionEntry {
     /// URL of the introspection endpoint.
     pub(crate) url: String,
-    /// Client id of this node at the issuer.
+    /// Client id of this server at the issuer.
     pub(crate) client_id: String,
-    /// Client secret of this node at the issuer. Write it as ${VARIABLE} or ${file:PATH}.
+    /// Client secret of this server at the issuer. Write it as ${VARIABLE} or ${file:PATH}.
     pub(crate) client_secret: SecretText,
     /// Whether the response must state the audience of the token (aud). If false, a token without a stated audience is
     /// accepted, whatever it was issued for. Default: true.
     pub(crate) needs_audience: Option<bool>,
 }
 
-/// OAuth metadata of this node for clients (RFC 9728).
+/// OAuth metadata of this server for clients (RFC 9728).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OauthEntry {
-    /// URL of this node as clients use it, such as https://data.example.com/mcp. Tokens are issued for it, so it should
+    /// URL of this server as clients use it, such as https://data.example.com/mcp. Tokens are issued for it, so it should
     /// be in the audience of auth.tokens.
     pub(crate) resource: String,
     /// URLs of the authorization servers. Default: the issuer of auth.tokens.
@@ -150,10 +150,10 @@ pub(crate) struct OauthEntry {
 pub(crate) struct CertificateEntry {
     /// Name of the principal. Required.
     pub(crate) name: String,
-    /// Whole subject of the certificate, most specific part first: CN=etl,O=Example.
+    /// Whole subject of the certificate, most specific part first: CN=etl,O=Example. Default: none.
     pub(crate) subject: Option<String>,
     /// One alternative name of the certificate, with its kind: dns:host, email:address, ip:address or
-    /// uri:spiffe://example/robot.
+    /// uri:spiffe://example/robot. Default: none.
     pub(crate) alternative_name: Option<String>,
     /// Roles of the principal. Default: none.
     #[serde(default)]

@@ -38,9 +38,11 @@ pub(crate) struct LimitsEntry {
     pub(crate) running_calls: Option<usize>,
     /// Calls that wait, of all callers together. More calls are refused. Default: 1792.
     pub(crate) waiting_calls: Option<usize>,
-    /// Limits of each principal, unless its roles set others. Default: a quarter of the calls, if callers authenticate.
+    /// Limits of each principal, unless its roles set others. Default: no limit, but a quarter of running_calls and of
+    /// waiting_calls if callers authenticate.
     pub(crate) principal: AllowanceEntry,
-    /// Limits of all principals of one tenant together. Default: a quarter of the calls.
+    /// Limits of all principals of one tenant together. Default: no limit, but a quarter of running_calls and of
+    /// waiting_calls if callers authenticate.
     pub(crate) tenant: AllowanceEntry,
     /// Daily limits of all callers together.
     pub(crate) node: DailyEntry,
@@ -49,7 +51,7 @@ pub(crate) struct LimitsEntry {
     pub(crate) usage_file: Option<PathBuf>,
 }
 
-/// Limits of callers. A member that is not set is no limit. A day begins at 00:00 UTC.
+/// Limits of callers. A day begins at 00:00 UTC. Default of each: no limit, unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AllowanceEntry {
@@ -69,7 +71,7 @@ pub(crate) struct AllowanceEntry {
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
-/// Daily limits. A day begins at 00:00 UTC. A member that is not set is no limit.
+/// Daily limits. A day begins at 00:00 UTC. Default of each: no limit.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DailyEntry {
@@ -81,7 +83,7 @@ pub(crate) struct DailyEntry {
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
-/// Limits of the calls of an entry. Default: the value under limits.
+/// Limits of the calls of an entry. Default of each: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallLimitsEntry {
@@ -99,7 +101,7 @@ pub(crate) struct CallLimitsEntry {
     pub(crate) task_after: Option<Time>,
 }
 
-/// Limits of the calls of a tool. Default: the value under limits.
+/// Limits of the calls of a tool. Default of each: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolLimitsEntry {
@@ -115,19 +117,21 @@ pub(crate) struct ToolLimitsEntry {
     pub(crate) inline_bytes: Option<SizeBound>,
     /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
     pub(crate) task_after: Option<Time>,
-    /// Calls per second of each tenant. All callers without a tenant count together.
+    /// Calls per second of each tenant. All callers without a tenant count together. Default: no limit.
     pub(crate) requests_per_second: Option<f64>,
     /// Calls of a tenant that may arrive at once. Default: the number of requests_per_second, rounded up.
     pub(crate) burst: Option<u32>,
-    /// Calls of all callers that run at the same time; more calls wait.
+    /// Calls of all callers that run at the same time; more calls wait. Default: no limit.
     pub(crate) running_calls: Option<usize>,
-    /// Calls of all callers that wait; more calls are refused.
+    /// Calls of all callers that wait; more calls are refused. Default: no limit.
     pub(crate) waiting_calls: Option<usize>,
-    /// Rows of all answers to a tenant in a day. All callers without a tenant count together.
+    /// Rows of all answers to a tenant in a day. All callers without a tenant count together. Default: no limit.
     pub(crate) rows_per_day: Option<u64>,
     /// Size of all answers to a tenant in a day, in bytes. All callers without a tenant count together.
+    /// Default: no limit.
     pub(crate) bytes_per_day: Option<Size>,
     /// Running time of all calls of a tenant in a day, in seconds. All callers without a tenant count together.
+    /// Default: no limit.
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 

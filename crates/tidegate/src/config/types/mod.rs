@@ -54,7 +54,7 @@ pub(crate) struct Config {
     /// Roles, and what their callers may use. Default: none.
     pub(crate) roles: Vec<RoleEntry>,
     /// Authentication. If this key is present, even without members, callers without a role cannot use anything.
-    /// Default: none; all callers may use everything, and the node listens on this machine only.
+    /// Default: none; all callers may use everything, and the server listens on this machine only.
     #[serde(deserialize_with = "identity::deserialize_present")]
     pub(crate) auth: Option<AuthEntry>,
     /// Limits of calls and of callers.
@@ -78,9 +78,9 @@ pub(crate) struct Config {
 pub(crate) struct ServerEntry {
     /// Address to listen on. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<String>,
-    /// TLS and client certificates. Default: none; the node accepts plain HTTP.
+    /// TLS and client certificates. Default: none; the server accepts plain HTTP.
     pub(crate) tls: Option<TlsEntry>,
-    /// Host names of this node that requests may use, in addition to those of this machine. Default: none.
+    /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
     pub(crate) allow_hosts: Vec<String>,
     /// Origins of web pages that may call, in addition to those of this machine. Default: none.
     pub(crate) allow_origins: Vec<String>,
@@ -120,7 +120,7 @@ impl Default for TransportsEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolEntry {
-    /// Name of the tool: 1 to 128 letters, digits, _, - and . Required.
+    /// Name of the tool: 1 to 128 letters, digits, dots, _ and -. Required.
     pub(crate) name: String,
     /// Title for people. Default: none.
     pub(crate) title: Option<String>,
@@ -131,12 +131,12 @@ pub(crate) struct ToolEntry {
     pub(crate) annotations: AnnotationsEntry,
     /// Database of the statement. Default: the only database.
     pub(crate) database: Option<String>,
-    /// One statement with parameters as :name. It may only read, unless transaction.writes is true.
+    /// One statement with parameters as :name. It may only read, unless transaction.writes is true. Default: none.
     pub(crate) sql: Option<String>,
     /// PostgreSQL: the transaction of the statement.
     #[serde(default)]
     pub(crate) transaction: TransactionEntry,
-    /// Request to an HTTP API, instead of a statement.
+    /// Request to an HTTP API, instead of a statement. Default: none.
     pub(crate) http: Option<HttpRequestEntry>,
     /// Parameters by name. Default: none.
     #[serde(default)]
@@ -193,7 +193,7 @@ impl std::fmt::Debug for HttpRequestEntry {
     }
 }
 
-/// Hints for clients about the effects of a tool.
+/// Hints for clients about the effects of a tool. Default of each: derived from the tool.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AnnotationsEntry {
@@ -214,7 +214,7 @@ pub(crate) struct InputEntry {
     /// Type: string, integer, number, boolean, date, timestamp, list or identifier. Default: string.
     #[serde(rename = "type")]
     pub(crate) kind: InputType,
-    /// Type of the values of a list.
+    /// Type of the values of a list. Default: none; required for a list.
     pub(crate) items: Option<InputType>,
     /// Columns or tables that an identifier may name. Default: none.
     pub(crate) allow: Vec<String>,
@@ -229,15 +229,15 @@ pub(crate) struct InputEntry {
     /// Permitted values. Default: all of the type.
     #[serde(rename = "enum")]
     pub(crate) choices: Option<Vec<Value>>,
-    /// Smallest permitted number.
+    /// Smallest permitted number. Default: none.
     pub(crate) minimum: Option<serde_json::Number>,
-    /// Largest permitted number.
+    /// Largest permitted number. Default: none.
     pub(crate) maximum: Option<serde_json::Number>,
-    /// Minimum number of characters.
+    /// Minimum number of characters. Default: none.
     pub(crate) min_length: Option<u64>,
-    /// Maximum number of characters.
+    /// Maximum number of characters. Default: none.
     pub(crate) max_length: Option<u64>,
-    /// Regular expression that the text must match.
+    /// Regular expression that the text must match. Default: none.
     pub(crate) pattern: Option<String>,
 }
 

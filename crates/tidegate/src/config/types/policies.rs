@@ -48,8 +48,8 @@ pub(crate) enum NamedMask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PartialMask {
-    /// Number of characters that stay visible at the beginning; the others become stars.
+    /// Number of characters that stay visible at the beginning; the others become stars. Default: none.
     pub(crate) keep_first: Option<u32>,
-    /// Number of characters that stay visible at the end; the others become stars.
+    /// Number of characters that stay visible at the end; the others become stars. Default: none.
     pub(crate) keep_last: Option<u32>,
 }

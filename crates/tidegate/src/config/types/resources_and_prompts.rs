@@ -23,14 +23,14 @@ pub(crate) struct ResourceEntry {
     pub(crate) mime_type: Option<String>,
     /// Database of the statement. Default: the only database.
     pub(crate) database: Option<String>,
-    /// One statement that reads. Its :name parameters are the variables of the URI.
+    /// One statement that reads. Its :name parameters are the variables of the URI. Default: none.
     pub(crate) sql: Option<String>,
     /// Types and constraints of the variables of the URI, by name. Default: string.
     #[serde(default)]
     pub(crate) input: BTreeMap<String, InputEntry>,
-    /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon.
+    /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon. Default: mcp.
     pub(crate) format: Option<String>,
-    /// File, relative to this file. {{variable}} stands for a part of a name.
+    /// File, relative to this file. {{variable}} stands for a part of a name. Default: none.
     pub(crate) file: Option<String>,
     /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
@@ -98,9 +98,9 @@ pub(crate) struct MessageEntry {
     /// Role of the message: user or assistant. Default: user.
     #[serde(default)]
     pub(crate) role: MessageRole,
-    /// Text of the message, with arguments as {{argument}}.
+    /// Text of the message, with arguments as {{argument}}. Default: none.
     pub(crate) text: Option<String>,
-    /// URI of a resource whose content is inserted. {{argument}} can be a part of the URI, or all of it.
+    /// URI of a resource whose content is inserted. {{argument}} can be a part of the URI, or all of it. Default: none.
     pub(crate) resource: Option<String>,
 }
 

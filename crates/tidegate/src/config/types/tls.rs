@@ -19,7 +19,8 @@ pub(crate) struct TlsEntry {
     /// Whether clients need a certificate. optional: clients without one may authenticate another way. required: the
     /// handshake fails without one. Default: optional.
     pub(crate) client_certificates: Option<ClientCertificatesEntry>,
-    /// File of revocation lists (PEM), relative to this file: one list for each authority of client_ca. Default: none.
+    /// File of revocation lists (PEM), relative to this file: one list for each authority of client_ca. Clients of an
+    /// authority without a list are refused. Default: none.
     pub(crate) client_crl: Option<PathBuf>,
     /// Oldest TLS version that is accepted: "1.2" or "1.3". Default: "1.2".
     #[serde(default)]

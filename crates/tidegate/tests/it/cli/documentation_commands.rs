@@ -59,10 +59,13 @@ const NOT_RUN: [(&str, &str); 32] = [
     ),
     ("scripts/test deny", "asks the registry, and may have to build cargo-deny; a part of scripts/test"),
     ("tidegate audit verify", "needs a log that a node has written; cli/audit.rs verifies some"),
-    ("tidegate key add NAME --role ROLE", "NAME and ROLE stand for any; the steps of the pages add some"),
+    ("tidegate call refund amount=5", "asks in a terminal; cli/elicitation.rs answers such questions"),
     ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
     ("tidegate client NAME --write", "as tidegate client NAME"),
-    ("tidegate serve", "as in configuring.md where a step says so; elsewhere the text speaks of the running program"),
+    (
+        "tidegate serve",
+        "as in first-configuration.md where a step says so; elsewhere the text speaks of the running program",
+    ),
     ("tidegate stdio", "speaks MCP with the client that starts it; cli/stdio.rs does that"),
     ("tidegate stdio --connect URL", "as tidegate stdio; URL stands for any server"),
 ];
@@ -71,14 +74,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// README.md, SECURITY.md and the pages in docs, by name. What handlers.md shows needs a database from its first line on, and is run by
-/// `handlers_tutorial.rs`.
+/// Pages whose commands another test runs: `handlers_tutorial.rs`, or `tests/clients/pages.py`.
+const RUN_ELSEWHERE: [&str; 2] = ["postgresql-handlers.md", "how-to/bridge.md"];
+
+/// README.md, SECURITY.md and the pages in docs, by path. The generated list of commands is not run.
 fn pages() -> BTreeMap<String, String> {
-    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let kinds = ["docs", "docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation"];
+    let files = kinds.iter().flat_map(|kind| std::fs::read_dir(root().join(kind)).unwrap());
+    let docs = files.map(|entry| entry.unwrap().path());
     let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
-    let docs = docs.filter(|path| !path.ends_with("handlers.md"));
+    let docs = docs.filter(|path| !path.ends_with("command-line.md"));
+    let docs = docs.filter(|path| !RUN_ELSEWHERE.iter().any(|page| path.ends_with(page)));
     let read = |path: PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         (name, std::fs::read_to_string(path).unwrap())
     };
     docs.chain(["README.md", "SECURITY.md"].map(|name| root().join(name))).map(read).collect()
@@ -156,9 +164,9 @@ fn run(command: &str, folder: &Path) {
         line.push_str(" --listen 127.0.0.1:0 --log error");
     }
     // What the tests of the binary are deaf to must not be heard here either.
-    let deaf = tidegate();
+    let unreachable = tidegate();
     let mut shell = std::process::Command::new("sh");
-    for (name, value) in deaf.get_envs() {
+    for (name, value) in unreachable.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
             None => shell.env_remove(name),
@@ -186,7 +194,7 @@ fn every_command_of_every_page_works() {
         for command in commands(&page) {
             let reason = NOT_RUN.iter().find(|(left_out, _)| *left_out == command);
             // Where a page serves its configuration, that is a step of it.
-            let is_step = name == "configuring.md" && command == "tidegate serve";
+            let is_step = name.ends_with("first-configuration.md") && command == "tidegate serve";
             match reason {
                 Some((command, _)) if !is_step => {
                     left_out.insert(*command);

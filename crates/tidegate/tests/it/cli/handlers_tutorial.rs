@@ -1,4 +1,4 @@
-//! `docs/handlers.md`, block by block, as a reader follows it: with a shell, psql, and a database of one's own.
+//! The pages about handlers, block by block, as a reader follows them: with a shell, psql, and a database of one's own.
 //!
 //! Blocks of `sh` run in one shell, those of `sql` in psql as the owner. One that begins with the name of a file
 //! (`-- handlers/x.sql`) is that file; `yaml` is `tidegate.yaml`. A block must succeed, or fail where its fence says so
@@ -159,14 +159,17 @@ fn without_varying_text(text: &str) -> String {
     text.trim().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/handlers.md")).unwrap()
+/// The tutorial, and the reference page that continues its examples.
+const PAGES: [&str; 2] = ["tutorials/postgresql-handlers.md", "reference/postgresql-handlers.md"];
+
+fn read_page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
 }
 
 #[test]
 fn every_step_of_the_tutorial_works() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let blocks = blocks(&page().replace(ADDRESS, &address));
+    let blocks: Vec<_> = PAGES.iter().flat_map(|page| blocks(&read_page(page).replace(ADDRESS, &address))).collect();
     let mut reader = TutorialShell::new();
     let mut printed: Option<String> = None;
     for block in &blocks {

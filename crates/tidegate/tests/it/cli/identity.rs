@@ -200,12 +200,12 @@ async fn revoking_a_key_terminates_only_its_responses() {
     let ran = node.configured.run(&["key", "revoke", "bob"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for mut his in with_his_key {
-        let heard_out = async {
+        let received_all = async {
             while let Ok(piece) = his.chunk().await {
                 assert!(piece.is_some(), "a part is taken for the whole");
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(60), heard_out).await.expect("it is told more and more");
+        tokio::time::timeout(std::time::Duration::from_secs(60), received_all).await.expect("it is told more and more");
     }
     // More than was on its way already.
     let mut bytes = 0;
@@ -274,12 +274,12 @@ async fn revocation_invalidates_links_with_invalid_configuration() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     node.wait_until_refused(Some(&bob)).await;
     assert_eq!(reqwest::get(link).await.unwrap().status(), StatusCode::UNAUTHORIZED);
-    let heard_out = async {
+    let received_all = async {
         while let Ok(piece) = streaming.chunk().await {
             assert!(piece.is_some(), "a part is taken for the whole");
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), heard_out).await.expect("it is told more and more");
+    tokio::time::timeout(std::time::Duration::from_secs(60), received_all).await.expect("it is told more and more");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -120,7 +120,7 @@ fn dry_run_changes_nothing() {
 #[test]
 fn an_older_schema_is_upgraded() {
     let shop = Shop::new("upgraded");
-    let older = include_str!("../../../../postgres/tests/handlers_released/1.sql").replace("@schema@", "api");
+    let older = include_str!("../../../../postgres-handlers/tests/handlers_released/1.sql").replace("@schema@", "api");
     shop.psql(&format!("SET client_min_messages = warning; BEGIN; {older}; COMMIT"));
     assert!(shop.pg("status", &[]).contains("which this program brings: tidegate pg upgrade"));
     let dry = shop.pg("upgrade", &["--dry-run"]);

@@ -11,16 +11,16 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that listens; it is killed when the test is over.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
     /// Where it listens.
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
     /// Starts `command` and waits until it says where it listens.
-    pub(super) fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut server = Self { child, stderr, url: String::new() };

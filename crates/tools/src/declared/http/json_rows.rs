@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_has_the_column_that_is_asked_for() {
+    fn a_table_without_rows_has_the_requested_column() {
         let rows = rows_from_json(Vec::new(), Some("id")).unwrap();
         assert_eq!(rows.schema.field(0).name(), "id");
         assert!(rows_from_json(Vec::new(), None).unwrap().schema.fields().is_empty());

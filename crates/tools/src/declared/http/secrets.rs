@@ -31,8 +31,8 @@ pub(super) struct Secrets {
 impl Secrets {
     /// The secrets in `headers`, and the `values` from outside the configuration. Parts of `origin` are not secret.
     pub(super) fn new(headers: &[(HeaderName, Template)], values: &[String], origin: &Url) -> Self {
-        let words = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
-            let expected = headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
+        let words = |is_selected: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let expected = headers.iter().filter(|(name, _)| is_selected(name.as_str()));
             let texts = expected.flat_map(|(_, template)| template.texts());
             texts
                 .flat_map(|text| std::iter::once(text.trim()).chain(text.split_whitespace()))

@@ -91,8 +91,8 @@ impl Handler for HttpToolHandler {
         match interpret_response(fetched, self.template.rows.as_deref(), self.template.secrets())? {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
-                let presentation = shape.output_options("Request less with the tool's arguments.")?;
-                self.executor.answer_rows(rows, presentation, &job, &reply).await
+                let output_options = shape.output_options("Request less with the tool's arguments.")?;
+                self.executor.answer_rows(rows, output_options, &job, &reply).await
             }
             ApiResult::Text(_) if shape.extract.is_some() => {
                 let message = "the answer of the API is not a table, so no column can be extracted".to_owned();

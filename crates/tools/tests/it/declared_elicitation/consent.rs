@@ -82,13 +82,12 @@ async fn malformed_answers_are_not_consent() {
 
 #[tokio::test]
 async fn client_without_forms_gets_incapable_error() {
-    for is_asked_live in [false, true] {
+    for is_live in [false, true] {
         let (registry, ran) = registry_offering(refund()).await;
         let call = crate::fake::call(tidegate_core::CallTarget::Tool("refund".to_owned()), order_arguments());
-        let error =
-            crate::fake::collect_answer(registry.call(Call { supports_live_input: is_asked_live, ..call }).unwrap())
-                .await
-                .unwrap_err();
+        let error = crate::fake::collect_answer(registry.call(Call { supports_live_input: is_live, ..call }).unwrap())
+            .await
+            .unwrap_err();
         assert!(error.kind() == ErrorKind::MissingClientCapability && error.missing_capabilities().forms);
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @r#"
@@ -112,8 +111,8 @@ async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, Str
 #[tokio::test]
 async fn consent_is_bound_to_the_exact_request() {
     let (key, mark) = first_question(refund(), order_arguments()).await;
-    let agreed = |was_asked: bool| {
-        let requested = was_asked.then(|| mark.clone());
+    let agreed = |was_requested: bool| {
+        let requested = was_requested.then(|| mark.clone());
         BTreeMap::from([(key.clone(), ProvidedAnswer { value: consent_answer(), request_fingerprint: requested })])
     };
     let other_question = || DeclaredSqlTool { confirm: Some(TextTemplate::parse("Refund?").unwrap()), ..refund() };
@@ -124,9 +123,9 @@ async fn consent_is_bound_to_the_exact_request() {
         ("another amount", refund(), more, true, false),
         ("another question", other_question(), order_arguments(), true, false),
     ];
-    for (subject, tool, arguments, was_asked, counts) in cases {
+    for (subject, tool, arguments, was_requested, counts) in cases {
         let (registry, ran) = registry_offering(tool).await;
-        let call = Call { input_answers: agreed(was_asked), ..call_with_forms("refund", arguments) };
+        let call = Call { input_answers: agreed(was_requested), ..call_with_forms("refund", arguments) };
         let ended = collect_text(registry.call(call).unwrap(), |_| panic!("the call waits for input")).await;
         assert_eq!(ran.lock().len(), usize::from(counts), "{subject}");
         assert!(counts || ended.unwrap_err().kind() == ErrorKind::InputRequired, "{subject}");

@@ -19,8 +19,8 @@ use tidegate_core::Error;
 use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
 use tokio::time::timeout_at;
 
+use super::answer_headers::{accepts_trailers, answer_headers};
 use super::content_writer::ContentWriter;
-use super::headers::{accepts_trailers, answer_headers};
 use super::problem::ProblemDetails;
 use crate::http::body::{REVOKED_REASON, broken_body_error};
 use crate::revalidation::{Revoked, SessionValidity};

@@ -2,9 +2,8 @@
 
 mod accept;
 mod answer_body;
+mod answer_headers;
 mod content_writer;
-mod entity_tag;
-mod headers;
 mod parameter;
 mod problem;
 
@@ -17,16 +16,17 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use headers::{ETag, HeaderMapExt, IfNoneMatch};
 use http_body::Frame;
 use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
 pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, begin_response, next_event};
+pub(super) use self::answer_headers::{add_job_header, answer_headers, describe};
 pub(super) use self::content_writer::ContentWriter;
-pub(super) use self::entity_tag::{EntityTag, EntityTagList};
-pub(super) use self::headers::{add_job_header, answer_headers, describe};
 pub(super) use self::parameter::{FORMAT, ParameterKind, QueryParameter, parse_query, require_no_parameters};
+pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
 use super::{HttpState, TRACE};
 
@@ -66,6 +66,18 @@ pub(super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
     call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
     let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
     call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
+}
+
+/// The entity tag with the text `opaque`; `None` if it contains characters that a header may not have. Equal weak tags
+/// mean equivalent content instead of equal bytes.
+pub(super) fn entity_tag(opaque: &str, is_weak: bool) -> Option<ETag> {
+    format!("{}\"{opaque}\"", if is_weak { "W/" } else { "" }).parse().ok()
+}
+
+/// Whether the client has the version with `tag`, or any version if it sends `*`.
+pub(super) fn is_known(headers: &HeaderMap, tag: Option<&ETag>) -> bool {
+    let Some(known) = headers.typed_get::<IfNoneMatch>() else { return false };
+    tag.map_or(known == IfNoneMatch::any(), |tag| !known.precondition_passes(tag))
 }
 
 /// The 304 response.

@@ -22,15 +22,34 @@ pub(in crate::http) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ProblemType {
     Call(ErrorKind),
+    /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, or the
+    /// `Authorization` header is not `Bearer` and a key or token.
     BadRequest,
+    /// The server has no such path.
     NoSuchPath,
+    /// The path exists for other methods. `Allow` lists them.
     MethodNotAllowed,
+    /// `Accept` names no format in which the answer is available. If the answer was not a table, the tool has run.
     NotAcceptable,
+    /// The body arrived too slowly.
     TooSlow,
+    /// The body is larger than `server.max_body`.
     BodyTooLarge,
+    /// `Content-Type` is missing or not supported by the path.
     UnsupportedMediaType,
+    /// `If-Match` contains none of the tags of the stored result.
     PreconditionFailed,
+    /// The range is beyond the end of the stored result. `Content-Range` contains its length.
     RangeNotSatisfiable,
+}
+
+/// Name, status code and title of each type of problem details, in the order of their status codes.
+pub fn problem_types() -> Vec<(&'static str, u16, &'static str)> {
+    let incapable = ProblemType::Call(ErrorKind::MissingClientCapability);
+    let all = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY).chain([incapable]);
+    let mut rows: Vec<_> = all.map(|sort| (sort.name(), sort.status().as_u16(), sort.title())).collect();
+    rows.sort_by_key(|(_, status, _)| *status);
+    rows
 }
 
 impl ProblemType {
@@ -313,7 +332,7 @@ mod tests {
 
     #[test]
     fn documentation_lists_every_problem_type_in_order() {
-        check(include_str!("../../../../../docs/transports/rest.md"), &ProblemType::ALL);
+        check(include_str!("../../../../../docs/reference/errors.md"), &ProblemType::ALL);
         let of_downloads = [
             ProblemType::BadRequest,
             ProblemType::Call(ErrorKind::Unauthenticated),
@@ -324,6 +343,6 @@ mod tests {
             ProblemType::Call(ErrorKind::Internal),
             ProblemType::Call(ErrorKind::Unavailable),
         ];
-        check(include_str!("../../../../../docs/transports/results.md"), &of_downloads);
+        check(include_str!("../../../../../docs/reference/transports/results.md"), &of_downloads);
     }
 }

@@ -7,9 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use headers::HeaderMapExt;
 use serde_json::Value;
 
-use super::super::answer::{EntityTag, EntityTagList, not_modified};
+use super::super::answer::{entity_tag, is_known, not_modified};
 
 /// The media type of most documents.
 pub(super) const JSON: &str = "application/json";
@@ -19,15 +20,16 @@ pub(super) const SCHEMA: &str = "application/schema+json";
 /// The response with `value`, or 304 if the client has it already.
 pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
-    let tag = entity_tag(&text);
-    let known = EntityTagList::from_headers(header_map, header::IF_NONE_MATCH);
-    let is_known = known.is_some_and(|known| known.matches_weakly(Some(&tag)));
+    let tag = entity_tag(&hash(&text), false);
+    let is_known = is_known(header_map, tag.as_ref());
     let mut response = if is_known { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
     if !is_known {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     }
-    headers.extend(tag.to_header_value().map(|tag| (header::ETAG, tag)));
+    if let Some(tag) = tag {
+        headers.typed_insert(tag);
+    }
     // The content depends on the caller, and may change with each configuration.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("authorization"));
@@ -35,11 +37,11 @@ pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str
 }
 
 /// A 128-bit hash of the text. It need not be cryptographic, because callers do not choose the text.
-fn entity_tag(text: &str) -> EntityTag {
+fn hash(text: &str) -> String {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();
         (seed, text).hash(&mut hasher);
         hasher.finish()
     };
-    EntityTag::strong(&format!("{:016x}{:016x}", half(0), half(1)))
+    format!("{:016x}{:016x}", half(0), half(1))
 }

@@ -4,12 +4,13 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
+use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, Budget};
 use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ChunkEncoding, EntityTag, ProblemDetails, answer_headers, begin_response, describe,
+    AnswerBody, AnswerStart, ChunkEncoding, ProblemDetails, answer_headers, begin_response, describe, entity_tag,
     next_event, not_modified,
 };
 use super::coding::ContentCoding;
@@ -27,7 +28,7 @@ const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// The representation that a request selects, in the accepted format and coding.
 struct Representation {
     head: BodyHead,
-    tag: Option<EntityTag>,
+    tag: Option<ETag>,
     /// The length in bytes, if it is known and reliable.
     bytes: Option<u64>,
     coding: Option<ContentCoding>,
@@ -87,10 +88,7 @@ impl Representation {
         let coding = Some(result_request.format)
             .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
-        let tag = head.stable.as_ref().map(|stable_body| match coding {
-            Some(_) => EntityTag::weak(&stable_body.tag),
-            None => EntityTag::strong(&stable_body.tag),
-        });
+        let tag = head.stable.as_ref().and_then(|stable_body| entity_tag(&stable_body.tag, coding.is_some()));
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
@@ -156,7 +154,9 @@ impl Representation {
     }
 
     fn set_cache_headers(&self, headers: &mut HeaderMap, result_request: &ResultRequest) {
-        headers.extend(self.tag.as_ref().and_then(EntityTag::to_header_value).map(|tag| (header::ETAG, tag)));
+        if let Some(tag) = &self.tag {
+            headers.typed_insert(tag.clone());
+        }
         let is_kept = self.head.stable.is_some() && !result_request.has_link;
         headers.insert(header::CACHE_CONTROL, if is_kept { CACHE_IMMUTABLE } else { CACHE_NO_STORE });
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));

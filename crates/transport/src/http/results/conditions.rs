@@ -5,8 +5,9 @@
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
+use headers::{ETag, HeaderMapExt, IfMatch, IfRange};
 
-use super::super::answer::{EntityTag, EntityTagList, ProblemDetails, ProblemType};
+use super::super::answer::{ProblemDetails, ProblemType, is_known};
 use super::range::{ByteRange, RangeHeader, RangeNotSatisfiable};
 
 /// The result of the conditions.
@@ -21,15 +22,16 @@ pub(super) enum ConditionOutcome {
 /// Evaluates the conditions for the representation with `tag`, whose length is `bytes` if it is known.
 pub(super) fn evaluate_conditions(
     parts: &Parts,
-    tag: Option<&EntityTag>,
+    tag: Option<&ETag>,
     bytes: Option<u64>,
 ) -> Result<ConditionOutcome, ProblemDetails> {
     let headers = &parts.headers;
-    if EntityTagList::from_headers(headers, header::IF_MATCH).is_some_and(|named| !named.matches_strongly(tag)) {
+    let required = headers.typed_get::<IfMatch>();
+    if required.is_some_and(|named| tag.map_or(named != IfMatch::any(), |tag| !named.precondition_passes(tag))) {
         let detail = "the result has none of the entity tags in If-Match; omit If-Match to get the current version";
         return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
     }
-    if EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|named| named.matches_weakly(tag)) {
+    if is_known(headers, tag) {
         return Ok(ConditionOutcome::NotModified);
     }
     match bytes {
@@ -39,12 +41,11 @@ pub(super) fn evaluate_conditions(
 }
 
 /// Whether a range applies: a client with the beginning of another version needs the whole.
-fn allows_range(parts: &Parts, tag: Option<&EntityTag>) -> bool {
-    let is_same = match EntityTagList::from_headers(&parts.headers, header::IF_RANGE) {
-        None => true,
-        Some(EntityTagList::Any) => false,
-        // Exactly one tag is required.
-        Some(named @ EntityTagList::Tags(_)) => named.is_single() && named.matches_strongly(tag),
+fn allows_range(parts: &Parts, tag: Option<&ETag>) -> bool {
+    let is_same = match parts.headers.typed_try_get::<IfRange>() {
+        Ok(None) => true,
+        Ok(Some(version)) => !version.is_modified(tag, None),
+        Err(_) => false,
     };
     parts.method == Method::GET && is_same
 }

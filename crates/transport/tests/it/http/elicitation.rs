@@ -22,7 +22,7 @@ async fn able_session(server: &Server, revision: Revision) -> Session {
 }
 
 /// The next event with data.
-async fn said(connection: &mut Connection) -> SseEvent {
+async fn received(connection: &mut Connection) -> SseEvent {
     loop {
         let event = connection.event().await.unwrap();
         if event.data.as_deref().is_some_and(|data| !data.is_empty()) {
@@ -32,13 +32,13 @@ async fn said(connection: &mut Connection) -> SseEvent {
 }
 
 async fn question(connection: &mut Connection, revision: Revision) -> SseEvent {
-    let event = said(connection).await;
+    let event = received(connection).await;
     check_request(revision, &event.message());
     event
 }
 
 async fn text(connection: &mut Connection, revision: Revision) -> String {
-    let message = said(connection).await.message();
+    let message = received(connection).await.message();
     check_response(revision, "tools/call", &message);
     message["result"]["content"][0]["text"].as_str().unwrap().to_owned()
 }

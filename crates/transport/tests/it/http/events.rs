@@ -40,7 +40,7 @@ async fn notifications_are_sent_during_the_call() {
     connection.head().await;
     assert_eq!(connection.event().await.unwrap().message()["params"]["progress"], 1.0);
     assert_eq!(server.open_calls(), 1);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     assert!(connection.event().await.unwrap().message().get("result").is_some());
     assert_eq!(connection.event().await, None);
 }

@@ -81,7 +81,7 @@ async fn revocation_rejects_the_rest_of_a_batch() {
     connection.send(&post.in_revision(Revision::V2025_03_26).bytes()).await;
     server.until_open_calls(8).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     let answer = connection.answer().await;
     let answers: Vec<Value> = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(answers.len(), 20);

@@ -11,8 +11,8 @@ use tidegate_runtime::{
     AuditReservation, AuditStats, Auditor, Job,
     event::{Event, EventDispatcher, Subscriber},
 };
-use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
+use tidegate_transport::{METRICS, Metrics};
 
 use super::request::Post;
 use super::{Server, until, wire};
@@ -69,7 +69,7 @@ impl Auditor for Stuck {
 async fn blocked_audit_log_is_not_ready() {
     let metrics = Arc::new(Metrics::new());
     let host =
-        Host::heard_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
+        Host::received_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
     let server = Server::of(host, metrics, HttpOptions::default()).await;
     let mut connection = server.connect().await;
     for (path, message) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
@@ -94,28 +94,33 @@ async fn exports_the_documented_series() {
         .map(|line| line.rsplit_once(' ').unwrap().0)
         .collect();
     insta::assert_snapshot!(series.into_iter().collect::<Vec<_>>().join("\n"), @r#"
-    tidegate_bytes_total
-    tidegate_call_seconds_count{kind="resource",name="",outcome="done"}
-    tidegate_call_seconds_count{kind="tool",name="script",outcome="done"}
-    tidegate_call_seconds_count{kind="tool",name="script",outcome="internal"}
-    tidegate_call_seconds_sum{kind="resource",name="",outcome="done"}
-    tidegate_call_seconds_sum{kind="tool",name="script",outcome="done"}
-    tidegate_call_seconds_sum{kind="tool",name="script",outcome="internal"}
+    tidegate_answer_bytes_total
+    tidegate_answer_rows_total
+    tidegate_call_duration_seconds_count{kind="resource",name="",outcome="done"}
+    tidegate_call_duration_seconds_count{kind="tool",name="script",outcome="done"}
+    tidegate_call_duration_seconds_count{kind="tool",name="script",outcome="internal"}
+    tidegate_call_duration_seconds_sum{kind="resource",name="",outcome="done"}
+    tidegate_call_duration_seconds_sum{kind="tool",name="script",outcome="done"}
+    tidegate_call_duration_seconds_sum{kind="tool",name="script",outcome="internal"}
     tidegate_calls_refused_total{kind="tool",outcome="not_found"}
     tidegate_calls_total{kind="resource",name="",outcome="done",transport="http"}
     tidegate_calls_total{kind="tool",name="script",outcome="done",transport="http"}
     tidegate_calls_total{kind="tool",name="script",outcome="internal",transport="http"}
     tidegate_connections{transport="http"}
-    tidegate_faults_total
+    tidegate_internal_errors_total
     tidegate_jobs_open
     tidegate_messages_refused_total{transport="http"}
     tidegate_registry_version
-    tidegate_rows_total
+    tidegate_runtime_tasks
     tidegate_sessions{transport="http"}
-    tidegate_tasks
     "#);
-    assert_eq!(server.figure("tidegate_bytes_total").await, "25");
-    assert_eq!(server.figure("tidegate_faults_total").await, "1");
+    for metric in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, _) = metric.split_once(' ').unwrap();
+        assert!(METRICS.iter().any(|listed| listed.name == name), "METRICS lacks {name}");
+        assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help");
+    }
+    assert_eq!(server.figure("tidegate_answer_bytes_total").await, "25");
+    assert_eq!(server.figure("tidegate_internal_errors_total").await, "1");
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");
 }
 
@@ -131,18 +136,18 @@ impl StoredResults for FixedResults {
 #[tokio::test]
 async fn exports_stored_result_gauges() {
     let metrics = Arc::new(Metrics::new().with_results(Some(Arc::new(FixedResults))));
-    let server = Server::of(Host::heard_by(EventDispatcher::default()), metrics, HttpOptions::default()).await;
+    let server = Server::of(Host::received_by(EventDispatcher::default()), metrics, HttpOptions::default()).await;
     // Counters of other components do not grow with each scrape.
     server.metrics().await;
     let text = server.metrics().await;
-    let visible: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();
+    let visible: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_stored_result")).collect();
     insta::assert_snapshot!(visible.into_iter().collect::<Vec<_>>().join("\n"), @r#"
-    tidegate_results 3
-    tidegate_results_blocks_total 17
-    tidegate_results_bytes 4096
-    tidegate_results_removed_total{reason="expired"} 5
-    tidegate_results_removed_total{reason="room"} 2
-    tidegate_results_running 1
+    tidegate_stored_result_blocks_total 17
+    tidegate_stored_results 3
+    tidegate_stored_results_bytes 4096
+    tidegate_stored_results_open 1
+    tidegate_stored_results_removed_total{reason="expired"} 5
+    tidegate_stored_results_removed_total{reason="room"} 2
     "#);
 }
 

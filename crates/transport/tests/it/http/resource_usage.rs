@@ -15,7 +15,7 @@ impl Server {
                 level.push((format!("{gauge}{{transport=\"{transport}\"}}"), String::new()));
             }
         }
-        level.push(("tidegate_tasks".to_owned(), String::new()));
+        level.push(("tidegate_runtime_tasks".to_owned(), String::new()));
         let text = self.metrics().await;
         for (series, value) in &mut level {
             let line = text.lines().find_map(|line| line.strip_prefix(series.as_str())?.strip_prefix(' '));

@@ -87,7 +87,7 @@ async fn disconnected_client_resumes() {
     // While it is disconnected, and while it listens again.
     let mut waiting = resume(&server, &session, "1-1").await;
     assert_eq!(server.open_calls(), 1);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     let events = waiting.events().await;
     insta::assert_snapshot!(event_summary(session.revision, &events), @r#"
     1-2 progress 2.0
@@ -112,7 +112,7 @@ async fn streams_of_one_session_do_not_mix() {
         streams.push(begin(&server, &session.call(steps).of_id(number)).await);
     }
     server.until_open_calls(5).await;
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for (number, stream) in streams.iter_mut().enumerate() {
         let events = stream.events().await;
         let expected = format!("{0}-1 progress {number}.0\n{0}-2 \"answer {number}\"\n", number + 1);
@@ -147,7 +147,7 @@ async fn unread_oversized_answer_is_lost() {
     drop(connection);
     // The server notices the disconnect when the connection is closed; then there is no reader.
     until(async || server.figure("tidegate_connections{transport=\"http\"}").await == "1").await;
-    server.host.gate.cancel();
+    server.host.release.cancel();
     server.until_open_calls(0).await;
     for last in ["1-0", "1-1", "1-2"] {
         let get = session.head("GET", &[("Last-Event-ID", last)]);
@@ -177,7 +177,7 @@ async fn a_second_reader_takes_over_from_the_first() {
     first.event().await.unwrap();
     let mut second = resume(&server, &session, "1-1").await;
     assert_eq!(first.event().await, None);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     assert_eq!(event_summary(session.revision, &second.events().await), "1-2 \"done\"\n");
 }
 
@@ -193,7 +193,7 @@ async fn streams_per_session_are_bounded() {
     let refused = server.ask(&call(16)).await;
     assert_eq!(refused.summary(), "429 -32603 this session has too many open event streams");
     assert_eq!(refused.message()["id"], 16);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for stream in &mut streams {
         stream.events().await;
     }

@@ -40,10 +40,10 @@ impl Authenticator for Tenants {
 
 /// A server with eight session permits, of which one principal may have three.
 fn limited_router() -> InProcessRouter {
-    door_of(Arc::new(Tenants { is_configured: true.into() }))
+    transport_of(Arc::new(Tenants { is_configured: true.into() }))
 }
 
-fn door_of(authenticator: Arc<Tenants>) -> InProcessRouter {
+fn transport_of(authenticator: Arc<Tenants>) -> InProcessRouter {
     InProcessRouter::new(HttpOptions {
         authenticator,
         sessions_max: 8,
@@ -140,7 +140,7 @@ async fn anonymous_sessions_are_counted_by_network() {
 #[tokio::test]
 async fn principal_share_applies_once_authentication_is_configured() {
     let authenticator = Arc::new(Tenants { is_configured: false.into() });
-    let in_process_router = door_of(authenticator.clone());
+    let in_process_router = transport_of(authenticator.clone());
     for _ in 0..4 {
         opened_at(&in_process_router, "192.0.2.1").await.unwrap();
     }

@@ -36,7 +36,7 @@ async fn running_calls_end_and_new_connections_are_not_taken() {
     let address = server.address;
     until(async || TcpStream::connect(address).await.is_err()).await;
     assert_eq!(server.open_calls(), 4);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for (number, mut connection) in connections.into_iter().enumerate() {
         let head = connection.head().await;
         let response: Value = if head.is_event_stream() {

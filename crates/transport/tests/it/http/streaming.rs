@@ -36,7 +36,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
         open.push((post, connection, read));
     }
     assert_eq!(server.open_calls(), 2);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for (post, mut connection, mut read) in open {
         while let Some(chunk) = connection.chunk().await {
             read.extend_from_slice(&chunk);
@@ -86,6 +86,6 @@ async fn resources_stream_too() {
     connection.send(&Post::modern("resources/read", json!({"uri": uri})).bytes()).await;
     connection.head().await;
     read_until(&mut connection, "first").await;
-    server.host.gate.cancel();
+    server.host.release.cancel();
     read_until(&mut connection, "last").await;
 }

@@ -98,7 +98,7 @@ async fn requests_come_over_tls_and_never_without() {
 }
 
 #[tokio::test]
-async fn old_versions_are_refused_where_that_is_asked_for() {
+async fn old_versions_are_refused_if_configured() {
     let authority = Authority::new("roots");
     let files = Files::of(&authority.server());
     let (open_server, _) = server(&files.options()).await;

@@ -55,7 +55,7 @@ const UPGRADE: [(&str, &str); 7] = [
     ("Sec-WebSocket-Protocol", "mcp"),
 ];
 
-fn asked((method, path, subject): (&str, &str, &str), visible: &[(&str, &str)]) -> Vec<u8> {
+fn requested((method, path, subject): (&str, &str, &str), visible: &[(&str, &str)]) -> Vec<u8> {
     let is_web_socket = path.ends_with("/ws");
     let headers: Vec<_> = UPGRADE[..if is_web_socket { 7 } else { 2 }].iter().chain(visible).copied().collect();
     let name = if subject == "call" { "script" } else { "none" };
@@ -90,7 +90,7 @@ impl Subscriber for Refusals {
 async fn server(authenticator: Arc<dyn Authenticator>) -> (Server, Arc<Refusals>) {
     let refusals = Arc::new(Refusals::default());
     let metrics = Arc::new(Metrics::new());
-    let host = Host::heard_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>, refusals.clone()]));
+    let host = Host::received_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>, refusals.clone()]));
     let options = HttpOptions { authenticator, protected_resource: published(), ..HttpOptions::default() };
     (Server::of(host, metrics, options).await, refusals)
 }
@@ -100,7 +100,7 @@ async fn refused(server: &Server, visible: &[(&str, &str)]) -> String {
     let mut connection = server.connect().await;
     let mut all = BTreeSet::new();
     for way in ENDPOINTS {
-        all.insert(response_summary(&connection.ask(&asked(way, visible)).await));
+        all.insert(response_summary(&connection.ask(&requested(way, visible)).await));
     }
     assert_eq!(all.len(), 1, "{all:#?}");
     all.pop_first().unwrap()
@@ -108,7 +108,7 @@ async fn refused(server: &Server, visible: &[(&str, &str)]) -> String {
 
 /// An authenticator that accepts one key and tokens of [`RSA`], and records the credentials it receives.
 struct Scene {
-    gate: CredentialAuthenticator,
+    authenticator: CredentialAuthenticator,
     key: String,
     revoked: String,
     _folder: tempfile::TempDir,
@@ -135,7 +135,7 @@ impl Scene {
             clock,
             ..AuthenticatorOptions::default()
         };
-        Self { gate: CredentialAuthenticator::new(options).unwrap(), key: good, revoked, _folder: folder }
+        Self { authenticator: CredentialAuthenticator::new(options).unwrap(), key: good, revoked, _folder: folder }
     }
 }
 
@@ -148,7 +148,7 @@ fn token(signer: &Signer, kid: &str, claims: &Value) -> String {
 async fn invalid_credentials_answer_alike_on_every_endpoint() {
     let scene = Scene::new();
     let (good, revoked) = (scene.key.clone(), scene.revoked.clone());
-    let (server, refusals) = server(Arc::new(ReloadableAuthenticator::new(scene.gate))).await;
+    let (server, refusals) = server(Arc::new(ReloadableAuthenticator::new(scene.authenticator))).await;
     let list = Post::modern("tools/list", json!({}));
     for good in [good.clone(), token(&RSA, "now", &claims())] {
         assert_eq!(server.ask(&list.clone().with("Authorization", &format!("Bearer {good}"))).await.summary(), "200");
@@ -214,11 +214,11 @@ async fn invalid_credentials_answer_alike_on_every_endpoint() {
 #[tokio::test]
 async fn oversized_headers_are_rejected_first() {
     let scene = Scene::new();
-    let (server, refusals) = server(Arc::new(scene.gate)).await;
+    let (server, refusals) = server(Arc::new(scene.authenticator)).await;
     let long = format!("Bearer {}", "x".repeat(200_000));
     for way in ENDPOINTS {
         let mut connection = server.connect().await;
-        let head = connection.refused_head(&asked(way, &[("Authorization", &long)])).await;
+        let head = connection.refused_head(&requested(way, &[("Authorization", &long)])).await;
         assert_eq!(head.status, 431, "{way:?}");
     }
     let many: Vec<(String, String)> = (0..200).map(|number| (format!("x-{number}"), "y".to_owned())).collect();
@@ -261,7 +261,7 @@ async fn asserting_headers_are_bounded_and_unchanged() {
     let (server, _) = server(Arc::new(Proxy)).await;
     let mut connection = server.connect().await;
     for way in [("GET", "/rest/tools", ""), ("POST", "/mcp", "no such tool")] {
-        let answer = connection.ask(&asked(way, &[("X-User", "ann"), ("X-Other", "bob")])).await;
+        let answer = connection.ask(&requested(way, &[("X-User", "ann"), ("X-Other", "bob")])).await;
         assert!(answer.head.status < 401, "{}", answer.text());
     }
     let long = "x".repeat(1_025);

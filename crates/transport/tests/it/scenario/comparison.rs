@@ -66,10 +66,12 @@ fn from_each_other(received: &[(&Channel, &StepResult)]) -> String {
     }
     let mut rendered = String::new();
     for text in by_revision.values() {
-        let (first, first_said) = text[0];
-        for (channel, other_said) in text.iter().filter(|(_, text)| *text != first_said) {
-            let _ =
-                write!(rendered, "\n  over {first} the message is {first_said}\n  over {channel} it is {other_said}");
+        let (first, first_received) = text[0];
+        for (channel, other_received) in text.iter().filter(|(_, text)| *text != first_received) {
+            let _ = write!(
+                rendered,
+                "\n  over {first} the message is {first_received}\n  over {channel} it is {other_received}"
+            );
         }
     }
     rendered

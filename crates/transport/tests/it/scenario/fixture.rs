@@ -179,7 +179,7 @@ fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsi
     let tools = answering().into_iter().chain(guarded()).chain(bounded(hanging));
     let tools = tools.filter(|tool| removed != Some(tool.name.as_str()));
     let builder = tools.fold(builder.limits(limits), SnapshotBuilder::tool);
-    let (hidden, secrets) = (said("you see it"), demanding("secrets"));
+    let (hidden, secrets) = (received("you see it"), demanding("secrets"));
     let mut resource = Resource::new("test://secret", "secret", hidden.clone());
     let mut prompt = Prompt::new("confession", "Says a secret.", hidden);
     (resource.access, prompt.access) = (secrets.clone(), secrets);
@@ -194,7 +194,7 @@ fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsi
         .toolset(toolset("vault", &["script"]))
 }
 
-fn said(text: &'static str) -> Arc<dyn Handler> {
+fn received(text: &'static str) -> Arc<dyn Handler> {
     handler_fn(move |_, reply| async move {
         reply.send_text(text).await?;
         Ok(Metadata::new())
@@ -229,8 +229,8 @@ fn answering() -> [Tool; 5] {
         Tool::new("strict", "Says its arguments.", echo).with_input_schema(strict()).unwrap(),
         Tool::new("adviser", "Is never content.", adviser),
         Tool::new("blocks", "Says much.", contents),
-        Tool::new("fleeting", "Goes away.", said("still here")),
-        Tool::new("a/b \"c\" \u{fc}", "Has a name of all sorts.", said("found")),
+        Tool::new("fleeting", "Goes away.", received("still here")),
+        Tool::new("a/b \"c\" \u{fc}", "Has a name of all sorts.", received("found")),
     ]
 }
 
@@ -251,7 +251,7 @@ fn strict() -> Value {
 /// Tools with restricted access. Their names are digits, so that none is suggested for another.
 fn guarded() -> Vec<Tool> {
     let of = |name: &str, acl: Acl| {
-        Tool::new(name, "Is guarded.", said("let in")).with_access(Access { acl, ..Access::default() })
+        Tool::new(name, "Is guarded.", received("let in")).with_access(Access { acl, ..Access::default() })
     };
     let over = |name: &str, transport| of(name, Acl { transports: Some(vec![transport]), networks: None });
     let networks = IpNetwork::parse("203.0.113.0/24").into_iter().collect();
@@ -264,8 +264,8 @@ fn guarded() -> Vec<Tool> {
         over("5555", TransportKind::Rest),
         over("6666", TransportKind::CommandLine),
         of("7777", Acl { transports: None, networks: Some(networks) }),
-        Tool::new("8888", "Is secret.", said("gold")).with_access(demanding("secrets")),
-        Tool::new("9999", "Is behind a door.", said("warm")).with_access(indoors),
+        Tool::new("8888", "Is secret.", received("gold")).with_access(demanding("secrets")),
+        Tool::new("9999", "Is behind a door.", received("warm")).with_access(indoors),
     ]
 }
 

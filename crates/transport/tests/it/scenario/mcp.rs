@@ -158,8 +158,8 @@ fn answer(ask: &StepRequest, mut result: Map<String, Value>, meta: &Value, notic
 /// The answer of a tool. Structured content is repeated as text for clients that read only text; the text is omitted.
 fn tool_answer(content: &[Value], structured: Option<&Value>, meta: &Value, notices: &[Value]) -> Value {
     let retried = |block: &Value| serde_json::from_str::<Value>(block["text"].as_str().unwrap_or_default()).ok();
-    let is_said_again = structured.is_some() && content.len() == 1 && retried(&content[0]).as_ref() == structured;
-    let mut answer = json!({"content": if is_said_again { &[] } else { content }});
+    let is_repeated = structured.is_some() && content.len() == 1 && retried(&content[0]).as_ref() == structured;
+    let mut answer = json!({"content": if is_repeated { &[] } else { content }});
     if let Some(structured) = structured {
         answer["structured"] = structured.clone();
     }

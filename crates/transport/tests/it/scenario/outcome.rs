@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// Longer texts are reduced to their ends, their length and a checksum of all bytes.
 const TEXT_BYTES_MAX: usize = 1_000;
-const SHOWN_ENDS: usize = 12;
+const PRINTED_ENDS: usize = 12;
 
 /// The result of a step on one channel.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ fn short(text: &str) -> String {
     if text.len() <= TEXT_BYTES_MAX {
         return text.to_owned();
     }
-    let (begin, end) = (text.floor_char_boundary(SHOWN_ENDS), text.ceil_char_boundary(text.len() - SHOWN_ENDS));
+    let (begin, end) = (text.floor_char_boundary(PRINTED_ENDS), text.ceil_char_boundary(text.len() - PRINTED_ENDS));
     format!("{}… {} bytes, sum {:016x} …{}", &text[..begin], text.len(), sum(text), &text[end..])
 }
 

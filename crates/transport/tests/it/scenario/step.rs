@@ -145,11 +145,11 @@ impl Step {
         let revision = |name: &Option<String>| name.as_deref().map(|name| Revision::parse(name).unwrap());
         let is_late_enough = revision(&self.since).is_none_or(|since| channel.revision >= since);
         let is_early_enough = revision(&self.until).is_none_or(|until| channel.revision <= until);
-        is_named && is_late_enough && is_early_enough && self.can_be_said(channel.transport)
+        is_named && is_late_enough && is_early_enough && self.can_be_sent(channel.transport)
     }
 
     /// REST has only tools, and one endpoint.
-    fn can_be_said(&self, transport: Transport) -> bool {
+    fn can_be_sent(&self, transport: Transport) -> bool {
         transport != Transport::Rest || (self.ask.is_of_tools() && self.through.is_none())
     }
 

@@ -20,10 +20,10 @@ async fn calls_that_run_at_the_end_of_input_are_answered() {
     let mut pipe = Pipe::open(&host);
     pipe.call(json!("slow"), json!([["wait"], ["text", "in time"]])).await;
     pipe.call(json!("quick"), json!([["text", "at once"]])).await;
-    let authenticator = host.gate.clone();
+    let release = host.release.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        authenticator.cancel();
+        release.cancel();
     });
     let rest = pipe.close().await;
     assert_eq!(rest.iter().map(text).collect::<Vec<_>>(), ["at once", "in time"]);
@@ -51,7 +51,7 @@ async fn a_shutdown_lets_a_running_call_end() {
     pipe.shutdown.cancel();
     settle().await;
     assert!(!pipe.served.is_finished());
-    host.gate.cancel();
+    host.release.cancel();
     assert_eq!(text(&pipe.hear().await.unwrap()), "in time");
     assert!(pipe.hear().await.is_none());
     pipe.served.await.unwrap().unwrap();
@@ -100,16 +100,16 @@ async fn unread_large_answer_does_not_block_shutdown() {
 #[tokio::test]
 async fn emits_connection_events() {
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
-    impl Subscriber for Heard {
+    struct Received(Mutex<Vec<String>>);
+    impl Subscriber for Received {
         fn on_event(&self, event: Event<'_>) {
             if !matches!(event, Event::CallStarted { .. } | Event::CallEnded { .. }) {
                 self.0.lock().push(format!("{event:?}"));
             }
         }
     }
-    let received = Arc::new(Heard::default());
-    let host = Host::heard_by(EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]));
+    let received = Arc::new(Received::default());
+    let host = Host::received_by(EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]));
     let mut pipe = Pipe::open(&host);
     pipe.line(b"{").await;
     pipe.hear().await;

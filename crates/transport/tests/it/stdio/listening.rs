@@ -55,7 +55,7 @@ async fn delivers_subscriptions_between_answers() {
     assert_eq!(next(&mut pipe).await, "7 tools/list_changed");
     // The id of the cancelled stream is free, and it sends nothing more.
     listen(&mut pipe, json!("a"), &["watched://rose"]).await;
-    host.gate.cancel();
+    host.release.cancel();
     let mut rest: Vec<String> =
         pipe.close().await.iter().map(notification_summary).filter(|line| !line.is_empty()).collect();
     rest.sort_unstable();

@@ -16,7 +16,7 @@ async fn pings_are_answered_while_a_call_runs() {
     for number in 0..100 {
         assert_eq!(pipe.ask(json!(number), "ping", json!({})).await["result"], json!({}));
     }
-    host.gate.cancel();
+    host.release.cancel();
     let answer = pipe.hear().await.unwrap();
     assert_eq!(answer["id"], "slow");
     assert!(text(&answer).ends_with("\nend"));
@@ -35,7 +35,7 @@ async fn answers_come_when_they_are_ready_and_each_request_has_one() {
         first.push(pipe.hear().await.unwrap()["id"].as_u64().unwrap());
     }
     assert!(first.iter().all(|number| number % 2 == 1), "{first:?}");
-    host.gate.cancel();
+    host.release.cancel();
     assert_eq!(pipe.close().await.len(), 100);
 }
 
@@ -89,6 +89,6 @@ async fn an_id_in_use_is_refused() {
     let answer = pipe.hear().await.unwrap();
     assert_eq!(answer["error"]["code"], -32_600);
     pipe.ledger.open.insert("1".to_owned(), ("tools/call".to_owned(), Revision::V2026_07_28));
-    host.gate.cancel();
+    host.release.cancel();
     assert!(pipe.hear().await.unwrap().get("result").is_some());
 }

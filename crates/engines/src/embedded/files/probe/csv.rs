@@ -5,7 +5,7 @@
 //! and, in large files, from some later rows. If the reader finds a row that does not fit, it widens the type of the
 //! column, and the statement runs again.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use regex::Regex;
 use super::super::encoding::TextEncoding;
 use super::super::file_kind::Compression;
 use super::super::limits::FileLimits;
+use super::super::names::column_names;
 use super::super::ragged_rows::{RaggedRows, TrimmedRows, detect_preamble, suggest_option};
 use super::super::table_options::{CsvDialect, TextTableOptions, suggest_yaml};
 use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginning, read_error_reason};
@@ -57,7 +58,7 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     let dialect = &beginning.dialect;
     let allowance = || ReadBudget::new(limits.row_bytes_max);
     let header = read_header((file.open)()?, file.compression, dialect, allowance())?;
-    let all_text = text_schema(&column_names(&header), &vec![DataType::Utf8; header.len()]);
+    let all_text = text_schema(&column_names(&header, true), &vec![DataType::Utf8; header.len()]);
     let builder = || configure_reader(ReaderBuilder::new(all_text.clone()), dialect);
     let failed = |error: &ArrowError| file.error_reason(error, &beginning);
     let text = open_text((file.open)()?, file.compression, dialect.decoding, allowance())?;
@@ -103,9 +104,9 @@ struct CsvBeginning {
 
 impl CsvFile<'_> {
     fn inspect_beginning(&self) -> Result<CsvBeginning, String> {
-        let text_table_options = self.options;
+        let options = self.options;
         let line = |option: &str| suggest_yaml(self.location, option);
-        let encoding = match text_table_options.encoding {
+        let encoding = match options.encoding {
             Some(encoding) => encoding,
             None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
                 .map_err(|reason| match reason.as_str() {
@@ -113,7 +114,7 @@ impl CsvFile<'_> {
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
-        let mut form = TextDecoding { encoding, skip_lines: text_table_options.skip.unwrap_or_default() };
+        let mut form = TextDecoding { encoding, skip_lines: options.skip.unwrap_or_default() };
         let mut text = self.read_beginning_text(form)?;
         if text.iter().all(u8::is_ascii_whitespace) {
             return Err("the file is empty: it has no header".to_owned());
@@ -122,20 +123,18 @@ impl CsvFile<'_> {
             return Err("it is not a text file".to_owned());
         }
         let mut delimiter = self.delimiter;
-        if let (Some(named), None, None) =
-            (excel_delimiter(&text), text_table_options.delimiter, text_table_options.skip)
-        {
+        if let (Some(named), None, None) = (excel_delimiter(&text), options.delimiter, options.skip) {
             delimiter = Some(named);
             form.skip_lines = 1;
             text = self.read_beginning_text(form)?;
         }
-        let known = text_table_options.delimiter.or(delimiter);
+        let known = options.delimiter.or(delimiter);
         let found = known.unwrap_or_else(|| detect_delimiter(&text));
-        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, text_table_options) };
+        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, options) };
         let candidates = known.map_or_else(|| DELIMITERS.to_vec(), |known| vec![known]);
-        if text_table_options.skip.is_none()
-            && text_table_options.comment.is_none()
-            && text_table_options.ragged.is_none()
+        if options.skip.is_none()
+            && options.comment.is_none()
+            && options.ragged.is_none()
             && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
         {
             let option = line(&format!("skip: {}", form.skip_lines + lines));
@@ -163,17 +162,12 @@ impl CsvFile<'_> {
         rows: Option<u64>,
         row_bytes: Option<u64>,
     ) -> Result<FileProfile, String> {
-        let names =
-            if dialect.has_header { column_names(header) } else { column_names(&vec![String::new(); header.len()]) };
-        let message = &self.options.columns;
-        if let Some(unknown) = message.keys().find(|column| !names.contains(column)) {
-            let names = names.join(", ");
-            return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
-        }
-        let as_told = |(name, found): (&String, &DataType)| {
-            message.get(name).map_or_else(|| found.clone(), |column| column.data_type())
+        let names = column_names(header, dialect.has_header);
+        self.options.check_columns(&names)?;
+        let as_declared = |(name, found): (&String, &DataType)| {
+            self.options.columns.get(name).map_or_else(|| found.clone(), |column| column.data_type())
         };
-        let types: Vec<DataType> = names.iter().zip(&columns.types).map(as_told).collect();
+        let types: Vec<DataType> = names.iter().zip(&columns.types).map(as_declared).collect();
         let marked: BTreeSet<String> = columns.typed_null_marker_columns(&names).cloned().collect();
         Ok(FileProfile {
             rows,
@@ -284,27 +278,6 @@ pub(crate) fn read_header(
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Column names from a header, none empty and none duplicate.
-pub(crate) fn column_names(header: &[String]) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::new();
-    let mut names = Vec::with_capacity(header.len());
-    for (index, value) in header.iter().enumerate() {
-        let expected = match value.trim() {
-            "" => format!("column_{}", index + 1),
-            name => name.to_owned(),
-        };
-        let mut name = expected.clone();
-        let mut number = 2;
-        while taken.contains(&name) || (name != expected && header.contains(&name)) {
-            name = format!("{expected}_{number}");
-            number += 1;
-        }
-        taken.insert(name.clone());
-        names.push(name);
-    }
-    names
-}
-
 /// Reads rows from a position within a file, starting at the next line.
 fn sample_rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordBatch> {
     file.seek(SeekFrom::Start(position)).ok()?;
@@ -351,7 +324,7 @@ mod tests {
     #[test]
     fn column_names_are_present_and_unique() {
         let names = |header: &[&str]| {
-            column_names(&header.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>()).join("|")
+            column_names(&header.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>(), true).join("|")
         };
         assert_eq!(names(&["a", "", "a", " b "]), "a|column_2|a_2|b");
         assert_eq!(names(&["a", "a", "a_2"]), "a|a_3|a_2");

@@ -14,14 +14,14 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Statistics;
 
 use super::file_identity::FileIdentity;
-use super::file_kind::{Compression, FileKind, NamedFormat};
+use super::file_kind::{Compression, FileKind, NamedFormat, WorkbookFormat};
 use super::limits::FileLimits;
 use super::path_sandbox::{PathSandbox, io_error_reason};
-use super::sheets::{WorkbookFormat, read_workbook};
+use super::sheets::read_workbook;
 use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::FoundFile;
 
-pub(crate) use csv::{column_names, configure_reader, open_rows, read_header};
+pub(crate) use csv::{configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
 
 /// The format of the contents of a file.
@@ -71,16 +71,16 @@ pub(crate) struct FileProfile {
 impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
-        let (rows, row_bytes, statistics, identity) = (None, None, None, None);
+        let (null_marker_columns, sheets) = (BTreeSet::new(), Vec::new());
         Self {
             format,
             schema,
-            rows,
-            row_bytes,
-            statistics,
-            identity,
-            null_marker_columns: BTreeSet::new(),
-            sheets: Vec::new(),
+            rows: None,
+            row_bytes: None,
+            statistics: None,
+            identity: None,
+            null_marker_columns,
+            sheets,
         }
     }
 }
@@ -107,11 +107,10 @@ pub(crate) fn probe_file(
     };
     let mut probed = match format {
         NamedFormat::Csv | NamedFormat::Tsv => {
-            let text_table_options = table_declarations.options_for_file(&file.location);
+            let options = &table_declarations.options_for_file(&file.location);
             let delimiter = (format == NamedFormat::Tsv).then_some(b'\t');
             let (location, bytes) = (file.location.as_str(), identity.fingerprint.bytes);
-            let file =
-                csv::CsvFile { open: &open, location, compression, delimiter, bytes, options: &text_table_options };
+            let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, options };
             csv::probe_csv(&file, limits)
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
@@ -120,10 +119,10 @@ pub(crate) fn probe_file(
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
-        NamedFormat::Xlsx => {
-            probe_workbook(open()?, WorkbookFormat::Xlsx, &file.location, table_declarations, identity)
+        NamedFormat::Xlsx | NamedFormat::Ods => {
+            let format = if format == NamedFormat::Xlsx { WorkbookFormat::Xlsx } else { WorkbookFormat::Ods };
+            probe_workbook(open()?, format, &file.location, table_declarations, identity)
         }
-        NamedFormat::Ods => probe_workbook(open()?, WorkbookFormat::Ods, &file.location, table_declarations, identity),
     }?;
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();

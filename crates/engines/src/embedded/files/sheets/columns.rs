@@ -11,8 +11,8 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
+use super::super::names::column_names;
 use super::super::number_format::is_null_marker;
-use super::super::probe::column_names;
 use super::super::table_options::TextTableOptions;
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
@@ -104,10 +104,9 @@ struct SheetColumn {
 }
 
 impl SheetColumn {
-    fn from_values(values: Vec<CellValue>, text_table_options: &TextTableOptions) -> Self {
-        let is_marker = |text: &str| text_table_options.null.is_none() && is_null_marker(text);
-        let is_null =
-            |text: &str| text_table_options.null.as_ref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
+    fn from_values(values: Vec<CellValue>, options: &TextTableOptions) -> Self {
+        let is_marker = |text: &str| options.null.is_none() && is_null_marker(text);
+        let is_null = |text: &String| options.null.as_ref().is_some_and(|nulls| nulls.contains(text));
         let values: Vec<CellValue> = values
             .into_iter()
             .map(|value| match value {
@@ -127,11 +126,10 @@ impl SheetColumn {
     fn into_array(self) -> ArrayRef {
         let values = self.values.into_iter();
         match self.data_type {
-            DataType::Int64 => Arc::new(
-                values
-                    .map(|value| if let CellValue::Integer(number) = value { Some(number) } else { None })
-                    .collect::<Int64Array>(),
-            ),
+            DataType::Int64 => {
+                let number = |value| if let CellValue::Integer(number) = value { Some(number) } else { None };
+                Arc::new(values.map(number).collect::<Int64Array>())
+            }
             DataType::Float64 => {
                 #[allow(clippy::cast_precision_loss, reason = "it came from a float")]
                 let number = |value| match value {
@@ -141,11 +139,10 @@ impl SheetColumn {
                 };
                 Arc::new(values.map(number).collect::<Float64Array>())
             }
-            DataType::Boolean => Arc::new(
-                values
-                    .map(|value| if let CellValue::Boolean(truth) = value { Some(truth) } else { None })
-                    .collect::<BooleanArray>(),
-            ),
+            DataType::Boolean => {
+                let truth = |value| if let CellValue::Boolean(truth) = value { Some(truth) } else { None };
+                Arc::new(values.map(truth).collect::<BooleanArray>())
+            }
             DataType::Date32 => {
                 let day = |value| match value {
                     CellValue::Date(day) => i32::try_from((day - NaiveDate::default()).num_days()).ok(),
@@ -167,10 +164,7 @@ impl SheetColumn {
 }
 
 /// The table of `rows`. The first row names the columns unless its cells are values.
-pub(super) fn build_sheet_batch(
-    rows: Vec<Vec<Data>>,
-    text_table_options: &TextTableOptions,
-) -> Result<RecordBatch, String> {
+pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, options: &TextTableOptions) -> Result<RecordBatch, String> {
     let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
     let mut rows = rows.into_iter().filter(|row| !is_blank(row));
     let first: Vec<CellValue> = rows.next().unwrap_or_default().into_iter().map(CellValue::from_cell).collect();
@@ -178,24 +172,15 @@ pub(super) fn build_sheet_batch(
     for row in rows {
         cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(CellValue::from_cell(cell)));
     }
-    let mut columns: Vec<SheetColumn> =
-        cells.into_iter().map(|values| SheetColumn::from_values(values, text_table_options)).collect();
-    let names = if text_table_options.has_header.unwrap_or_else(|| !is_row_of_values(&first)) {
-        column_names(&first.iter().map(|value| value.text().unwrap_or_default()).collect::<Vec<_>>())
-    } else {
-        let names = column_names(&vec![String::new(); first.len()]);
-        let with_first = columns.into_iter().zip(first).map(|(column, value)| {
-            let values = std::iter::once(value).chain(column.values).collect();
-            SheetColumn::from_values(values, text_table_options)
-        });
-        columns = with_first.collect();
-        names
-    };
-    if let Some(unknown) = text_table_options.columns.keys().find(|column| !names.contains(column)) {
-        let names = names.join(", ");
-        return Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"));
+    let has_header = options.has_header.unwrap_or_else(|| !is_row_of_values(&first));
+    let header: Vec<String> = first.iter().map(|value| value.text().unwrap_or_default()).collect();
+    let names = column_names(&header, has_header);
+    if !has_header {
+        cells.iter_mut().zip(first).for_each(|(column, value)| column.insert(0, value));
     }
-    build_batch(names, columns, text_table_options)
+    options.check_columns(&names)?;
+    let columns = cells.into_iter().map(|values| SheetColumn::from_values(values, options)).collect();
+    build_batch(names, columns, options)
 }
 
 /// Whether the first row contains values and not names: most of its cells are neither text nor a year.
@@ -208,12 +193,12 @@ fn is_row_of_values(first: &[CellValue]) -> bool {
 fn build_batch(
     names: Vec<String>,
     columns: Vec<SheetColumn>,
-    text_table_options: &TextTableOptions,
+    table_options: &TextTableOptions,
 ) -> Result<RecordBatch, String> {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, column) in names.into_iter().zip(columns) {
-        let array = match text_table_options.columns.get(&name).map(|kind| kind.data_type()) {
+        let array = match table_options.columns.get(&name).map(|kind| kind.data_type()) {
             Some(data_type) if data_type != column.data_type => {
                 let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
                 let options = CastOptions { safe: false, ..CastOptions::default() };

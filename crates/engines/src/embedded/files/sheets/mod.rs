@@ -14,6 +14,7 @@ use calamine::{Data, Ods, Reader, SheetType, SheetVisible, Xlsx, open_workbook_f
 use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
+use super::file_kind::WorkbookFormat;
 use super::table_options::{TableDeclarations, TextTableOptions, suggest_yaml};
 
 /// Maximum number of unpacked bytes of a workbook.
@@ -25,13 +26,6 @@ const SHEETS_MAX: usize = 200;
 
 /// What the operator can do about a workbook that is too large.
 pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
-
-/// The format of a workbook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum WorkbookFormat {
-    Xlsx,
-    Ods,
-}
 
 /// Ensures that only one workbook is in memory at a time.
 static WORKBOOK_LOCK: Mutex<()> = Mutex::new(());

@@ -10,7 +10,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::QueryCancellation;
+use super::super::query_cancellation::QueryCancellation;
+use crate::embedded::delegate_to_inner;
 
 /// An expression that fails when its query is cancelled.
 #[derive(Debug)]
@@ -40,16 +41,10 @@ impl fmt::Display for CancellableExpr {
 }
 
 impl PhysicalExpr for CancellableExpr {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.inner.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.inner.return_field(schema)
+    delegate_to_inner! {
+        fn data_type(&self, schema: &Schema) -> Result<DataType>;
+        fn nullable(&self, schema: &Schema) -> Result<bool>;
+        fn return_field(&self, schema: &Schema) -> Result<FieldRef>;
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {

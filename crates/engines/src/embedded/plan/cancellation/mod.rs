@@ -7,11 +7,10 @@
 mod expression;
 mod operator;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DataFusionError, JoinType, Result};
+use datafusion::common::{JoinType, Result};
 use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
@@ -21,70 +20,12 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions};
-use tidegate_runtime::Job;
-use tokio_util::sync::CancellationToken;
 
 use self::expression::CancellableExpr;
 use self::operator::{BatchCheck, CancellationExec};
+use super::query_cancellation::QueryCancellation;
 use super::repeated_rows::RepeatedRows;
 use super::windows::WindowRows;
-
-/// The beginning of the error of a cancelled query.
-pub(crate) const QUERY_CANCELLED: &str = "the query was cancelled";
-
-/// Cancellation of a query, and whether rows of it were sent.
-#[derive(Debug, Clone)]
-pub(crate) struct QueryCancellation {
-    /// Is cancelled when the query's rows are dropped, when the query ends, and when the engine shuts down.
-    token: CancellationToken,
-    /// The job of the query, once it runs. It is checked directly: a task that forwards its cancellation would not be
-    /// scheduled while all threads compute.
-    job: Arc<OnceLock<Arc<Job>>>,
-    /// Whether rows of the query were sent.
-    rows_sent: Arc<AtomicBool>,
-}
-
-impl QueryCancellation {
-    /// Not cancelled until `closing` is, which happens when the engine shuts down.
-    pub(crate) fn new(closing: &CancellationToken) -> Self {
-        Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default() }
-    }
-
-    /// Cancels the query when `job` is cancelled.
-    pub(crate) fn set_job(&self, job: Arc<Job>) {
-        // A plan runs once.
-        let _ = self.job.set(job);
-    }
-
-    /// The job of the query, once it runs.
-    pub(crate) fn job(&self) -> Option<&Arc<Job>> {
-        self.job.get()
-    }
-
-    /// The token that cancels the query.
-    pub(crate) fn token(&self) -> &CancellationToken {
-        &self.token
-    }
-
-    /// Records that rows of the query are sent.
-    pub(super) fn mark_rows_sent(&self) {
-        self.rows_sent.store(true, Ordering::Release);
-    }
-
-    /// Whether rows of the query were sent.
-    pub(super) fn has_sent_rows(&self) -> bool {
-        self.rows_sent.load(Ordering::Acquire)
-    }
-
-    /// # Errors
-    /// When the query is cancelled.
-    pub(super) fn check_cancelled(&self) -> Result<()> {
-        if self.token.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
-            return Err(DataFusionError::Execution(QUERY_CANCELLED.to_owned()));
-        }
-        Ok(())
-    }
-}
 
 /// Wraps operators of `plan`, so that it stops with its next batch after cancellation, and when a repeated row is too
 /// wide for batches of `batch_rows`.
@@ -125,17 +66,12 @@ fn wrap_operator(
     batch_check: BatchCheck,
     query_cancellation: &QueryCancellation,
 ) -> Arc<dyn ExecutionPlan> {
-    let query_cancellation = query_cancellation.clone();
     // An existing wrapper that only checks for cancellation is replaced.
-    match input
-        .downcast_ref::<CancellationExec>()
-        .filter(|existing| matches!(existing.batch_check, BatchCheck::CancellationOnly))
-    {
-        Some(existing) => {
-            Arc::new(CancellationExec { input: existing.input.clone(), cancellation: query_cancellation, batch_check })
-        }
-        None => Arc::new(CancellationExec { input, cancellation: query_cancellation, batch_check }),
-    }
+    let input = match input.downcast_ref::<CancellationExec>() {
+        Some(existing) if matches!(existing.batch_check, BatchCheck::CancellationOnly) => existing.input.clone(),
+        _ => input,
+    };
+    Arc::new(CancellationExec { input, cancellation: query_cancellation.clone(), batch_check })
 }
 
 /// The checks of the batches below `node`, and of those that it emits.

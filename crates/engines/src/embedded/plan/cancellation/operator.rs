@@ -11,17 +11,15 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::coop::make_cooperative;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 
 use super::super::bytes::array_bytes;
+use super::super::query_cancellation::QueryCancellation;
 use super::super::repeated_rows::RepeatedRows;
 use super::super::windows::{WindowMemory, WindowRows};
-use super::QueryCancellation;
+use crate::embedded::operator_methods;
 
 /// The check of an operator's batches in addition to cancellation.
 #[derive(Debug, Clone)]
@@ -55,6 +53,12 @@ impl ExecutionPlan for CancellationExec {
         "CancellationExec"
     }
 
+    operator_methods!(input, |operator, input| Self {
+        input,
+        cancellation: operator.cancellation.clone(),
+        batch_check: operator.batch_check.clone()
+    });
+
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
     }
@@ -63,47 +67,21 @@ impl ExecutionPlan for CancellationExec {
         vec![true]
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input, cancellation: self.cancellation.clone(), batch_check: self.batch_check.clone() }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
-    }
-
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.cancellation.check_cancelled()?;
-        let held = MemoryConsumer::new("rows that are held or repeated").register(context.memory_pool());
+        let reservation = MemoryConsumer::new("rows that are held or repeated").register(context.memory_pool());
         let account = match &self.batch_check {
             BatchCheck::AboveWindow { rows, .. } => {
                 Some(Arc::new(WindowMemory::new(rows.clone(), context.memory_pool())))
             }
             _ => None,
         };
-        let input = make_cooperative(self.input.execute(partition, context)?);
-        let (query_cancellation, check) = (self.cancellation.clone(), self.batch_check.clone());
         Ok(Box::pin(CancellableStream {
-            input,
-            cancellation: query_cancellation,
-            batch_check: check,
+            input: make_cooperative(self.input.execute(partition, context)?),
+            cancellation: self.cancellation.clone(),
+            batch_check: self.batch_check.clone(),
             account,
-            reservation: held,
+            reservation,
             remaining: None,
         }))
     }

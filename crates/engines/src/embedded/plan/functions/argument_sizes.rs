@@ -1,7 +1,9 @@
 //! The sizes of the arguments of a function, row by row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::length::length;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 /// The number of rows to measure: one if all arguments are constant.
@@ -51,22 +53,18 @@ pub(super) fn list_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<A
 }
 
 fn text_lengths(array: &ArrayRef) -> Option<Vec<f64>> {
-    let length = |text: Option<&str>| text.map_or(0.0, |text| text.len() as f64);
-    Some(match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().iter().map(length).collect(),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(length).collect(),
-        DataType::Utf8View => array.as_string_view().iter().map(length).collect(),
-        DataType::Null => vec![0.0; array.len()],
-        _ => return None,
-    })
+    (array.data_type().is_string() || array.data_type().is_null()).then(|| value_lengths(array))?
 }
 
 fn list_lengths(array: &ArrayRef) -> Option<Vec<f64>> {
-    Some(match array.data_type() {
-        DataType::List(_) => array.as_list::<i32>().offsets().lengths().map(|length| length as f64).collect(),
-        DataType::LargeList(_) => array.as_list::<i64>().offsets().lengths().map(|length| length as f64).collect(),
-        DataType::FixedSizeList(_, length) => vec![f64::from(*length); array.len()],
-        DataType::Null => vec![0.0; array.len()],
-        _ => return None,
-    })
+    (array.data_type().is_nested() || array.data_type().is_null()).then(|| value_lengths(array))?
+}
+
+/// The number of bytes or elements of each value; 0 for null. `None` for values without a length.
+pub(super) fn value_lengths(array: &ArrayRef) -> Option<Vec<f64>> {
+    if array.data_type().is_null() {
+        return Some(vec![0.0; array.len()]);
+    }
+    let lengths = cast(&length(array.as_ref()).ok()?, &DataType::Float64).ok()?;
+    Some(lengths.as_primitive::<Float64Type>().iter().map(Option::unwrap_or_default).collect())
 }

@@ -5,7 +5,6 @@
 //! of a million letters would occupy a thread for half an hour.
 
 mod argument_sizes;
-mod cancellation_check;
 mod operators;
 mod pattern_cost;
 mod result_bytes;
@@ -31,10 +30,13 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ExpressionPlacement, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
+use tidegate_core::{Error, ErrorKind};
 
-pub(crate) use cancellation_check::with_cancellation;
-
+use self::trial_search::measure_searches;
+use super::errors::{VALUES_HINT, WORK_HINT};
+use super::query_cancellation::{check_function_cancelled, session_cancellation};
 use super::windows;
+use crate::embedded::delegate_to_inner;
 
 /// Maximum number of bytes of the result of one evaluation.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
@@ -63,7 +65,7 @@ pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarU
 ///
 /// Also adds limits to window functions, for the query of `session`.
 pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let query_cancellation = cancellation_check::session_cancellation(session);
+    let query_cancellation = session_cancellation(session);
     let bound = |expression: Expr| {
         expression.transform_up(|expression| match expression {
             Expr::ScalarFunction(call) => Ok(bound_call(call)),
@@ -110,17 +112,22 @@ fn cost_estimates(name: &str) -> (Option<EstimateBytes>, Option<EstimateSteps>) 
         | "regexp_substr"
         | "regex_match*"
         | "regex_imatch*" => (None, Some(pattern_cost::regex_steps)),
-        "regexp_replace" => (Some(result_bytes::replace_bytes), Some(trial_search::regexp_replace_steps)),
-        "regexp_count" => (None, Some(trial_search::regexp_count_steps)),
-        "regexp_instr" => (None, Some(trial_search::regexp_instr_steps)),
+        // (text, pattern, to, flags): replaces all places only with the flag `g`.
+        "regexp_replace" => (Some(result_bytes::replace_bytes), Some(|args| measure_searches(args, 3, true))),
+        // (text, pattern, start, flags)
+        "regexp_count" => (None, Some(|args| measure_searches(args, 3, false))),
+        // (text, pattern, start, n, flags, group)
+        "regexp_instr" => (None, Some(|args| measure_searches(args, 4, false))),
         "concat" | "array_concat" | "array_append" | "array_prepend" | "array_union" | "arrays_zip" | "make_array"
         | "struct" | "named_struct" | "map" | "encode" => (Some(result_bytes::concat_bytes), None),
         "concat_ws" => (Some(result_bytes::concat_ws_bytes), None),
         "array_to_string" => (Some(result_bytes::array_to_string_bytes), None),
         "to_char" => (Some(result_bytes::to_char_bytes), None),
-        "levenshtein" => (None, Some(steps::levenshtein_steps)),
-        "btrim" | "ltrim" | "rtrim" => (None, Some(steps::trim_steps)),
-        "text_like*" => (None, Some(steps::like_steps)),
+        // Each letter of one text is compared with each of the other, in two steps.
+        "levenshtein" => (None, Some(|args| steps::text_product_steps(args, 2.0))),
+        // Each letter of the text is searched for in the letters; the part of a pattern after a `%` is compared at each
+        // position of the text.
+        "btrim" | "ltrim" | "rtrim" | "text_like*" => (None, Some(|args| steps::text_product_steps(args, 1.0))),
         "strpos" => (None, Some(steps::strpos_steps)),
         "array_has_all" => (None, Some(steps::array_has_all_steps)),
         "array_has_any" => (None, Some(steps::array_has_any_steps)),
@@ -139,9 +146,7 @@ impl BoundedFunction {
     fn check_bytes(&self, args: &ScalarFunctionArgs) -> Result<()> {
         let bytes = self.bytes.and_then(|measure| measure(args));
         if bytes.is_some_and(|bytes| bytes > FUNCTION_BYTES_MAX) {
-            let mebibytes = (FUNCTION_BYTES_MAX as u64) >> 20;
-            let message = format!("the result of {}() exceeds the limit of {mebibytes} MiB", self.name());
-            return Err(DataFusionError::ResourcesExhausted(message));
+            return Err(result_too_large_error(&format!("{}()", self.name()), FUNCTION_BYTES_MAX));
         }
         Ok(())
     }
@@ -157,7 +162,8 @@ impl BoundedFunction {
                 "{}() exceeds the work limit for one row: {most:.0e} steps; the limit is {FUNCTION_STEPS_MAX:.0e}",
                 self.name()
             );
-            return Err(DataFusionError::ResourcesExhausted(message));
+            let error = Error::new(ErrorKind::TooLarge, message).with_hint(WORK_HINT);
+            return Err(DataFusionError::External(Box::new(error)));
         }
         if steps.iter().sum::<f64>() <= FUNCTION_STEPS_MAX || steps.len() != args.number_rows {
             return self.inner.invoke_with_args(args);
@@ -165,7 +171,7 @@ impl BoundedFunction {
         let mut parts = Vec::new();
         let mut start = 0;
         while start < steps.len() {
-            cancellation_check::check_cancelled(&args)?;
+            check_function_cancelled(&args)?;
             let mut taken = 0.0;
             let fits = |steps: &&f64| {
                 taken += **steps;
@@ -179,6 +185,12 @@ impl BoundedFunction {
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
         Ok(ColumnarValue::Array(concat(&parts)?))
     }
+}
+
+/// The error for a result of `subject` with more than `bytes_max` bytes.
+fn result_too_large_error(subject: &str, bytes_max: f64) -> DataFusionError {
+    let message = format!("the result of {subject} exceeds the limit of {} MiB", (bytes_max as u64) >> 20);
+    DataFusionError::External(Box::new(Error::new(ErrorKind::TooLarge, message).with_hint(VALUES_HINT)))
 }
 
 /// The arguments of a range of rows.
@@ -207,12 +219,24 @@ impl Hash for BoundedFunction {
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl ScalarUDFImpl for BoundedFunction {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
+    delegate_to_inner! {
+        fn name(&self) -> &str;
+        fn aliases(&self) -> &[String];
+        fn schema_name(&self, args: &[Expr]) -> Result<String>;
+        fn signature(&self) -> &Signature;
+        fn return_type(&self, arg_types: &[DataType]) -> Result<DataType>;
+        fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef>;
+        fn is_strict(&self) -> bool;
+        fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult>;
+        fn short_circuits(&self) -> bool;
+        fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval>;
+        fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>>;
+        fn struct_field_mapping(&self, literal_args: &[Option<ScalarValue>]) -> Option<StructFieldMapping>;
+        fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties>;
+        fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool>;
+        fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool>;
+        fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>>;
+        fn documentation(&self) -> Option<&Documentation>;
     }
 
     #[allow(deprecated, reason = "callers of the old method must read what the function says")]
@@ -220,25 +244,9 @@ impl ScalarUDFImpl for BoundedFunction {
         self.inner.inner().display_name(args)
     }
 
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let inner = self.inner.inner().with_updated_config(config)?;
         Some(ScalarUDF::new_from_impl(Self { inner: Arc::new(inner), ..self.clone() }))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
     }
 
     #[allow(deprecated, reason = "callers of the old method must read what the function says")]
@@ -246,12 +254,8 @@ impl ScalarUDFImpl for BoundedFunction {
         self.inner.inner().is_nullable(args, schema)
     }
 
-    fn is_strict(&self) -> bool {
-        self.inner.is_strict()
-    }
-
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        cancellation_check::check_cancelled(&args)?;
+        check_function_cancelled(&args)?;
         self.check_bytes(&args)?;
         self.invoke_in_parts(args)
     }
@@ -271,48 +275,8 @@ impl ScalarUDFImpl for BoundedFunction {
         })
     }
 
-    fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
-        self.inner.preimage(args, lit_expr, info)
-    }
-
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.inner.conditional_arguments(args)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.inner.short_circuits()
-    }
-
-    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
-        self.inner.evaluate_bounds(input)
-    }
-
-    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
-        self.inner.propagate_constraints(interval, inputs)
-    }
-
-    fn struct_field_mapping(&self, literal_args: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
-        self.inner.struct_field_mapping(literal_args)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
-    }
-
-    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.strictly_order_preserving(inputs)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {

@@ -17,7 +17,7 @@ use datafusion::physical_plan::PhysicalExpr;
 
 use super::pattern_cost::{PatternCost, pattern_steps};
 use super::result_bytes::argument_bytes;
-use super::{BoundedFunction, EstimateSteps};
+use super::{BoundedFunction, EstimateSteps, result_too_large_error};
 
 /// Maximum number of bytes of all results of `||` in a batch.
 const JOINED_BYTES_MAX: f64 = (256 << 20) as f64;
@@ -238,10 +238,7 @@ impl ScalarUDFImpl for BoundedConcat {
         let joined = args.args.pop().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))?;
         // A constant result is repeated only where it is used.
         if argument_bytes(&joined, 1) > JOINED_BYTES_MAX {
-            let mebibytes = (JOINED_BYTES_MAX as u64) >> 20;
-            return Err(DataFusionError::ResourcesExhausted(format!(
-                "the result of || exceeds the limit of {mebibytes} MiB"
-            )));
+            return Err(result_too_large_error("||", JOINED_BYTES_MAX));
         }
         Ok(joined)
     }

@@ -4,10 +4,8 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::argument_sizes::{ArgumentSizes, is_constant, list_sizes, row_count, text_sizes};
+use super::argument_sizes::{ArgumentSizes, is_constant, list_sizes, row_count, text_sizes, value_lengths};
 
-/// Steps for one cell of the distance matrix.
-const DISTANCE_STEPS: f64 = 2.0;
 /// Number of bytes that one step compares.
 const BYTES_COMPARED: f64 = 16.0;
 /// Steps to compare two elements that differ.
@@ -17,36 +15,26 @@ fn product_steps(args: &ScalarFunctionArgs, left: &ArgumentSizes, right: &Argume
     (0..row_count(args)).map(|row| left.at(row) * right.at(row) * each).collect()
 }
 
-/// `levenshtein(a, b)`: each letter of one text with each of the other.
-pub(super) fn levenshtein_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, DISTANCE_STEPS))
-}
-
-/// `btrim(text, letters)`: each letter of the text is searched for in the letters.
-pub(super) fn trim_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
-}
-
-/// `text LIKE pattern`: the part after a `%` is compared at each position of the text.
-pub(super) fn like_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0))
+/// The product of the lengths of the first two texts.
+pub(super) fn text_product_steps(args: &ScalarFunctionArgs, each: f64) -> Option<Vec<f64>> {
+    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, each))
 }
 
 /// `strpos(text, part)`: compares the part with the text at each position, unless only the part is constant.
 pub(super) fn strpos_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    let [text, columnar_value] = args.args.as_slice() else { return None };
-    if is_constant(columnar_value) && !is_constant(text) {
+    let [text, part] = args.args.as_slice() else { return None };
+    if is_constant(part) && !is_constant(text) {
         return None;
     }
-    Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, 1.0 / BYTES_COMPARED))
+    text_product_steps(args, 1.0 / BYTES_COMPARED)
 }
 
 /// `array_has_all(array, elements)`: each element of one array is compared with each of the other.
 pub(super) fn array_has_all_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let (elements, argument_sizes) = (list_sizes(args, 0)?, list_sizes(args, 1)?);
-    let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
+    let (longest, longest_expected) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
     // Texts of different lengths differ without further comparison.
-    let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
+    let each = ELEMENT_STEPS + longest.min(longest_expected) / BYTES_COMPARED;
     Some(product_steps(args, &elements, &argument_sizes, each))
 }
 
@@ -67,11 +55,8 @@ fn longest_text(arg: &ColumnarValue) -> Option<f64> {
         DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
         _ => return Some(0.0),
     };
-    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0) as f64;
-    Some(match values.data_type() {
-        DataType::Utf8 => longest(&mut values.as_string::<i32>().offsets().lengths()),
-        DataType::LargeUtf8 => longest(&mut values.as_string::<i64>().offsets().lengths()),
-        DataType::Utf8View => longest(&mut values.as_string_view().lengths().map(|length| length as usize)),
-        _ => 0.0,
-    })
+    if !values.data_type().is_string() {
+        return Some(0.0);
+    }
+    value_lengths(values)?.into_iter().reduce(f64::max).or(Some(0.0))
 }

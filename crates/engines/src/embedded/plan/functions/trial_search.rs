@@ -15,23 +15,13 @@ use super::FUNCTION_STEPS_MAX;
 use super::argument_sizes::{row_count, text_sizes};
 use super::pattern_cost;
 
-/// `regexp_count(text, pattern, start, flags)`.
-pub(super) fn regexp_count_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    measure_searches(args, 3, false)
-}
-
-/// `regexp_instr(text, pattern, start, n, flags, group)`.
-pub(super) fn regexp_instr_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    measure_searches(args, 4, false)
-}
-
-/// `regexp_replace(text, pattern, to, flags)`, which replaces all places only with the flag `g`.
-pub(super) fn regexp_replace_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    measure_searches(args, 3, true)
-}
-
-/// The nanoseconds that a search for all matches takes, for texts that are long enough to matter.
-fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_for_all: bool) -> Option<Vec<f64>> {
+/// The nanoseconds that a search for all matches takes, for texts that are long enough to matter. With `needs_flag_g`,
+/// there is only one match without the flag `g`.
+pub(super) fn measure_searches(
+    args: &ScalarFunctionArgs,
+    flags_position: usize,
+    needs_flag_g: bool,
+) -> Option<Vec<f64>> {
     let (lengths, rows) = (text_sizes(args, 0)?, row_count(args));
     let one_search = pattern_cost::regex_steps(args)?;
     if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) {
@@ -46,7 +36,7 @@ fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, is_asked_f
     let (all_texts, patterns) = (all_texts.as_string::<i32>(), patterns.as_string::<i32>());
     let steps = |row: usize| {
         let flags = flags.as_ref().map_or("", |flags| flags.as_string::<i32>().value(row));
-        if !is_long(row) || (is_asked_for_all && !flags.contains('g')) {
+        if !is_long(row) || (needs_flag_g && !flags.contains('g')) {
             return 0.0;
         }
         let flags = flags.replace('g', "");

@@ -1,6 +1,5 @@
 //! An aggregate over a window, with a limit for its results.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -16,9 +15,10 @@ use datafusion::logical_expr::{
 
 use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
+use crate::embedded::delegate_to_inner;
 
 /// An aggregate that is used over a window.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
     pub(super) cancellation: QueryCancellation,
@@ -27,7 +27,7 @@ pub(super) struct BoundedAggregate {
 }
 
 /// The extent of a window frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FrameReach {
     /// Some rows, different for each row.
     Rows,
@@ -44,85 +44,41 @@ impl BoundedAggregate {
     }
 
     fn with_inner(&self, inner: Arc<AggregateUDF>) -> Self {
-        Self { inner, cancellation: self.cancellation.clone(), reach: self.reach }
-    }
-}
-
-impl PartialEq for BoundedAggregate {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
-    }
-}
-
-impl Eq for BoundedAggregate {}
-
-impl Hash for BoundedAggregate {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
+        Self { inner, ..self.clone() }
     }
 }
 
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl AggregateUDFImpl for BoundedAggregate {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.inner.schema_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.inner.human_display(params)
-    }
-
-    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.inner.window_function_schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.inner.display_name(params)
-    }
-
-    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.inner.window_function_display_name(params)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
-        self.inner.return_field(arg_fields)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.inner.is_nullable()
+    delegate_to_inner! {
+        fn name(&self) -> &str;
+        fn aliases(&self) -> &[String];
+        fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String>;
+        fn human_display(&self, params: &AggregateFunctionParams) -> Result<String>;
+        fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String>;
+        fn display_name(&self, params: &AggregateFunctionParams) -> Result<String>;
+        fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String>;
+        fn signature(&self) -> &Signature;
+        fn return_type(&self, arg_types: &[DataType]) -> Result<DataType>;
+        fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef>;
+        fn is_nullable(&self) -> bool;
+        fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>>;
+        fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool;
+        fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>>;
+        fn order_sensitivity(&self) -> AggregateOrderSensitivity;
+        fn simplify(&self) -> Option<AggregateFunctionSimplification>;
+        fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>>;
+        fn is_descending(&self) -> Option<bool>;
+        fn value_from_stats(&self, statistics: &StatisticsArgs) -> Option<ScalarValue>;
+        fn default_value(&self, data_type: &DataType) -> Result<ScalarValue>;
+        fn supports_null_handling_clause(&self) -> bool;
+        fn supports_within_group_clause(&self) -> bool;
+        fn documentation(&self) -> Option<&Documentation>;
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(self.bound_accumulator(self.inner.accumulator(args)?))
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.inner.state_fields(args)
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
-    }
-
-    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner.create_groups_accumulator(args)
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -134,14 +90,6 @@ impl AggregateUDFImpl for BoundedAggregate {
         Ok(inner.map(|inner| {
             Arc::new(self.with_inner(Arc::new(AggregateUDF::new_from_shared_impl(inner)))) as Arc<dyn AggregateUDFImpl>
         }))
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
-    }
-
-    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        self.inner.simplify()
     }
 
     fn simplify_expr_op_literal(
@@ -164,34 +112,6 @@ impl AggregateUDFImpl for BoundedAggregate {
         }
     }
 
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.inner.is_descending()
-    }
-
-    fn value_from_stats(&self, statistics: &StatisticsArgs) -> Option<ScalarValue> {
-        self.inner.value_from_stats(statistics)
-    }
-
-    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
-        self.inner.default_value(data_type)
-    }
-
-    fn supports_null_handling_clause(&self) -> bool {
-        self.inner.supports_null_handling_clause()
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.inner.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
-    }
-
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.inner.inner().set_monotonicity(data_type)
     }
@@ -208,6 +128,10 @@ struct BoundedAccumulator {
 
 #[warn(clippy::missing_trait_methods)]
 impl Accumulator for BoundedAccumulator {
+    delegate_to_inner! {
+        fn size(&self) -> usize;
+    }
+
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.cancellation_check.check()?;
         self.rows += values.first().map_or(0, |column| column.len());
@@ -223,10 +147,6 @@ impl Accumulator for BoundedAccumulator {
             FrameReach::FilteredPartition => count_repeated_value(bytes, None)?,
         }
         Ok(value)
-    }
-
-    fn size(&self) -> usize {
-        self.inner.size()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

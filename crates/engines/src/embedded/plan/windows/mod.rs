@@ -18,7 +18,7 @@ use self::aggregate::{BoundedAggregate, FrameReach};
 use self::partition::BoundedWindow;
 pub(super) use self::window_memory::{WindowMemory, WindowRows};
 use super::bytes::array_bytes;
-use super::cancellation::QueryCancellation;
+use super::query_cancellation::QueryCancellation;
 
 /// Number of calls of a function between two checks for cancellation.
 const CHECK_EVERY: usize = 256;

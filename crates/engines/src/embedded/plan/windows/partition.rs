@@ -1,6 +1,5 @@
 //! A window function of a partition, such as `first_value`, with a limit for its results.
 
-use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,66 +19,33 @@ use datafusion::physical_plan::PhysicalExpr;
 use super::super::bytes::array_bytes;
 use super::window_memory::count_values;
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
+use crate::embedded::delegate_to_inner;
 
 /// A window function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedWindow {
     pub(super) inner: Arc<WindowUDF>,
     pub(super) cancellation: QueryCancellation,
 }
 
-impl PartialEq for BoundedWindow {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
-    }
-}
-
-impl Eq for BoundedWindow {}
-
-impl Hash for BoundedWindow {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl WindowUDFImpl for BoundedWindow {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn expressions(&self, args: ExpressionArgs) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.inner.expressions(args)
+    delegate_to_inner! {
+        fn name(&self) -> &str;
+        fn aliases(&self) -> &[String];
+        fn signature(&self) -> &Signature;
+        fn expressions(&self, args: ExpressionArgs) -> Vec<Arc<dyn PhysicalExpr>>;
+        fn simplify(&self) -> Option<WindowFunctionSimplification>;
+        fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef>;
+        fn sort_options(&self) -> Option<SortOptions>;
+        fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>>;
+        fn documentation(&self) -> Option<&Documentation>;
     }
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let inner = self.inner.partition_evaluator_factory(args)?;
         Ok(Box::new(BoundedEvaluator { inner, cancellation_check: CancellationCheck::new(&self.cancellation) }))
-    }
-
-    fn simplify(&self) -> Option<WindowFunctionSimplification> {
-        self.inner.simplify()
-    }
-
-    fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
-        self.inner.field(args)
-    }
-
-    fn sort_options(&self) -> Option<SortOptions> {
-        self.inner.sort_options()
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {
@@ -90,10 +56,6 @@ impl WindowUDFImpl for BoundedWindow {
             }
             other => other,
         }
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
@@ -109,16 +71,16 @@ struct BoundedEvaluator {
 
 #[warn(clippy::missing_trait_methods)]
 impl PartitionEvaluator for BoundedEvaluator {
+    delegate_to_inner! {
+        fn get_range(&self, idx: usize, rows: usize) -> Result<Range<usize>>;
+        fn is_causal(&self) -> bool;
+        fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef>;
+        fn supports_bounded_execution(&self) -> bool;
+        fn uses_window_frame(&self) -> bool;
+    }
+
     fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
         self.inner.memoize(state)
-    }
-
-    fn get_range(&self, idx: usize, rows: usize) -> Result<Range<usize>> {
-        self.inner.get_range(idx, rows)
-    }
-
-    fn is_causal(&self) -> bool {
-        self.inner.is_causal()
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
@@ -133,18 +95,6 @@ impl PartitionEvaluator for BoundedEvaluator {
         let value = self.inner.evaluate(values, range)?;
         count_values(scalar_bytes(&value), 1)?;
         Ok(value)
-    }
-
-    fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef> {
-        self.inner.evaluate_all_with_rank(rows, ranks)
-    }
-
-    fn supports_bounded_execution(&self) -> bool {
-        self.inner.supports_bounded_execution()
-    }
-
-    fn uses_window_frame(&self) -> bool {
-        self.inner.uses_window_frame()
     }
 
     fn include_rank(&self) -> bool {

@@ -70,7 +70,7 @@ fn escape_xml(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_postgres::handlers::{TestReport, TestResult};
+    use tidegate_postgres_handlers::{TestReport, TestResult};
 
     use super::*;
 

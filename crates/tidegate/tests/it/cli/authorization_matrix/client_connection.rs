@@ -72,11 +72,11 @@ pub(super) enum ClientConnection<'a> {
     EventStream(SseClient<'a>),
     Rest(RestClient<'a>),
     Stdio { child: Child, input: ChildStdin, output: BufReader<ChildStdout> },
-    Shell { folder: &'a Path, configuration: String, door: Option<String> },
+    Shell { folder: &'a Path, configuration: String, transport: Option<String> },
 }
 
 impl<'a> ClientConnection<'a> {
-    /// Goes through `door`, or the door of the whole; what is said there if it stays shut.
+    /// Goes through `transport`, or the door of the whole; what is said there if it stays shut.
     pub(super) async fn over_http(
         client: &'a Client,
         whole: &str,
@@ -134,7 +134,7 @@ impl<'a> ClientConnection<'a> {
         toolset: Option<&str>,
     ) -> Result<Self, String> {
         let mut line =
-            Self::Shell { folder, configuration: configuration.to_owned(), door: toolset.map(str::to_owned) };
+            Self::Shell { folder, configuration: configuration.to_owned(), transport: toolset.map(str::to_owned) };
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
             Attempt::Refused(refused) => Err(refused),
@@ -168,7 +168,7 @@ impl<'a> ClientConnection<'a> {
                 }
                 parse_answer("", &serde_json::from_str(&answer).unwrap())
             }
-            Self::Shell { folder, configuration, door: toolset } => {
+            Self::Shell { folder, configuration, transport: toolset } => {
                 let mut arguments = match method {
                     "tools/list" => vec!["tools".to_owned(), "--json".to_owned()],
                     "tools/call" => call_arguments(&params),

@@ -58,7 +58,7 @@ async fn a_shutdown_lets_running_calls_end() {
     server.until_open_calls(1).await;
     server.shutdown.cancel();
     assert_eq!(idle.hear().await, None);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
     assert_eq!(busy.hear().await, None);
     server.running.wait().await;

@@ -15,7 +15,7 @@ async fn pings_are_answered_while_a_long_answer_is_produced() {
     for number in 0..20 {
         assert_eq!(stream.ask(json!(number), "ping", json!({})).await["result"], json!({}));
     }
-    server.host.gate.cancel();
+    server.host.release.cancel();
     let answer = stream.hear().await.unwrap();
     assert_eq!(answer["id"], "slow");
     assert!(text(&answer).ends_with("\nend"));

@@ -12,7 +12,7 @@ async fn document(path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn tools_are_listed_and_shown() {
+async fn tools_are_listed_and_described() {
     let list = document("/rest/tools").await;
     let names: Vec<&str> =
         list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

@@ -9,7 +9,7 @@ use super::super::wire::Connection;
 use super::fixture::{get, post, problem, request, script, start, with};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
-const DOCS: &str = include_str!("../../../../../../docs/transports/rest.md");
+const DOCS: &str = include_str!("../../../../../../docs/reference/errors.md");
 
 /// The problem of a request, after which the connection stays usable.
 async fn refused(connection: &mut Connection, request: &[u8]) -> String {
@@ -141,8 +141,8 @@ async fn error_statuses_match_the_documentation() {
     ];
     let mut table = String::new();
     for kind in kinds {
-        let answer = server.rest(&script(json!([["fail", "as asked", kind]]), &[])).await;
-        assert_eq!(problem(&answer), format!("{} {kind}: as asked", answer.head.status));
+        let answer = server.rest(&script(json!([["fail", "as requested", kind]]), &[])).await;
+        assert_eq!(problem(&answer), format!("{} {kind}: as requested", answer.head.status));
         assert_eq!(answer.header("www-authenticate").is_some(), answer.head.status == 401);
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         table.push_str(&format!("| `{kind}` | {} | {}\n", answer.head.status, body["title"].as_str().unwrap()));
@@ -165,7 +165,7 @@ async fn error_statuses_match_the_documentation() {
     let panicked = server.rest(&script(json!([["panic"]]), &[])).await;
     let body: Value = serde_json::from_slice(&panicked.body).unwrap();
     assert_eq!((panicked.head.status, body["id"].as_str().unwrap().len()), (500, 36));
-    assert!(!panicked.text().contains("as asked"));
+    assert!(!panicked.text().contains("as requested"));
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
     assert_eq!(head.header("tidegate-rows-max"), Some("2"));
     assert_eq!(head.header("trailer"), Some("tidegate-rows, tidegate-truncated, tidegate-cursor"));
     assert_eq!(connection.chunk().await.unwrap(), b"first,");
-    server.host.gate.cancel();
+    server.host.release.cancel();
     assert_eq!(rest_of(&mut connection).await, b"last");
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(connection.trailers, [field("tidegate-rows", "2"), field("tidegate-truncated", "true")]);
@@ -78,7 +78,7 @@ async fn failed_stream_breaks_the_connection() {
         connection.send(&script(steps, &[TRAILERS])).await;
         assert_eq!(connection.head().await.status, 200);
         connection.chunk().await.unwrap();
-        server.host.gate.cancel();
+        server.host.release.cancel();
         connection.until_broken().await;
         server.until_open_calls(0).await;
     }
@@ -91,7 +91,7 @@ async fn failed_content_states_the_error() {
     connection.send(&script(json!([["text", "first"], ["wait"], ["fail", "gone"]]), &[])).await;
     connection.head().await;
     let mut read = connection.chunk().await.unwrap();
-    server.host.gate.cancel();
+    server.host.release.cancel();
     read.extend(connection.chunk().await.unwrap());
     let body: Value = serde_json::from_slice(&read).unwrap();
     assert_eq!(body, json!({"content": [{"type": "text", "text": "first"}], "error": "gone"}));

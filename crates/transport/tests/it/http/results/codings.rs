@@ -81,7 +81,7 @@ async fn the_first_rows_arrive_coded_before_the_last_are_made() {
         while begun(coding, &coded).await.len() < PIECE_BYTES {
             coded.extend(connection.chunk().await.unwrap());
         }
-        server.host.gate.cancel();
+        server.host.release.cancel();
         while let Some(chunk) = connection.chunk().await {
             coded.extend(chunk);
         }

@@ -1,6 +1,6 @@
 //! The call that results from each request, and the format and file name of its answer.
 
-use super::fixture::{ASKED, COMPLETE, EMPTY, FILE, ROWS, data, fields, get, request, start};
+use super::fixture::{COMPLETE, EMPTY, FILE, REQUESTED, ROWS, data, fields, get, request, start};
 
 /// The response headers that a client may use.
 const FIELDS: [&str; 16] = [
@@ -37,8 +37,8 @@ async fn every_path_is_one_call_of_a_resource() {
         "/results/ID/data?partial=false",
         "/results/88888888-1111-4222-8333-44445555666%36/data",
     ] {
-        let answer = connection.ask(&get(&path.replace("ID", ASKED))).await;
-        table.push_str(&format!("GET {path}\n  {}\n", answer.text().replace(ASKED, "ID")));
+        let answer = connection.ask(&get(&path.replace("ID", REQUESTED))).await;
+        table.push_str(&format!("GET {path}\n  {}\n", answer.text().replace(REQUESTED, "ID")));
         assert_eq!(answer.head.status, 200);
         assert_eq!(answer.header("tidegate-job").unwrap().len(), 36);
     }

@@ -20,11 +20,11 @@ use tidegate_testkit::host::Host;
 
 /// A complete result: its rows are [`ROWS`] in any format.
 pub(super) const COMPLETE: &str = "0a1b2c3d-1111-4222-8333-444455556666";
-/// A result that is still being written: the remaining rows are available when the gate opens.
+/// A result that is still being written: the remaining rows are available when the test releases them.
 pub(super) const RUNNING: &str = "11111111-1111-4222-8333-444455556666";
-/// A result that fails within its rows when the gate opens.
+/// A result that fails within its rows when the test releases them.
 pub(super) const BREAKING: &str = "22222222-1111-4222-8333-444455556666";
-/// A result that fails after its last row when the gate opens.
+/// A result that fails after its last row when the test releases them.
 pub(super) const DAMAGED: &str = "33333333-1111-4222-8333-444455556666";
 /// A result that declares one byte more than it has.
 pub(super) const SHORT: &str = "44444444-1111-4222-8333-444455556666";
@@ -35,7 +35,7 @@ pub(super) const ENDLESS: &str = "66666666-1111-4222-8333-444455556666";
 /// A result without rows.
 pub(super) const EMPTY: &str = "77777777-1111-4222-8333-444455556666";
 /// A result that returns its request.
-pub(super) const ASKED: &str = "88888888-1111-4222-8333-444455556666";
+pub(super) const REQUESTED: &str = "88888888-1111-4222-8333-444455556666";
 /// A stored file: [`ROWS`] unchanged.
 pub(super) const FILE: &str = "aaaaaaaa-1111-4222-8333-444455556666";
 /// A result that does not exist.
@@ -61,7 +61,7 @@ pub(super) async fn with_subscriber(options: HttpOptions, subscriber: Option<Arc
     let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>].into_iter().chain(subscriber));
     let cancellation_token = CancellationToken::new();
     let mut host = Host::with(events, |entries| with_results(entries, &cancellation_token));
-    host.gate = cancellation_token;
+    host.release = cancellation_token;
     Server::of(host, metrics, options).await
 }
 
@@ -75,7 +75,7 @@ fn with_results(entries: SnapshotBuilder, cancellation_token: &CancellationToken
 }
 
 /// The request, as JSON.
-fn asked(job: &Job) -> String {
+fn requested(job: &Job) -> String {
     let mut requested = json!({
         "uri": job.target().name(),
         "arguments": job.arguments(),
@@ -95,10 +95,10 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
     let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
     let id = job.variable("id").unwrap();
     match id {
-        ASKED if is_manifest => reply.send_text(asked(&job)).await?,
-        ASKED => {
+        REQUESTED if is_manifest => reply.send_text(requested(&job)).await?,
+        REQUESTED => {
             reply.begin_body(head(&job, None)).await?;
-            reply.send_bytes(asked(&job).into()).await?;
+            reply.send_bytes(requested(&job).into()).await?;
         }
         COMPLETE if is_manifest => {
             reply.send_text("{\"id\":").await?;

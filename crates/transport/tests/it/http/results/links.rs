@@ -14,7 +14,7 @@ use tidegate_runtime::{
 };
 use tidegate_transport::http::HttpOptions;
 
-use super::fixture::{ABSENT, ASKED, COMPLETE, RUNNING, data, request, with, with_subscriber};
+use super::fixture::{ABSENT, COMPLETE, REQUESTED, RUNNING, data, request, with, with_subscriber};
 use crate::http::identity::revocable_key;
 use crate::http::rest::fixture::problem;
 
@@ -36,7 +36,7 @@ impl LinkVerifier for TestLinks {
             _ => return None,
         };
         let origin = CallOrigin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
-        [ASKED, COMPLETE, RUNNING].contains(&id).then(|| Caller::new(principal, origin))
+        [REQUESTED, COMPLETE, RUNNING].contains(&id).then(|| Caller::new(principal, origin))
     }
 }
 
@@ -58,7 +58,7 @@ async fn link_acts_as_its_maker() {
         ("made-by-nobody", &[]),
     ] {
         for path in ["", "/data", "/blocks/0"] {
-            let path = format!("/results/{ASKED}{path}?link={link}");
+            let path = format!("/results/{REQUESTED}{path}?link={link}");
             let answer = connection.ask(&request("GET", &path, headers)).await;
             assert_eq!((answer.head.status, answer.header("cache-control")), (200, Some("no-store")));
             let requested: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -102,12 +102,12 @@ async fn key_reload_invalidates_links() {
     assert_eq!(connection.head().await.status, 200);
     connection.chunk().await.unwrap();
     let ask = async |link: &str| {
-        let path = format!("/results/{ASKED}?link={link}");
+        let path = format!("/results/{REQUESTED}?link={link}");
         let answer = server.connect().await.ask(&request("GET", &path, &[])).await;
         (answer.head.status, answer.body)
     };
     assert_eq!(ask("made-by-bea").await.0, 200);
-    one_key.gate.store(1, Ordering::SeqCst);
+    one_key.version.store(1, Ordering::SeqCst);
     let refused = ask("made-by-bea").await;
     assert_eq!(refused.0, 401);
     assert_eq!(refused, ask("made-by-bea-long-ago").await, "the same as one that never was");

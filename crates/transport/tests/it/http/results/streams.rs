@@ -20,7 +20,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
     while read.len() < PIECE_BYTES {
         read.extend(connection.chunk().await.unwrap());
     }
-    server.host.gate.cancel();
+    server.host.release.cancel();
     while let Some(chunk) = connection.chunk().await {
         read.extend(chunk);
     }
@@ -37,7 +37,7 @@ async fn failed_stream_breaks_the_connection() {
         connection.send(&request("GET", &format!("{}?format=csv", data(BREAKING)), headers)).await;
         assert_eq!(connection.head().await.status, 200);
         connection.chunk().await.unwrap();
-        server.host.gate.cancel();
+        server.host.release.cancel();
         connection.until_broken().await;
         server.until_open_calls(0).await;
     }
@@ -52,7 +52,7 @@ async fn content_length_body_ends_only_on_success() {
             connection.send(&request("GET", &data(id), range)).await;
             let head = connection.head().await;
             let bytes: usize = head.header("content-length").unwrap().parse().unwrap();
-            server.host.gate.cancel();
+            server.host.release.cancel();
             let read = connection.until_broken().await;
             assert!(read.len() < bytes, "{id} {range:?}: the client cannot detect the failure");
             server.until_open_calls(0).await;

@@ -21,7 +21,7 @@ const REFUSED: &str = "401 Bearer realm=\"tidegate\", error=\"invalid_token\", s
 async fn refused_on(connection: &mut Connection) -> String {
     let mut all = BTreeSet::new();
     for way in ENDPOINTS {
-        all.insert(response_summary(&connection.ask(&asked(way, &[])).await));
+        all.insert(response_summary(&connection.ask(&requested(way, &[])).await));
     }
     assert_eq!(all.len(), 1, "{all:#?}");
     all.pop_first().unwrap()
@@ -62,7 +62,7 @@ async fn unknown_and_revoked_certificates_answer_alike() {
 
 /// The response of all endpoints to concurrent requests with the headers in `visible`, which is the same.
 async fn refused_at_once(server: &Server, visible: &[(&str, &str)]) -> String {
-    let ask = async |way| response_summary(&server.connect().await.ask(&asked(way, visible)).await);
+    let ask = async |way| response_summary(&server.connect().await.ask(&requested(way, visible)).await);
     let all: BTreeSet<String> = join_all(ENDPOINTS.map(ask)).await.into_iter().collect();
     assert_eq!(all.len(), 1, "{all:#?}");
     all.into_iter().next().unwrap()
@@ -98,7 +98,7 @@ async fn provider_outage_answers_alike() {
 }
 
 /// An authenticator for tokens of [`RSA`], which name their tenants.
-fn gate_of_tenants() -> CredentialAuthenticator {
+fn authenticator_of_tenants() -> CredentialAuthenticator {
     let jwks = json!({"keys": [RSA.jwk()]}).to_string();
     let tokens =
         TokenOptions { tenant_claim: Some("tenant".to_owned()), ..token_options(TokenKey::Jwks(jwks), &[Rs256]) };
@@ -120,9 +120,9 @@ async fn called(server: &Server, bearer: &str, name: &str) -> Vec<String> {
     let params = || json!({"name": name, "arguments": {}});
     let modern = Post::modern("tools/call", params()).with("Authorization", bearer);
     let mut rendered = vec![server.ask(&modern).await.text().to_owned()];
-    let shown_by = |post: Post| post.with("Authorization", bearer);
-    let session = server.session_of(Revision::NEWEST_LEGACY, json!({}), shown_by).await;
-    rendered.push(server.ask(&shown_by(session.post("tools/call", params()))).await.text().to_owned());
+    let credentials_of = |post: Post| post.with("Authorization", bearer);
+    let session = server.session_of(Revision::NEWEST_LEGACY, json!({}), credentials_of).await;
+    rendered.push(server.ask(&credentials_of(session.post("tools/call", params()))).await.text().to_owned());
     for (method, path) in [("GET", ""), ("POST", "/call")] {
         let headers = [visible[0], ("Content-Type", "application/json")];
         let body: &[u8] = if method == "GET" { b"" } else { b"{}" };
@@ -150,7 +150,7 @@ async fn other_tenants_entries_answer_as_absent() {
     let tool = Tool::new("of_north", "Is of the tenant north.", done).with_access(access);
     let metrics = Arc::new(Metrics::new());
     let host = Host::with(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), |entries| entries.tool(tool));
-    let options = HttpOptions { authenticator: Arc::new(gate_of_tenants()), ..HttpOptions::default() };
+    let options = HttpOptions { authenticator: Arc::new(authenticator_of_tenants()), ..HttpOptions::default() };
     let server = Server::of(host, metrics, options).await;
     let bearer = |tenant: Value| {
         let claims = claims_with(json!({"tenant": tenant}));

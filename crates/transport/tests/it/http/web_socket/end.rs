@@ -85,7 +85,7 @@ async fn a_shutdown_lets_running_calls_end_and_says_so() {
     server.shutdown.cancel();
     let unreachable = (1001, "the server is shutting down".to_owned());
     assert_eq!(idle.closed().await, unreachable);
-    server.host.gate.cancel();
+    server.host.release.cancel();
     assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
     assert_eq!(busy.closed().await, unreachable);
     server.running.wait().await;

@@ -16,7 +16,7 @@ async fn pings_are_answered_while_a_long_answer_is_produced() {
     for number in 0..100 {
         assert_eq!(socket.ask(json!(number), "ping", json!({})).await["result"], json!({}));
     }
-    server.host.gate.cancel();
+    server.host.release.cancel();
     let answer = socket.hear().await.unwrap();
     assert_eq!(answer["id"], "slow");
     assert!(text(&answer).ends_with("\nend"));
@@ -33,7 +33,7 @@ async fn answers_come_when_they_are_ready_and_each_request_has_one() {
     for _ in 0..30 {
         assert_eq!(socket.hear().await.unwrap()["id"].as_u64().unwrap() % 2, 1);
     }
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for _ in 0..30 {
         assert_eq!(socket.hear().await.unwrap()["id"].as_u64().unwrap() % 2, 0);
     }
@@ -48,7 +48,7 @@ async fn beyond_the_bound_requests_wait_for_their_turn() {
         socket.call(json!(number), json!([["wait"]])).await;
     }
     server.until_open_calls(64).await;
-    server.host.gate.cancel();
+    server.host.release.cancel();
     for _ in 0..100 {
         socket.hear().await.unwrap();
     }

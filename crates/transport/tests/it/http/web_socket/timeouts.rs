@@ -74,10 +74,10 @@ async fn an_open_request_keeps_the_connection() {
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(20), ..HttpOptions::default() });
     let mut socket = open(&in_process_router).await;
     socket.call(json!(1), json!([["wait"], ["text", "done"]])).await;
-    let authenticator = in_process_router.host.gate.clone();
+    let release = in_process_router.host.release.clone();
     tokio::spawn(async move {
         sleep(Duration::from_secs(50)).await;
-        authenticator.cancel();
+        release.cancel();
     });
     let began = Instant::now();
     assert_eq!(socket.hear().await.unwrap()["id"], 1);

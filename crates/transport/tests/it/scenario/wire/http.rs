@@ -37,9 +37,9 @@ impl HttpWire {
             let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
             let answer = wire.post(Post::message("initialize", params)).await;
             if answer.head.status != 200 {
-                return Err(wire.said("", &answer).into_step_result(&StepRequest::Bytes(String::new())));
+                return Err(wire.received("", &answer).into_step_result(&StepRequest::Bytes(String::new())));
             }
-            wire.said("initialize", &answer);
+            wire.received("initialize", &answer);
             wire.session = answer.header("mcp-session-id").map(str::to_owned);
         }
         Ok(wire)
@@ -57,7 +57,7 @@ impl HttpWire {
     }
 
     /// The messages of a response, each of which is checked.
-    fn said(&self, method: &str, answer: &Answer) -> McpAnswer {
+    fn received(&self, method: &str, answer: &Answer) -> McpAnswer {
         let mut listening = AnswerCollector::default();
         let mut mcp_answer = None;
         for message in messages(answer) {
@@ -95,11 +95,11 @@ impl Wire for HttpWire {
             None => Post::modern(method, params),
         };
         let answer = self.post(post).await;
-        self.said(method, &answer)
+        self.received(method, &answer)
     }
 
     async fn say(&mut self, bytes: &[u8]) -> McpAnswer {
         let answer = self.post(Post::raw(bytes)).await;
-        self.said("", &answer)
+        self.received("", &answer)
     }
 }

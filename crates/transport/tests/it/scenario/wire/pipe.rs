@@ -16,7 +16,7 @@ use crate::stdio::Pipe;
 
 pub(in super::super) struct PipeWire {
     pipe: Pipe,
-    asked: usize,
+    requested: usize,
 }
 
 impl PipeWire {
@@ -60,7 +60,7 @@ impl PipeWire {
         if revision.is_legacy() {
             timeout(TEST_TIMEOUT, pipe.shake_hands(revision)).await.unwrap();
         }
-        Self { pipe, asked: 0 }
+        Self { pipe, requested: 0 }
     }
 
     async fn answer(&mut self) -> McpAnswer {
@@ -77,8 +77,8 @@ impl PipeWire {
 #[async_trait]
 impl Wire for PipeWire {
     async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
-        self.asked += 1;
-        self.pipe.send(json!(self.asked), method, params).await;
+        self.requested += 1;
+        self.pipe.send(json!(self.requested), method, params).await;
         self.answer().await
     }
 

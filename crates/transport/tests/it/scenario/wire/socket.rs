@@ -17,7 +17,7 @@ use crate::http::web_socket::Socket;
 
 pub(in super::super) struct SocketWire {
     socket: Socket,
-    asked: usize,
+    requested: usize,
     is_open: bool,
 }
 
@@ -43,7 +43,7 @@ impl SocketWire {
         if revision.is_legacy() {
             socket.shake_hands(revision).await;
         }
-        Ok(Self { socket, asked: 0, is_open: true })
+        Ok(Self { socket, requested: 0, is_open: true })
     }
 
     async fn answer(&mut self) -> McpAnswer {
@@ -67,8 +67,8 @@ impl SocketWire {
 #[async_trait]
 impl Wire for SocketWire {
     async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
-        self.asked += 1;
-        self.socket.send(json!(self.asked), method, params).await;
+        self.requested += 1;
+        self.socket.send(json!(self.requested), method, params).await;
         self.answer().await
     }
 

@@ -15,7 +15,7 @@ use crate::http::http_sse::Stream;
 
 pub(in super::super) struct SseWire {
     stream: Stream,
-    asked: usize,
+    requested: usize,
 }
 
 impl SseWire {
@@ -30,7 +30,7 @@ impl SseWire {
         match Stream::opened(world.server.address, &path(through, "/sse"), &headers).await {
             Ok(mut stream) => {
                 stream.shake_hands(revision).await;
-                Ok(Self { stream, asked: 0 })
+                Ok(Self { stream, requested: 0 })
             }
             Err(answer) => {
                 let mcp_answer = McpAnswer::message(answer.message(), Some(answer.head.status));
@@ -67,8 +67,8 @@ impl SseWire {
 #[async_trait]
 impl Wire for SseWire {
     async fn ask(&mut self, method: &str, params: Value) -> McpAnswer {
-        self.asked += 1;
-        let request = self.stream.ledger.request(&json!(self.asked), method, params);
+        self.requested += 1;
+        let request = self.stream.ledger.request(&json!(self.requested), method, params);
         self.post(request.as_bytes()).await
     }
 

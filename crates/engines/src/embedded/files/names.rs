@@ -1,0 +1,152 @@
+//! Names of tables and columns: derived from file names and headers, valid in SQL, and unique.
+//!
+//! If several tables request the same name, all of them get a suffix. So adding a file never silently changes the table
+//! that a name refers to.
+
+use std::collections::{HashMap, HashSet};
+
+use tidegate_sql::{SqlDialect, Statement};
+
+/// A request for a table name.
+#[derive(Debug)]
+pub(crate) struct NameRequest {
+    /// The file name without extensions.
+    pub(crate) name: String,
+    /// The suffix to add in case of a conflict: `csv`, `folder`.
+    pub(crate) suffix: String,
+    /// The unique location. Its order decides remaining conflicts.
+    pub(crate) location: String,
+}
+
+impl NameRequest {
+    /// The names that it may get, whatever the other requests are; without those that end in a number.
+    pub(crate) fn stable_names(&self) -> Vec<String> {
+        let fit = to_sql_name(&self.name);
+        let suffixed = to_sql_name(&format!("{fit}_{}", self.suffix));
+        let mut names = vec![fit, self.name.clone(), suffixed];
+        names.dedup();
+        names
+    }
+}
+
+/// Assigns a unique name to each request, in the same order.
+pub(crate) fn assign_names(requests: &[NameRequest]) -> Vec<String> {
+    let fit: Vec<String> = requests.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
+    let suffixed: Vec<String> = {
+        let counts = count_names(&fit);
+        let add = |(name_request, name): (&NameRequest, &String)| {
+            if counts[name.as_str()] == 1 {
+                name.clone()
+            } else {
+                to_sql_name(&format!("{name}_{}", name_request.suffix))
+            }
+        };
+        requests.iter().zip(&fit).map(add).collect()
+    };
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by(|&a, &b| requests[a].location.cmp(&requests[b].location));
+    let requested_once: HashSet<&str> =
+        count_names(&suffixed).into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
+    let mut taken: HashSet<String> = requested_once.iter().map(|name| (*name).to_owned()).collect();
+    let mut names = vec![String::new(); requests.len()];
+    for index in order {
+        let expected = &suffixed[index];
+        let mut name = expected.clone();
+        let mut number = 2;
+        while !requested_once.contains(expected.as_str()) && !taken.insert(name.clone()) {
+            name = format!("{expected}_{number}");
+            number += 1;
+        }
+        names[index] = name;
+    }
+    names
+}
+
+fn count_names(names: &[String]) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    for name in names {
+        *counts.entry(name.as_str()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Converts `name` to a name that statements can use. Statements with a table name that looks like a path or a file are
+/// refused, so the characters that cause this become underscores.
+fn to_sql_name(name: &str) -> String {
+    let mut name = name.replace(['/', '\\', ':', '\0'], "_");
+    if name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ')) {
+        return name;
+    }
+    while !is_valid_sql_name(&name) {
+        match name.rfind('.') {
+            Some(dot) => name.replace_range(dot..=dot, "_"),
+            None => return name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect(),
+        }
+    }
+    name
+}
+
+fn is_valid_sql_name(name: &str) -> bool {
+    let dialect = SqlDialect::DataFusion;
+    Statement::parse(&format!("SELECT * FROM {}", dialect.quote_identifier(name)), dialect).is_ok()
+}
+
+/// Column names from the values of the first line, none empty and none duplicate. Without a header, only the number of
+/// values matters.
+pub(crate) fn column_names(first: &[String], has_header: bool) -> Vec<String> {
+    let header: &[String] = if has_header { first } else { &vec![String::new(); first.len()] };
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut names = Vec::with_capacity(header.len());
+    for (index, value) in header.iter().enumerate() {
+        let expected = match value.trim() {
+            "" => format!("column_{}", index + 1),
+            name => name.to_owned(),
+        };
+        let mut name = expected.clone();
+        let mut number = 2;
+        while taken.contains(&name) || (name != expected && header.contains(&name)) {
+            name = format!("{expected}_{number}");
+            number += 1;
+        }
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(requests: &[(&str, &str)]) -> Vec<String> {
+        let requests: Vec<NameRequest> = requests
+            .iter()
+            .enumerate()
+            .map(|(index, (name, suffix))| NameRequest {
+                name: (*name).to_owned(),
+                suffix: (*suffix).to_owned(),
+                location: format!("{index}"),
+            })
+            .collect();
+        assign_names(&requests)
+    }
+
+    #[test]
+    fn names_requested_twice_get_suffixes() {
+        assert_eq!(assigned(&[("a", "csv"), ("b", "csv")]), ["a", "b"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "folder"), ("b", "csv")]), ["a_csv", "a_folder", "b"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv", "csv")]), ["a_csv", "a_csv_2", "a_csv_3"]);
+        assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv_2", "csv")]), ["a_csv", "a_csv_3", "a_csv_2"]);
+    }
+
+    #[test]
+    fn keeps_odd_names_and_changes_file_names() {
+        let same = ["a b", "o'brien", "say \"hi\"", "Straße", ";DROP TABLE x", "a.b", "select", "a\nb"];
+        for name in same {
+            assert_eq!(to_sql_name(name), name);
+        }
+        assert_eq!(to_sql_name("data.csv"), "data_csv");
+        assert_eq!(to_sql_name("c:\\x"), "c__x");
+        assert_eq!(to_sql_name("folder.parquet"), "folder_parquet");
+    }
+}

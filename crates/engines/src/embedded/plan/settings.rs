@@ -1,0 +1,117 @@
+//! How a plan runs: the number of partitions, the batch size, and sorts with a limit.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::LocalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+/// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
+const REPEATED_BYTES_MAX: usize = 64 << 20;
+
+/// The parts of a plan that determine its settings.
+#[derive(Default)]
+struct PlanTraits {
+    /// Whether the plan sorts, aggregates, joins or combines rows, so that their order in the files is irrelevant.
+    reorders_rows: bool,
+    /// Whether rows are numbered in input order.
+    numbers_rows: bool,
+    joins_arrays: bool,
+    /// Number of bytes of the largest literal.
+    literal_bytes: usize,
+}
+
+/// Sets the number of partitions and the batch size.
+///
+/// - If the plan only selects rows, the result has the row order of the file. Then the plan has one partition and reads
+///   the files one after the other, and the first row is available after the first batch.
+/// - `SELECT 'a long text' FROM t` repeats the text for each row of a batch. This memory is not accounted for, so the
+///   batch must be short.
+/// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays.
+pub(super) fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<()> {
+    let traits = PlanTraits::find(logical)?;
+    let rows_max = session.config().batch_size();
+    let batch_rows = (REPEATED_BYTES_MAX / traits.literal_bytes.max(1)).clamp(1, rows_max);
+    let mut config = session.config().clone().with_batch_size(batch_rows);
+    if !traits.reorders_rows || traits.numbers_rows {
+        config = config.with_target_partitions(1);
+    }
+    if traits.joins_arrays {
+        config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+    }
+    *session.config_mut() = config;
+    Ok(())
+}
+
+impl PlanTraits {
+    fn find(plan: &LogicalPlan) -> Result<Self> {
+        let mut traits = Self::default();
+        plan.apply_with_subqueries(|node| {
+            match node {
+                LogicalPlan::Aggregate(_)
+                | LogicalPlan::Sort(_)
+                | LogicalPlan::Distinct(_)
+                | LogicalPlan::RecursiveQuery(_)
+                | LogicalPlan::Union(_) => traits.reorders_rows = true,
+                LogicalPlan::Join(join) => {
+                    traits.reorders_rows = true;
+                    traits.joins_arrays |= compares_arrays(join);
+                }
+                LogicalPlan::Window(window) => {
+                    traits.reorders_rows |= !window.window_expr.iter().all(depends_on_row_order);
+                    traits.numbers_rows |= window.window_expr.iter().any(depends_on_row_order);
+                }
+                _ => {}
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Expr::Literal(value, _) = expr {
+                        traits.literal_bytes = traits.literal_bytes.max(value.size());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(traits)
+    }
+}
+
+fn compares_arrays(join: &Join) -> bool {
+    let schema = join.left.schema();
+    join.on.iter().any(|(left, _)| left.get_type(schema).is_ok_and(|data_type| data_type.is_nested()))
+}
+
+/// Whether a window function depends on input order, like `row_number() OVER ()`.
+fn depends_on_row_order(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => depends_on_row_order(&alias.expr),
+        Expr::WindowFunction(function) => {
+            function.params.partition_by.is_empty() && function.params.order_by.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Maximum number of rows that a sort with a limit may keep in memory.
+const KEPT_ROWS_MAX: usize = 100_000;
+
+/// Replaces sorts with a large limit in `plan` by sorts that can spill, followed by a limit.
+///
+/// A sort with a limit keeps its best rows in memory and cannot spill, which suits the usual small limits.
+pub(super) fn replace_large_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let Some((sort, rows)) = node
+            .downcast_ref::<SortExec>()
+            .and_then(|sort| Some((sort, sort.fetch().filter(|rows| *rows > KEPT_ROWS_MAX)?)))
+        else {
+            return Ok(Transformed::no(node));
+        };
+        let sorted = Arc::new(sort.with_fetch(None));
+        Ok(Transformed::yes(Arc::new(LocalLimitExec::new(sorted, rows)) as Arc<dyn ExecutionPlan>))
+    })
+    .data()
+}

@@ -1,0 +1,249 @@
+//! JSON-RPC responses: the ids of their requests, results, and errors with their codes.
+//!
+//! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::revision::{Dialect, Revision};
+use crate::wire::encode_client_capabilities;
+
+/// The maximum length of ids in bytes; they are stored as long as their request is open.
+const ID_BYTES_MAX: usize = 4_096;
+
+/// A request's id as the received JSON text, so that `7`, `7.0` and a 23-digit integer are returned unchanged.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The id in `raw`, if it is a string or a number of allowed length.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let is_id = match text.bytes().next()? {
+            // Half a surrogate pair is not valid text: the client could not decode the id in the response.
+            b'"' => serde_json::from_str::<String>(text).is_ok(),
+            first => first == b'-' || first.is_ascii_digit(),
+        };
+        (is_id && text.len() <= ID_BYTES_MAX).then(|| Self(text.into()))
+    }
+
+    /// The id as JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A complete response message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseMessage {
+    /// The message as JSON text on one line.
+    pub bytes: Bytes,
+    /// The JSON-RPC error code if it is an error.
+    pub error_code: Option<i64>,
+    /// Why the call was rejected, if transports have a status or header for it. Set for errors, and for results that
+    /// report a failure.
+    pub rejection: Option<Box<CallRejection>>,
+}
+
+impl ResponseMessage {
+    /// A successful response.
+    pub(crate) fn result(bytes: Bytes) -> Self {
+        Self { bytes, error_code: None, rejection: None }
+    }
+
+    /// A result that reports the failure of its call.
+    pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
+        Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
+    }
+
+    /// An error response to the request `id`.
+    pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
+        Self { bytes: error.to_bytes(id), error_code: Some(error.code), rejection: error.rejection.clone() }
+    }
+}
+
+/// An error response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// A message in one sentence.
+    pub message: String,
+    /// Additional data for programs.
+    pub data: Option<Value>,
+    /// Why the call was rejected, if transports have a status or header for it.
+    pub rejection: Option<Box<CallRejection>>,
+}
+
+/// A reason for a rejection that transports report with a status or a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallRejection {
+    /// The caller is anonymous, and the entry requires authentication.
+    Unauthenticated {
+        /// The OAuth scopes that its token needs; empty if it needs none.
+        scopes: Vec<String>,
+    },
+    /// The caller's token lacks OAuth scopes; these are all that it needs.
+    InsufficientScope(Vec<String>),
+    /// The caller reached a limit.
+    RateLimited {
+        /// The time after which it can try again, if known.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl CallRejection {
+    /// The rejection of a call that failed with `error`, if it is one of these reasons.
+    pub(crate) fn from_error(error: &Error) -> Option<Box<Self>> {
+        let call_rejection = match error.kind() {
+            ErrorKind::Unauthenticated => Self::Unauthenticated { scopes: error.scopes().to_vec() },
+            ErrorKind::RateLimited => Self::RateLimited { retry_after: error.retry_after() },
+            _ if !error.scopes().is_empty() => Self::InsufficientScope(error.scopes().to_vec()),
+            _ => return None,
+        };
+        Some(Box::new(call_rejection))
+    }
+}
+
+impl RpcError {
+    /// The bytes are not JSON.
+    pub const PARSE_ERROR: i64 = -32_700;
+    /// The JSON is not a request.
+    pub const INVALID_REQUEST: i64 = -32_600;
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: i64 = -32_601;
+    /// The params are invalid.
+    pub const INVALID_PARAMS: i64 = -32_602;
+    /// A fault of the server.
+    pub const INTERNAL_ERROR: i64 = -32_603;
+    /// The HTTP headers contradict the body (2026-07-28).
+    pub const HEADER_MISMATCH: i64 = -32_020;
+    /// The client did not declare a capability that the request needs (2026-07-28).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
+    /// The server does not support the revision (2026-07-28).
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
+    /// The resource does not exist; up to 2025-11-25.
+    const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
+    /// The entry requires authentication, and the caller is anonymous. The code is older than the rule that reserves
+    /// its range for the specification. Handlers in databases return it as well.
+    pub const UNAUTHENTICATED: i64 = -32_001;
+    /// Refusals without a code in the specification. The code is outside the reserved range.
+    pub const REFUSED: i64 = -31_000;
+
+    /// An error with that code.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, rejection: None }
+    }
+
+    /// The params are invalid.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_PARAMS, message)
+    }
+
+    /// The JSON is not a request.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_REQUEST, message)
+    }
+
+    /// The method does not exist in this revision.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(Self::METHOD_NOT_FOUND, format!("there is no method {method:?} in this revision"))
+    }
+
+    /// The HTTP headers contradict the body.
+    pub fn header_mismatch(message: impl Into<String>) -> Self {
+        Self::new(Self::HEADER_MISMATCH, message)
+    }
+
+    /// The server does not support the revision.
+    pub fn unsupported_version(requested: &str) -> Self {
+        let supported: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
+        Self {
+            code: Self::UNSUPPORTED_PROTOCOL_VERSION,
+            message: "Unsupported protocol version".to_owned(),
+            data: Some(json!({"supported": supported, "requested": requested})),
+            rejection: None,
+        }
+    }
+
+    /// The code of errors of `kind` in the newest revision. A handler may replace that of [`ErrorKind::Failed`].
+    pub fn code_of(kind: ErrorKind) -> i64 {
+        match kind {
+            ErrorKind::InvalidArguments | ErrorKind::NotFound => Self::INVALID_PARAMS,
+            ErrorKind::Internal | ErrorKind::Failed => Self::INTERNAL_ERROR,
+            ErrorKind::Unauthenticated => Self::UNAUTHENTICATED,
+            ErrorKind::MissingClientCapability => Self::MISSING_CLIENT_CAPABILITY,
+            ErrorKind::Forbidden
+            | ErrorKind::RateLimited
+            | ErrorKind::TimedOut
+            | ErrorKind::Cancelled
+            | ErrorKind::TooLarge
+            | ErrorKind::Unavailable
+            | ErrorKind::InputRequired => Self::REFUSED,
+        }
+    }
+
+    /// The error of a call that failed with `error`. `resource` is the URI of the resource to read; the error
+    /// contains it.
+    pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
+        let code = match error.kind() {
+            ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
+                Self::LEGACY_RESOURCE_NOT_FOUND
+            }
+            ErrorKind::Failed => error.code().unwrap_or(Self::INTERNAL_ERROR),
+            ErrorKind::MissingClientCapability if !dialect.stateless => Self::REFUSED,
+            kind => Self::code_of(kind),
+        };
+        let mut data = json!({"kind": error.kind().name()});
+        if code == Self::MISSING_CLIENT_CAPABILITY {
+            data["requiredCapabilities"] = encode_client_capabilities(error.missing_capabilities());
+        }
+        if let Some(uri) = resource {
+            data["uri"] = uri.into();
+        }
+        if !error.scopes().is_empty() {
+            data["scopes"] = json!(error.scopes());
+        }
+        if let Some(time) = error.retry_after() {
+            data["retryAfterMs"] = json!(ceil_milliseconds(time));
+        }
+        Self { code, message: error.to_string(), data: Some(data), rejection: CallRejection::from_error(error) }
+    }
+
+    /// The error object as JSON text.
+    pub(crate) fn to_raw(&self) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.to_json().to_string()).ok()
+    }
+
+    fn to_json(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        error
+    }
+
+    /// The complete response to the request `id`; the id is null only if it could not be decoded.
+    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+        let error = self.to_json();
+        let id = id.map_or("null", RequestId::as_json);
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
+    }
+}
+
+/// Whole milliseconds, rounded up, so that a client that waits this long does not come too early.
+pub(crate) fn ceil_milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,303 @@
+//! Parses the answer of a handler: a JSON-RPC envelope with a result of its kind.
+//!
+//! Handlers are code of the database: their answers are checked before a client receives any part of them.
+//!
+//! [JSON-RPC 2.0, Response object](https://www.jsonrpc.org/specification#response_object)
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema};
+use tidegate_runtime::{Metadata, ReplySender};
+
+use crate::content::{parse_content, parse_resource_contents};
+use crate::record::{HandlerKind, HandlerRecord};
+
+/// The request id that handlers receive. The adapter uses the id of the client's request.
+pub(crate) const REQUEST_ID: &str = "\"1\"";
+
+/// The answer of a handler.
+#[derive(Debug)]
+pub(crate) enum HandlerAnswer {
+    /// The handler succeeded.
+    Done(HandlerOutput),
+    /// A tool reports in its content that it failed.
+    Failed(HandlerOutput),
+    /// A JSON-RPC error, with a message for the caller.
+    Error(Error),
+}
+
+/// The content of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct HandlerOutput {
+    blocks: Vec<(ContentRole, Content)>,
+    structured: Option<Box<RawValue>>,
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct JsonRpcEnvelope<'a> {
+    jsonrpc: &'a str,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<ErrorObject>,
+}
+
+#[derive(Deserialize)]
+struct ErrorObject {
+    code: i64,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct ToolResult {
+    content: Vec<Value>,
+    #[serde(default, rename = "structuredContent", deserialize_with = "deserialize_present")]
+    structured: Option<Box<RawValue>>,
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct ResourceResult {
+    contents: Vec<Value>,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct PromptResult {
+    messages: Vec<PromptMessage>,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct PromptMessage {
+    role: String,
+    content: Value,
+}
+
+/// Deserialises a present value, which may be null.
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(from).map(Some)
+}
+
+impl HandlerAnswer {
+    /// Parses the answer of the handler of `record`.
+    ///
+    /// # Errors
+    /// The reason why the answer is invalid, for the log.
+    pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
+        let text = text.ok_or("it returned NULL")?;
+        let envelope: JsonRpcEnvelope<'_> =
+            serde_json::from_str(text).map_err(|error| format!("its envelope is not valid JSON-RPC: {error}"))?;
+        if envelope.jsonrpc != "2.0" {
+            return Err("its envelope is not JSON-RPC 2.0".to_owned());
+        }
+        if envelope.id.get() != REQUEST_ID {
+            return Err("its envelope has another id than the request".to_owned());
+        }
+        match (envelope.result, envelope.error) {
+            (Some(result), None) => read_result(record, result.get()),
+            (None, Some(error)) => read_error(error).map(Self::Error),
+            _ => Err("its envelope must have either a result or an error".to_owned()),
+        }
+    }
+
+    /// Validates the structured content against `schema`.
+    ///
+    /// # Errors
+    /// The violations, for the log.
+    pub(crate) fn check_schema(&self, schema: Option<&JsonSchema>) -> Result<(), String> {
+        let (Self::Done(given), Some(schema)) = (self, schema) else { return Ok(()) };
+        let Some(structured) = &given.structured else { return Ok(()) };
+        let value: Value = serde_json::from_str(structured.get()).map_err(|error| error.to_string())?;
+        schema
+            .check(&value)
+            .map_err(|violations| format!("its structuredContent does not match its outputSchema: {violations:?}"))
+    }
+
+    /// Whether the changes of the handler are committed.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
+impl HandlerOutput {
+    /// Sends the answer.
+    ///
+    /// # Errors
+    /// `CancelJob` if the client is gone, `Internal` if the structured content does not match its schema.
+    pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
+        for (role, block) in self.blocks {
+            match kind {
+                HandlerKind::Prompt => reply.send_prompt_message(role, block).await?,
+                HandlerKind::Tool | HandlerKind::Resource => reply.send_block(block).await?,
+            }
+        }
+        if let Some(structured) = self.structured {
+            reply.send_structured_json(structured.get().to_owned()).await?;
+        }
+        Ok(self.metadata)
+    }
+
+    /// The first text block, for clients that read only one.
+    pub(crate) fn first_text(&self) -> Option<&str> {
+        self.blocks.iter().find_map(|(_, block)| match block {
+            Content::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+}
+
+fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, String> {
+    let wrong = |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
+    match record.kind {
+        HandlerKind::Tool => {
+            let result: ToolResult = serde_json::from_str(result).map_err(wrong)?;
+            if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
+                return Err("it has an outputSchema, and its result has no structuredContent".to_owned());
+            }
+            let blocks = result.content.into_iter().map(|block| Ok((ContentRole::Assistant, parse_content(block)?)));
+            let blocks: Vec<_> = blocks.collect::<Result<_, String>>()?;
+            let given = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
+            Ok(if result.is_error { HandlerAnswer::Failed(given) } else { HandlerAnswer::Done(given) })
+        }
+        HandlerKind::Resource => {
+            let result: ResourceResult = serde_json::from_str(result).map_err(wrong)?;
+            let blocks = result
+                .contents
+                .into_iter()
+                .map(|one| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(one)?))));
+            let blocks = blocks.collect::<Result<_, String>>()?;
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
+        }
+        HandlerKind::Prompt => {
+            let result: PromptResult = serde_json::from_str(result).map_err(wrong)?;
+            let message = |PromptMessage { role, content: block }: PromptMessage| {
+                let role = match role.as_str() {
+                    "user" => ContentRole::User,
+                    "assistant" => ContentRole::Assistant,
+                    other => return Err(format!("the role of a message is {other:?}, neither user nor assistant")),
+                };
+                Ok((role, parse_content(block)?))
+            };
+            let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
+        }
+    }
+}
+
+/// Among the codes that the protocol reserves, handlers may use only those of JSON-RPC, -32001 and the old -32002.
+fn read_error(error: ErrorObject) -> Result<Error, String> {
+    let ErrorObject { code, message } = error;
+    let kind = match code {
+        -32_602 => ErrorKind::InvalidArguments,
+        -32_002 => ErrorKind::NotFound,
+        -32_001 => ErrorKind::Unauthenticated,
+        -32_700 | -32_600 | -32_601 | -32_603 => ErrorKind::Failed,
+        -32_768..=-32_000 => return Err(format!("handlers must not use the error code {code}")),
+        _ => return Ok(Error::new(ErrorKind::Failed, message).with_code(code)),
+    };
+    Ok(Error::new(kind, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(kind: HandlerKind, definition: Value) -> HandlerRecord {
+        HandlerRecord {
+            kind,
+            name: "it".to_owned(),
+            definition: definition.as_object().cloned().unwrap_or_default(),
+            requires_auth: false,
+            read_only: true,
+            returns_rows: false,
+            columns: None,
+            commits_on_error: false,
+            transaction: Default::default(),
+            timeout: None,
+            function: "api.mcp_tool_it".to_owned(),
+            roles: [None].into(),
+        }
+    }
+
+    fn read(kind: HandlerKind, answer: &Value) -> Result<HandlerAnswer, String> {
+        HandlerAnswer::parse(&record(kind, json!({})), Some(&answer.to_string()))
+    }
+
+    fn result(result: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": "1", "result": result})
+    }
+
+    #[test]
+    fn malformed_answer_is_rejected() {
+        assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), None).is_err());
+        for wrong in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"jsonrpc": "1.0", "id": "1", "result": {"content": []}}),
+            json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}}),
+            json!({"jsonrpc": "2.0", "id": "2", "result": {"content": []}}),
+            json!({"jsonrpc": "2.0", "id": "1"}),
+            json!({"jsonrpc": "2.0", "id": "1", "result": {"content": []}, "error": {"code": 1, "message": ""}}),
+            json!({"jsonrpc": "2.0", "id": "1", "error": {"code": -32_050, "message": "not theirs"}}),
+            json!({"jsonrpc": "2.0", "id": "1", "error": {"code": 1.5, "message": "no number of theirs"}}),
+            result(json!({})),
+            result(json!({"content": [{"type": "text"}]})),
+            result(json!({"content": [{"type": "image", "data": "no base64!", "mimeType": "image/png"}]})),
+            result(json!({"content": [{"type": "poem", "text": ""}]})),
+            result(json!({"content": [], "isError": "no"})),
+        ] {
+            assert!(read(HandlerKind::Tool, &wrong).is_err(), "{wrong}");
+        }
+        let both = result(json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]}));
+        assert!(read(HandlerKind::Resource, &both).is_err());
+        let nobody = result(json!({"messages": [{"role": "system", "content": {"type": "text", "text": ""}}]}));
+        assert!(read(HandlerKind::Prompt, &nobody).is_err());
+    }
+
+    #[test]
+    fn null_counts_as_structured_content() {
+        let promised = record(HandlerKind::Tool, json!({"outputSchema": {}}));
+        let answer = result(json!({"content": [], "structuredContent": null})).to_string();
+        let Ok(HandlerAnswer::Done(given)) = HandlerAnswer::parse(&promised, Some(&answer)) else { panic!("{answer}") };
+        assert_eq!(given.structured.unwrap().get(), "null");
+        let none = result(json!({"content": []})).to_string();
+        assert!(HandlerAnswer::parse(&promised, Some(&none)).is_err());
+    }
+
+    #[test]
+    fn structured_content_is_checked_against_schema() {
+        let schema = JsonSchema::new(json!({"type": "object", "required": ["a"]})).unwrap();
+        let given = |structured: Value| {
+            read(HandlerKind::Tool, &result(json!({"content": [], "structuredContent": structured}))).unwrap()
+        };
+        assert!(given(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
+        assert!(given(json!({})).check_schema(Some(&schema)).is_err());
+        assert!(given(json!({})).check_schema(None).is_ok());
+    }
+
+    #[test]
+    fn protocol_codes_become_error_kinds() {
+        let error = |code: i64| {
+            let answer = json!({"jsonrpc": "2.0", "id": "1", "error": {"code": code, "message": "said"}});
+            let Ok(HandlerAnswer::Error(error)) = read(HandlerKind::Resource, &answer) else { panic!("{answer}") };
+            (error.kind(), error.code())
+        };
+        assert_eq!(error(-32_602), (ErrorKind::InvalidArguments, None));
+        assert_eq!(error(-32_002), (ErrorKind::NotFound, None));
+        assert_eq!(error(-32_001), (ErrorKind::Unauthenticated, None));
+        assert_eq!(error(-32_603), (ErrorKind::Failed, None));
+        assert_eq!(error(7), (ErrorKind::Failed, Some(7)));
+    }
+}

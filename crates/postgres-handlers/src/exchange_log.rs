@@ -1,0 +1,165 @@
+//! The exchange log: writes caller, handler, duration and outcome of each call to the database.
+//!
+//! Lines are written after the answers, on separate connections. Therefore failed calls are recorded although they are
+//! rolled back, and no call waits for the log. Lines that cannot be written are counted and reported; they do not
+//! affect calls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use tidegate_core::{CallTarget, Error, ErrorKind};
+use tidegate_postgres::error::internal_statement_error;
+use tidegate_postgres::{PostgresDatabase, user_and_tenant};
+use tidegate_runtime::Job;
+use tidegate_sql::Transaction;
+use tokio::sync::mpsc;
+
+use crate::database_handlers::DatabaseHandlers;
+use crate::record::HandlerRecord;
+
+/// The maximum number of queued lines; further lines are lost and counted.
+const QUEUED_LINES_MAX: usize = 1_000;
+/// The maximum size of the arguments in a line, in bytes; larger arguments are left out.
+const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
+/// The maximum length of the error detail in a line, in characters.
+const DETAIL_CHARACTERS_MAX: usize = 4_000;
+/// The maximum number of lines of one insert.
+const BATCH_LINES_MAX: usize = 100;
+
+/// The database performs the redaction, so that a path has the same meaning for all writers.
+const INSERT_SQL: &str = "
+INSERT INTO {schema}.exchange
+    (type, name, user_id, tenant_id, duration_ms, outcome, code, reference, detail, arguments)
+SELECT line.type, line.name, line.user_id, line.tenant_id, line.duration_ms, line.outcome, line.code, line.reference,
+    line.detail,
+    CASE WHEN handler.name IS NOT NULL THEN {schema}.logged_arguments(handler,
+        ROW(line.arguments, line.uri, NULL, NULL, line.variables, NULL)::{schema}.mcp_request) END
+FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS line
+    (type pg_catalog.text, name pg_catalog.text, user_id pg_catalog.text, tenant_id pg_catalog.text,
+    duration_ms pg_catalog.float8, outcome pg_catalog.text, code pg_catalog.text, reference pg_catalog.text,
+    detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
+LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.name";
+
+/// Records calls in the exchange log of one database. The writer starts with the first line.
+#[derive(Default)]
+pub(crate) struct ExchangeRecorder {
+    lines: OnceLock<mpsc::Sender<ExchangeLine>>,
+    lost: Arc<AtomicU64>,
+}
+
+struct ExchangeLine {
+    role: Option<String>,
+    /// In the form that [`INSERT_SQL`] reads.
+    json: Value,
+}
+
+impl ExchangeRecorder {
+    /// Records that the call `job` of the handler of `record`, with `arguments`, has ended.
+    pub(crate) fn record_call(
+        &self,
+        handlers: &DatabaseHandlers,
+        record: &HandlerRecord,
+        job: &Job,
+        arguments: Value,
+        failure: Option<&Error>,
+    ) {
+        let Ok(role) = handlers.database.role_of(job.principal()) else { return };
+        let [user, tenant] = user_and_tenant(job.principal());
+        let uri = match job.target() {
+            CallTarget::Resource(uri) => Some(uri),
+            CallTarget::Tool(_) | CallTarget::Prompt(_) | CallTarget::Completion(_) => None,
+        };
+        let outcome = match failure.map(Error::kind) {
+            None => "done",
+            Some(ErrorKind::Unauthenticated) => "refused",
+            Some(_) => "failed",
+        };
+        let named = |text: String| (!text.is_empty()).then_some(text);
+        let code = |error: &Error| error.code().map_or_else(|| error.kind().name().to_owned(), |code| code.to_string());
+        let detail = |detail: &str| detail.chars().take(DETAIL_CHARACTERS_MAX).collect::<String>();
+        let json = json!({
+            "type": record.kind.name(), "name": record.name, "user_id": named(user), "tenant_id": named(tenant),
+            "duration_ms": job.elapsed().as_secs_f64() * 1_000.0, "outcome": outcome,
+            "code": failure.map(code),
+            "reference": failure.and_then(Error::id),
+            "detail": failure.and_then(Error::detail).map(detail),
+            "arguments": Some(arguments).filter(|arguments| arguments.to_string().len() <= ARGUMENTS_BYTES_MAX),
+            "uri": uri, "variables": job.variables(),
+        });
+        let role = role.map(str::to_owned);
+        let lines = self.lines.get_or_init(|| spawn_writer(handlers, self.lost.clone()));
+        if lines.try_send(ExchangeLine { role, json }).is_err() {
+            count_lost_lines(&self.lost, 1, &handlers.name, "the queue is full");
+        }
+    }
+}
+
+fn spawn_writer(handlers: &DatabaseHandlers, lost: Arc<AtomicU64>) -> mpsc::Sender<ExchangeLine> {
+    let (sender, lines) = mpsc::channel(QUEUED_LINES_MAX);
+    let writer = ExchangeWriter {
+        database: handlers.database.clone(),
+        insert: INSERT_SQL.replace("{schema}", handlers.options.schema.as_str()),
+        lost,
+        name: handlers.name.clone(),
+    };
+    handlers.database.spawn(writer.run(lines));
+    sender
+}
+
+struct ExchangeWriter {
+    database: Arc<PostgresDatabase>,
+    insert: String,
+    lost: Arc<AtomicU64>,
+    /// The name of the database.
+    name: Arc<str>,
+}
+
+impl ExchangeWriter {
+    /// Writes until the database is closed and the queue is empty, or until no sender is left.
+    async fn run(self, mut lines: mpsc::Receiver<ExchangeLine>) {
+        let mut batch = Vec::with_capacity(BATCH_LINES_MAX);
+        loop {
+            let count = tokio::select! {
+                biased;
+                count = lines.recv_many(&mut batch, BATCH_LINES_MAX) => count,
+                _ = self.database.closed() => 0,
+            };
+            if count == 0 {
+                return;
+            }
+            while let Some(first) = batch.first() {
+                let role = first.role.clone();
+                let (of_role, others): (Vec<_>, Vec<_>) = batch.drain(..).partition(|line| line.role == role);
+                batch = others;
+                let count = of_role.len();
+                if let Err(error) = self.write(role, of_role).await {
+                    let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
+                    count_lost_lines(&self.lost, count, &self.name, &reason);
+                }
+            }
+        }
+    }
+
+    /// Uses the role of the call, because the line contains the name of the role.
+    async fn write(&self, role: Option<String>, lines: Vec<ExchangeLine>) -> Result<(), Error> {
+        let transaction = Transaction { writes: true, ..Transaction::default() };
+        let mut transaction = self.database.begin(&transaction, &self.database.identity_for_role(role)).await?;
+        let lines = Value::Array(lines.into_iter().map(|line| line.json).collect()).to_string();
+        let written = async {
+            transaction.query(&self.insert, &[&lines]).await?;
+            transaction.commit().await
+        };
+        written.await.map_err(|error| internal_statement_error(&error, &self.name))
+    }
+}
+
+/// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
+fn count_lost_lines(lost: &AtomicU64, count: usize, database: &str, why: &str) {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    let before = lost.fetch_add(count, Ordering::Relaxed);
+    let now = before.saturating_add(count);
+    if before.checked_ilog2() != now.checked_ilog2() {
+        tracing::warn!(database, lost = now, "calls of handlers are missing from the exchange log: {why}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Inspects the schema of handlers in a database, and the privileges of the current role.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{Error, ErrorKind};
+use tokio_postgres::{Client, Row};
+
+use crate::schema_name::SchemaName;
+use crate::sql_layer::MigrationStep;
+
+/// The state of the schema according to the system catalog, which every role may read.
+pub(super) struct InstallInspection {
+    pub(super) database: String,
+    pub(super) schema: SchemaName,
+    /// The current role.
+    role: String,
+    may_create_schemas: bool,
+    /// `None` if the schema does not exist.
+    owner: Option<SchemaOwner>,
+    /// Whether handlers are installed in it.
+    pub(super) is_installed: bool,
+}
+
+/// The owner of the schema and its content.
+struct SchemaOwner {
+    name: String,
+    /// Whether the current role has the owner's privileges.
+    is_current_role: bool,
+}
+
+impl InstallInspection {
+    pub(super) async fn query(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
+        let rows =
+            client.query_typed(&INSPECTION_SQL.replace("@schema@", schema.as_str()), &[]).await.map_err(owner_error)?;
+        let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
+        let read = |row: &Row| -> Result<Self, tokio_postgres::Error> {
+            let owner: Option<String> = row.try_get(3)?;
+            let is_asking = row.try_get(4)?;
+            Ok(Self {
+                database: row.try_get(0)?,
+                schema: schema.clone(),
+                role: row.try_get(1)?,
+                may_create_schemas: row.try_get(2)?,
+                owner: owner.map(|name| SchemaOwner { name, is_current_role: is_asking }),
+                is_installed: row.try_get(5)?,
+            })
+        };
+        read(row).map_err(owner_error)
+    }
+
+    /// The owner of the schema.
+    pub(super) fn owner(&self) -> &str {
+        self.owner.as_ref().map_or("", |owner| owner.name.as_str())
+    }
+
+    /// Whether the current role may change the installation.
+    pub(super) fn has_owner_rights(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.is_current_role)
+    }
+
+    /// Rejects a role that must not create or change the schema, before the server does so in the middle of the work.
+    pub(super) fn check_rights(&self) -> Result<(), Error> {
+        let Self { database, schema, role, .. } = self;
+        match &self.owner {
+            None if self.may_create_schemas => Ok(()),
+            None => Err(Error::new(
+                ErrorKind::Forbidden,
+                format!(
+                    "the role {role} cannot create a schema in the database {database}: it lacks the privilege CREATE"
+                ),
+            )
+            .with_hint(format!(
+                "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
+                 AUTHORIZATION {1}.",
+                quote_identifier(database),
+                quote_identifier(role)
+            ))),
+            Some(owner) if owner.is_current_role => Ok(()),
+            Some(SchemaOwner { name, .. }) => Err(Error::new(
+                ErrorKind::Forbidden,
+                format!(
+                    "the schema {schema} of the database {database} is owned by {name}, and the role {role} is not a \
+                     member of {name}"
+                ),
+            )
+            .with_hint(format!("Connect as {name} or as a member of that role, or choose another schema."))),
+        }
+    }
+
+    /// Rejects a schema without an installation.
+    pub(super) fn check_installed(&self) -> Result<(), Error> {
+        let Self { database, schema, .. } = self;
+        let message = match &self.owner {
+            _ if self.is_installed => return Ok(()),
+            None => format!("the database {database} has no schema {schema}: nothing is installed there"),
+            Some(_) => format!("the schema {schema} of the database {database} contains no registry of handlers"),
+        };
+        Err(Error::new(ErrorKind::NotFound, message).with_hint("Create it with tidegate pg install."))
+    }
+}
+
+/// `name` as an SQL identifier, for statements in hints.
+fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// If handlers are installed, the owner of the registry counts in addition to the owner of the schema. Changes require
+/// the privileges of both.
+const INSPECTION_SQL: &str = "
+    SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
+        pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,
+        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(held.owner, 'USAGE'), false),
+        coalesce(held.is_installed, false)
+    FROM (VALUES (1)) AS one
+        LEFT JOIN pg_namespace ON nspname = '@schema@'
+        LEFT JOIN LATERAL (
+            SELECT count(*) = 3 AS is_installed,
+                CASE WHEN count(*) = 3 THEN min(relowner::bigint)::oid ELSE nspowner END AS owner
+            FROM pg_class
+            WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
+        ) AS held ON true";
+
+/// The migration steps and functions of a schema, used to determine what an installation changed.
+#[derive(Default)]
+pub(super) struct SchemaInventory {
+    pub(super) steps: Vec<MigrationStep>,
+    /// A hash of each function, by its signature.
+    pub(super) functions: BTreeMap<String, String>,
+}
+
+impl SchemaInventory {
+    /// Reads the inventory of a schema in which handlers are installed.
+    pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
+        let steps = read_steps(client, schema).await?;
+        let functions = FUNCTIONS.replace("@schema@", schema.as_str());
+        let functions = client.query_typed(&functions, &[]).await.map_err(owner_error)?;
+        let functions = functions.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let functions = functions.collect::<Result<_, tokio_postgres::Error>>().map_err(owner_error)?;
+        Ok(Self { steps, functions })
+    }
+}
+
+/// The migration steps that were applied to the schema.
+pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
+    let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
+    let rows = client.query_typed(&sql, &[]).await.map_err(owner_error)?;
+    let steps = rows.iter().map(|row| {
+        let number: i32 = row.try_get(0)?;
+        Ok(MigrationStep { number: number.unsigned_abs(), name: row.try_get(1)? })
+    });
+    steps.collect::<Result<_, tokio_postgres::Error>>().map_err(owner_error)
+}
+
+const FUNCTIONS: &str = "
+    SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)) FROM pg_proc
+    WHERE pronamespace = '@schema@'::regnamespace AND prokind = 'f'";
+
+/// An error for the owner of the schema, who may read all details: the message and hint of the server.
+pub(crate) fn owner_error(error: tokio_postgres::Error) -> Error {
+    let Some(db_error) = error.as_db_error() else {
+        let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        return Error::new(ErrorKind::Unavailable, format!("the connection to the server was lost: {error}{source}"));
+    };
+    let (kind, advice) = match db_error.code().code() {
+        "42501" => (ErrorKind::Forbidden, None),
+        "55P03" => (ErrorKind::Unavailable, Some("Another transaction uses the same objects; try again later.")),
+        "25006" | "0A000" => (ErrorKind::Unavailable, Some("A standby is read-only; connect to its primary server.")),
+        code if code.starts_with("53") || code.starts_with("57") => (ErrorKind::Unavailable, None),
+        _ => (ErrorKind::InvalidArguments, None),
+    };
+    let detail = db_error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
+    let refused = Error::new(kind, format!("{}{detail}", db_error.message()));
+    match db_error.hint().or(advice) {
+        Some(hint) => refused.with_hint(hint),
+        None => refused,
+    }
+}

@@ -1,0 +1,36 @@
+//! MCP handlers in a PostgreSQL database: the schema that contains them, and the execution of calls.
+//!
+//! [`DatabaseHandlers`] lists the handlers of a database for the registry of a node and watches them for changes. A call
+//! begins a transaction with the caller's role, calls the function of the handler, and returns its answer.
+//! [`Installer`] creates the schema from the files in `sql/handlers`; [`run_test_file`] runs the tests of handlers.
+
+mod answer;
+mod call;
+mod catalog;
+mod content;
+mod database_handlers;
+mod entries;
+mod exchange_log;
+mod failure;
+mod inspection;
+mod install;
+mod record;
+mod rows;
+mod schema_name;
+mod script;
+mod sql_layer;
+mod status;
+mod testing;
+mod watcher;
+
+pub use catalog::HandlerCatalog;
+pub use database_handlers::{DatabaseHandlers, HandlerOptions};
+pub use entries::HandlerEntry;
+pub use install::{InstallChanges, InstallMode, Installer};
+pub use record::{HandlerKind, HandlerRecord};
+pub use rows::HandlerRows;
+pub use schema_name::{SchemaName, SchemaNameError};
+pub use sql_layer::{MigrationStep, SqlLayer};
+pub use status::{ExchangeLogStatus, InstallStatus, InstalledVersion, LineCount};
+pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
+pub use watcher::HandlerWatcher;

@@ -1,0 +1,186 @@
+//! Splits an SQL script into statements, in the same way as `psql`.
+//!
+//! It parses only what determines the end of a statement: quotes, comments, parentheses and bodies `BEGIN ATOMIC …
+//! END`. Strings are parsed as with `standard_conforming_strings = on`.
+
+mod token;
+
+use self::token::{ScriptScanner, ScriptToken};
+
+/// The maximum number of words of a statement that are kept; the first ones determine its kind.
+const WORDS_MAX: usize = 16;
+
+/// A script, split into statements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Script<'a> {
+    /// The statements in order.
+    pub(crate) statements: Vec<ScriptStatement<'a>>,
+    /// The text after the last statement: blanks and comments.
+    pub(crate) rest: &'a str,
+}
+
+/// One statement of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptStatement<'a> {
+    /// The statement with its semicolon, and with the blanks and comments before it.
+    pub(crate) piece: &'a str,
+    /// The line of its first word, from 1.
+    pub(crate) line: usize,
+    /// The length of the blanks and comments before it, in bytes.
+    leading: usize,
+    /// The first words outside of quotes and parentheses.
+    words: Vec<&'a str>,
+}
+
+/// Why a script cannot be split.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub(crate) struct ScriptError {
+    /// The line of the problem, from 1.
+    pub(crate) line: usize,
+    /// The problem.
+    pub(crate) problem: ScriptProblem,
+}
+
+/// A problem in a script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ScriptProblem {
+    /// A construct is not terminated.
+    #[error("{0} that begins here is not terminated")]
+    Unterminated(&'static str),
+    /// A meta-command of `psql`.
+    #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
+    MetaCommand(String),
+}
+
+impl<'a> Script<'a> {
+    /// Splits `text`.
+    ///
+    /// # Errors
+    /// Fails if a construct is not terminated, or if the script contains a `psql` meta-command.
+    pub(crate) fn split(text: &'a str) -> Result<Self, ScriptError> {
+        let mut scanner = ScriptScanner::new(text);
+        let mut statements = Vec::new();
+        let mut open = StatementBuilder::default();
+        let mut start = 0;
+        while let Some(token) = scanner.next_token()? {
+            if open.push_token(token) {
+                let piece = &text[start..scanner.position()];
+                statements.extend(std::mem::take(&mut open).finish(piece, start));
+                start = scanner.position();
+            }
+        }
+        open.check_closed()?;
+        let piece = &text[start..];
+        let rest = match open.finish(piece, start) {
+            Some(statement) => {
+                statements.push(statement);
+                ""
+            }
+            None => piece,
+        };
+        Ok(Self { statements, rest })
+    }
+}
+
+impl<'a> ScriptStatement<'a> {
+    /// The statement alone.
+    pub(crate) fn sql(&self) -> &'a str {
+        &self.piece[self.leading..]
+    }
+
+    /// Whether the word at `place` is `word`; ignores the case.
+    pub(crate) fn has_word_at(&self, place: usize, word: &str) -> bool {
+        self.words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether one of its first words is `word`.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        (0..self.words.len()).any(|place| self.has_word_at(place, word))
+    }
+}
+
+/// The statement under construction.
+#[derive(Default)]
+struct StatementBuilder<'a> {
+    /// Offset and line of its first token.
+    first: Option<(usize, usize)>,
+    words: Vec<&'a str>,
+    /// The lines of the open parentheses.
+    parentheses: Vec<usize>,
+    /// The nesting depth of `BEGIN ATOMIC` and `CASE`, and the line of the outermost one.
+    blocks: usize,
+    block_line: usize,
+    /// The token just before, if it is a word.
+    previous_word: Option<&'a str>,
+    /// Whether the next word is a name in any case, as after a dot or `AS`.
+    is_name_next: bool,
+}
+
+impl<'a> StatementBuilder<'a> {
+    /// Adds the next token; returns true if it ends the statement.
+    fn push_token(&mut self, token: ScriptToken<'a>) -> bool {
+        let ScriptToken { kind, text, offset, line } = token;
+        if kind == token::TokenKind::Blank {
+            return false;
+        }
+        self.first.get_or_insert((offset, line));
+        let before = self.previous_word.take();
+        let is_name = std::mem::take(&mut self.is_name_next);
+        match kind {
+            token::TokenKind::Word => {
+                self.push_word(text, line, before.filter(|_| !is_name), is_name);
+                self.previous_word = Some(text);
+                self.is_name_next = text.eq_ignore_ascii_case("as");
+            }
+            token::TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
+            token::TokenKind::Open => self.parentheses.push(line),
+            token::TokenKind::Close => drop(self.parentheses.pop()),
+            token::TokenKind::Dot => self.is_name_next = true,
+            token::TokenKind::Quoted | token::TokenKind::Other | token::TokenKind::Blank => {}
+        }
+        false
+    }
+
+    fn push_word(&mut self, word: &'a str, line: usize, before: Option<&str>, is_name: bool) {
+        let is = |other: &str| word.eq_ignore_ascii_case(other);
+        if self.blocks > 0 && !is_name {
+            if is("case") {
+                self.blocks += 1;
+            } else if is("end") {
+                self.blocks -= 1;
+            }
+        } else if is("atomic")
+            && before.is_some_and(|before| before.eq_ignore_ascii_case("begin"))
+            && self.is_create_statement()
+        {
+            self.blocks = 1;
+            self.block_line = line;
+        }
+        if self.parentheses.is_empty() && self.blocks == 0 && self.words.len() < WORDS_MAX {
+            self.words.push(word);
+        }
+    }
+
+    fn is_create_statement(&self) -> bool {
+        self.words.first().is_some_and(|first| first.eq_ignore_ascii_case("create"))
+    }
+
+    fn check_closed(&self) -> Result<(), ScriptError> {
+        let endless = |line, subject| Err(ScriptError { line, problem: ScriptProblem::Unterminated(subject) });
+        match self.parentheses.first() {
+            _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
+            Some(line) => endless(*line, "the parenthesis"),
+            None => Ok(()),
+        }
+    }
+
+    /// The statement, if `piece`, which begins at `start`, contains one.
+    fn finish(self, piece: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
+        let (offset, line) = self.first?;
+        Some(ScriptStatement { piece, line, leading: offset - start, words: self.words })
+    }
+}
+
+#[cfg(test)]
+mod tests;

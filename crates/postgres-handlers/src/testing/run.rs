@@ -1,0 +1,259 @@
+//! One run of a test file: its connection, its transaction, and its results so far.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt as _;
+use tidegate_postgres::connect::{ConnectTarget, OpenConnection};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_postgres::SimpleQueryMessage;
+use tokio_postgres::error::{DbError, ErrorPosition, Severity, SqlState};
+
+use super::file::{TestFile, is_about_savepoints};
+use super::{FUNCTIONS, TestError, TestOptions, TestResult, results};
+use crate::script::ScriptStatement;
+
+/// The additional waiting time after the time limit of a statement: a file may switch off the limit of the server.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// The time limit for the end of the transaction.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of results of one file.
+const RESULTS_MAX: usize = 100_000;
+/// The savepoint of a statement.
+const SAVEPOINT: &str = "tidegate_test_statement";
+/// The message if a run ends before the end of its file.
+const NOT_RUN: &str = "the rest of the file was not run";
+
+/// A run of one file.
+pub(super) struct TestRun {
+    connected: OpenConnection,
+    /// Notices of the server since they were last read.
+    notices: mpsc::Receiver<DbError>,
+    statement_timeout: Duration,
+    results: Vec<TestResult>,
+    /// The numbers of results that occurred in rows.
+    seen_numbers: HashSet<u64>,
+}
+
+/// The rest of the file cannot be run.
+struct RunAborted;
+
+impl TestRun {
+    /// Connects, begins the transaction and creates the functions for tests.
+    pub(super) async fn begin(
+        target: &ConnectTarget,
+        isolation: &str,
+        options: &TestOptions,
+    ) -> Result<Self, TestError> {
+        let connected = target.connect("tidegate pg test").await?;
+        let TestOptions { schema, statement_timeout } = options;
+        let begun = async {
+            let timeout_ms = statement_timeout.as_millis();
+            // With the last setting, the server notices during a statement that the client is gone.
+            let begin = format!(
+                "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL client_min_messages = notice; \
+                 SET LOCAL standard_conforming_strings = on; SET LOCAL statement_timeout = {timeout_ms}; \
+                 SET LOCAL client_connection_check_interval = 1000"
+            );
+            connected.client().batch_execute(&begin).await?;
+            let installed = format!("SELECT 1 WHERE pg_catalog.to_regclass('{schema}.handler') IS NOT NULL");
+            let rows = connected.client().simple_query(&installed).await?;
+            let is_installed = rows.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_)));
+            if is_installed {
+                connected.client().batch_execute(&FUNCTIONS.replace("@schema@", schema.as_str())).await?;
+            }
+            Ok::<bool, tokio_postgres::Error>(is_installed)
+        };
+        match begun.await {
+            Ok(true) => {}
+            Ok(false) => return Err(TestError::NotInstalled(schema.clone())),
+            Err(error) => return Err(TestError::CannotBegin(error_line(&error))),
+        }
+        let remarks = connected.subscribe_notices();
+        let statement_timeout = *statement_timeout;
+        Ok(Self { connected, notices: remarks, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
+    }
+
+    /// Runs the statements of `file` in order.
+    pub(super) async fn run_statements(&mut self, file: &TestFile<'_>) {
+        for statement in &file.statements {
+            let found_before = self.results.len();
+            let ended = self.run_statement(statement).await;
+            self.add_notices(found_before);
+            if ended.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Rolls back and closes the connection. If the run was complete, results that occurred in no row are added.
+    pub(super) async fn end(mut self, is_whole: bool) -> Vec<TestResult> {
+        if is_whole {
+            // Without an answer there is nothing to add; the preceding failure is already recorded.
+            let _ = timeout(END_TIMEOUT, self.add_unseen_results()).await;
+            if self.results.is_empty() {
+                let message = "the file has no result; SELECT pg_temp.ok(condition, 'name') creates one";
+                self.results.push(TestResult::failed_result(None, message));
+            }
+        } else if let Err(error) = self.connected.canceller().cancel().await {
+            tracing::debug!(%error, "could not cancel the statement of a test");
+        }
+        // A server that does not answer rolls back when the connection ends.
+        let _ = timeout(END_TIMEOUT, self.connected.client().batch_execute("ROLLBACK")).await;
+        self.connected.close().await;
+        self.results
+    }
+
+    async fn run_statement(&mut self, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
+        self.run_savepoint(&format!("SAVEPOINT {SAVEPOINT}"), statement).await?;
+        let began = Instant::now();
+        let limit = self.statement_timeout + GRACE_PERIOD;
+        match timeout(limit, self.run_query(statement)).await {
+            // The file controls its savepoints. Ours may be released by this statement; if not, it does no harm.
+            Ok(Ok(())) if is_about_savepoints(statement) => Ok(()),
+            Ok(Ok(())) => self.run_savepoint(&format!("RELEASE SAVEPOINT {SAVEPOINT}"), statement).await,
+            Ok(Err(error)) => {
+                let is_over = self.connected.is_closed() || error.as_db_error().is_some_and(is_final);
+                let late = began.elapsed() >= self.statement_timeout;
+                self.record_failure(statement, &error, late, is_over);
+                if is_over {
+                    return Err(RunAborted);
+                }
+                let back = format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}; RELEASE SAVEPOINT {SAVEPOINT}");
+                self.run_savepoint(&back, statement).await
+            }
+            Err(_) => {
+                // A cancelled connection must not be used again: the cancellation could hit the next statement.
+                let failure = TestResult::failed_result(Some(statement.line), self.timeout_message());
+                self.push_result(failure.with_notes(vec![NOT_RUN.to_owned()]));
+                if let Err(error) = self.connected.canceller().cancel().await {
+                    tracing::debug!(%error, "could not cancel the statement of a test");
+                }
+                Err(RunAborted)
+            }
+        }
+    }
+
+    /// Runs an internal statement about the savepoint. If it fails, the transaction is no longer the original one.
+    async fn run_savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
+        let Err(error) = self.connected.client().batch_execute(sql).await else { return Ok(()) };
+        let failure = match error.as_db_error() {
+            Some(_) => {
+                let message = "the transaction of the test ended early, so its changes may be committed";
+                TestResult::failed_result(Some(statement.line), message)
+                    .with_notes(vec![error_line(&error), NOT_RUN.to_owned()])
+            }
+            None => {
+                TestResult::failed_result(Some(statement.line), error_line(&error)).with_notes(vec![NOT_RUN.to_owned()])
+            }
+        };
+        self.push_result(failure);
+        Err(RunAborted)
+    }
+
+    /// Runs a statement and extracts the results from its rows; the rows are not collected.
+    async fn run_query(&mut self, statement: &ScriptStatement<'_>) -> Result<(), tokio_postgres::Error> {
+        let mut messages = pin!(self.connected.client().simple_query_raw(statement.sql()).await?);
+        let mut found = Vec::new();
+        while let Some(message) = messages.try_next().await? {
+            let SimpleQueryMessage::Row(row) = message else { continue };
+            for value in (0..row.len()).filter_map(|column| row.get(column)) {
+                found.extend(results::parse_value(value, statement.line));
+                found.truncate(RESULTS_MAX);
+            }
+        }
+        for numbered in found {
+            self.seen_numbers.insert(numbered.number);
+            self.push_result(numbered.result);
+        }
+        Ok(())
+    }
+
+    /// Adds results that occurred in no row, such as those of a `DO` block.
+    async fn add_unseen_results(&mut self) -> Result<(), tokio_postgres::Error> {
+        let sql =
+            "RESET SESSION AUTHORIZATION; RESET ROLE; SELECT number, is_so, name FROM pg_temp.tap ORDER BY number";
+        let messages = self.connected.client().simple_query(sql).await?;
+        for message in &messages {
+            let SimpleQueryMessage::Row(row) = message else { continue };
+            let number = row.get(0).and_then(|number| number.parse().ok()).unwrap_or_default();
+            if !self.seen_numbers.contains(&number) {
+                let name = row.get(2).unwrap_or_default().to_owned();
+                self.push_result(TestResult { line: None, name, is_ok: row.get(1) == Some("t"), notes: Vec::new() });
+            }
+        }
+        Ok(())
+    }
+
+    fn record_failure(
+        &mut self,
+        statement: &ScriptStatement<'_>,
+        error: &tokio_postgres::Error,
+        late: bool,
+        is_over: bool,
+    ) {
+        let mut failure = match error.as_db_error() {
+            Some(error) if late && *error.code() == SqlState::QUERY_CANCELED => {
+                TestResult::failed_result(Some(statement.line), self.timeout_message())
+            }
+            Some(error) => failure_from_db_error(error, statement),
+            None => TestResult::failed_result(Some(statement.line), error_line(error)),
+        };
+        if is_over {
+            failure.notes.push(NOT_RUN.to_owned());
+        }
+        self.push_result(failure);
+    }
+
+    /// Adds the notices of the server to the first failure after the first `found_before` results.
+    fn add_notices(&mut self, found_before: usize) {
+        let mut notes = Vec::new();
+        while let Ok(remark) = self.notices.try_recv() {
+            notes.push(format!("{}: {}", remark.severity().to_lowercase(), remark.message()));
+        }
+        let mut new = self.results.iter_mut().skip(found_before);
+        if let Some(failure) = new.find(|result| !result.is_ok) {
+            failure.notes.extend(notes);
+        }
+    }
+
+    fn timeout_message(&self) -> String {
+        format!("the statement exceeded the time limit of {:?} and was cancelled", self.statement_timeout)
+    }
+
+    fn push_result(&mut self, result: TestResult) {
+        if self.results.len() < RESULTS_MAX {
+            self.results.push(result);
+        }
+    }
+}
+
+/// A failed result for an error of the server, with the line that it reports.
+fn failure_from_db_error(error: &DbError, statement: &ScriptStatement<'_>) -> TestResult {
+    let name = format!("{} {}: {}", error.severity(), error.code().code(), error.message());
+    let parts = [("detail", error.detail()), ("hint", error.hint()), ("context", error.where_())];
+    let notes = parts
+        .into_iter()
+        .flat_map(|(label, text)| text.into_iter().flat_map(str::lines).map(move |line| format!("{label}: {line}")));
+    let before = match error.position() {
+        Some(ErrorPosition::Original(position)) => usize::try_from(position.saturating_sub(1)).unwrap_or_default(),
+        _ => 0,
+    };
+    let breaks = statement.sql().chars().take(before).filter(|character| *character == '\n').count();
+    TestResult::failed_result(Some(statement.line + breaks), name).with_notes(notes.collect())
+}
+
+/// Whether the server ends the connection with this error.
+fn is_final(error: &DbError) -> bool {
+    matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+}
+
+/// The error in one line.
+fn error_line(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(error) => format!("{} {}: {}", error.severity(), error.code().code(), error.message()),
+        None => format!("the connection was lost: {error}"),
+    }
+}

@@ -1,0 +1,189 @@
+//! Connection strings in the two forms of libpq: `postgresql://reader@db.example.com/shop?sslmode=verify-full` and
+//! `host=db.example.com dbname=shop`.
+//!
+//! The driver parses the part of a URI before its parameters. Among parameters and keywords, the driver would refuse
+//! those of libpq that it does not know, so they are separated here.
+//! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>
+
+use std::error::Error as _;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+use super::keyword;
+use super::settings::KeywordValue;
+use super::target_error::{SettingOrigin, TargetError};
+
+const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
+
+/// The keywords and values in `text`, in order.
+pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
+    // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
+    let uri = text.trim_ascii();
+    if let Some(rest) = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)) {
+        return ConnectionString(uri).parse_uri(rest);
+    }
+    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
+    let text = ConnectionString(text);
+    if text.0.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
+        return Err(text.malformed("a URI that does not begin with postgresql:// or postgres://", text.0));
+    }
+    text.parse_keywords()
+}
+
+struct ConnectionString<'a>(&'a str);
+
+impl<'a> ConnectionString<'a> {
+    /// Parses a URI; `rest` is its part after the scheme.
+    fn parse_uri(&self, rest: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+        self.check_percent_encoding(rest)?;
+        let user = rest.find(['@', '/']).filter(|end| rest[*end..].starts_with('@')).map_or(0, |end| end + 1);
+        let (location, parameters) = rest[user..].split_once('?').unwrap_or((&rest[user..], ""));
+        if location.contains('@') {
+            // Most likely the end of a password that began much earlier.
+            return Err(
+                self.malformed("an @ among hosts and database; write it as %40 in a name or password", location)
+            );
+        }
+        let scheme = self.0.len() - rest.len();
+        let mut pairs = self.parse_location(&self.0[..scheme + user + location.len()], location)?;
+        for parameter in parameters.split('&').filter(|_| !parameters.is_empty()) {
+            let pair = self.parse_parameter(parameter, &pairs)?;
+            pairs.push(pair);
+        }
+        Ok(pairs)
+    }
+
+    /// The driver takes an incomplete encoding for text; libpq refuses it.
+    fn check_percent_encoding(&self, rest: &'a str) -> Result<(), TargetError> {
+        let is_encoded = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+        for (start, _) in rest.match_indices('%') {
+            let digits = rest.as_bytes().get(start + 1..start + 3).unwrap_or_default();
+            if !is_encoded(digits) {
+                return Err(self.malformed("a % without two hexadecimal digits", &rest[start..]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses the part of a URI before its parameters. `location` is its part with hosts, ports and database.
+    fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+        let names = location.split('/').next().unwrap_or_default();
+        if names.contains("[]") {
+            // The driver takes it for a missing name, which means this machine.
+            return Err(self.malformed("an empty address between [ and ]", location));
+        }
+        let not_utf8 = || self.malformed("an encoding that is not UTF-8", location);
+        let config: Config = uri.parse().map_err(|error: tokio_postgres::Error| {
+            self.malformed(&error.source().unwrap_or(&error).to_string(), location)
+        })?;
+        let hosts = config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => Some(name.as_str()),
+            Host::Unix(folder) => folder.to_str(),
+        });
+        let hosts: Vec<&str> = hosts.collect::<Option<_>>().ok_or_else(not_utf8)?;
+        let password = config.get_password().map(std::str::from_utf8).transpose().map_err(|_| not_utf8())?;
+        let mut values = vec![
+            ("user", config.get_user().unwrap_or_default().to_owned()),
+            ("password", password.unwrap_or_default().to_owned()),
+            ("dbname", config.get_dbname().unwrap_or_default().to_owned()),
+        ];
+        if hosts.iter().any(|host| !host.is_empty()) {
+            values.push(("host", hosts.join(",")));
+        }
+        // The driver sets a port where the URI has none, which would hide that of a service or of the environment.
+        if names.contains("]:") || names.split(',').any(|name| !name.starts_with('[') && name.contains(':')) {
+            let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
+            values.push(("port", ports.join(",")));
+        }
+        let pairs = values.into_iter().filter(|(_, value)| !value.is_empty());
+        pairs.map(|(name, value)| self.pair(name, value, location, true)).collect()
+    }
+
+    /// Parses a parameter of a URI that follows `pairs`.
+    fn parse_parameter(&self, parameter: &'a str, pairs: &[KeywordValue]) -> Result<KeywordValue, TargetError> {
+        let decode = |encoded: &'a str| {
+            let decoded = percent_decode_str(encoded).decode_utf8();
+            decoded.map_err(|_| self.malformed("an encoding that is not UTF-8", encoded))
+        };
+        let Some((name, value)) = parameter.split_once('=') else {
+            return Err(self.malformed("a parameter without =", parameter));
+        };
+        if value.contains('=') {
+            return Err(self.malformed("a second = in a parameter; write it as %3D in a value", parameter));
+        }
+        // Other drivers use this form, and libpq accepts it too.
+        if (name, value) == ("ssl", "true") {
+            return self.pair("sslmode", "require".to_owned(), parameter, false);
+        }
+        // The text before an @, or after a password among the parameters, may be part of the password.
+        let is_secret = self.0[self.offset(parameter)..].contains('@') || has_password(pairs);
+        self.pair(&decode(name)?, decode(value)?.into_owned(), parameter, is_secret)
+    }
+
+    /// Parses keywords and values. Single quotes enclose a value with blanks, and a backslash escapes the next character.
+    fn parse_keywords(&self) -> Result<Vec<KeywordValue>, TargetError> {
+        let mut pairs = Vec::new();
+        let mut rest = self.0.trim_start_matches(is_blank);
+        while !rest.is_empty() {
+            let start = rest;
+            let name = &start[..start.find(|other| other == '=' || is_blank(other)).unwrap_or(start.len())];
+            let after = start[name.len()..].trim_start_matches(is_blank).strip_prefix('=');
+            let value = after.ok_or_else(|| self.malformed("a keyword without =", start))?;
+            let (value, after) = self.take_value(value.trim_start_matches(is_blank))?;
+            // The rest of an unquoted password with a blank would be read as a keyword.
+            let pair = self.pair(name, value, start, has_password(&pairs))?;
+            pairs.push(pair);
+            rest = after.trim_start_matches(is_blank);
+        }
+        Ok(pairs)
+    }
+
+    /// The value at the beginning of `start`, and the text after it.
+    fn take_value(&self, start: &'a str) -> Result<(String, &'a str), TargetError> {
+        let unquoted = start.strip_prefix('\'');
+        let mut characters = unquoted.unwrap_or(start).chars();
+        let mut value = String::new();
+        loop {
+            let rest = characters.as_str();
+            match characters.next() {
+                Some('\'') if unquoted.is_some() => return Ok((value, characters.as_str())),
+                Some('\\') => value.extend(characters.next()),
+                Some(blank) if unquoted.is_none() && is_blank(blank) => return Ok((value, rest)),
+                Some(character) => value.push(character),
+                None if unquoted.is_some() => return Err(self.malformed("an unclosed quote", start)),
+                None => return Ok((value, rest)),
+            }
+        }
+    }
+
+    /// The keyword `name`, which stands at `at`, with its value.
+    fn pair(&self, name: &str, value: String, at: &'a str, is_secret: bool) -> Result<KeywordValue, TargetError> {
+        let unknown =
+            || TargetError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret);
+        Ok(KeywordValue { keyword: keyword::find(name).ok_or_else(unknown)?, value })
+    }
+
+    fn malformed(&self, problem: &str, at: &'a str) -> TargetError {
+        TargetError::malformed(&SettingOrigin::ConnectionString, problem, self.position(at))
+    }
+
+    /// The position of the part `at` in the text, in characters from 1.
+    fn position(&self, at: &'a str) -> usize {
+        self.0.get(..self.offset(at)).map_or(0, |before| before.chars().count()) + 1
+    }
+
+    fn offset(&self, at: &'a str) -> usize {
+        (at.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
+    }
+}
+
+fn has_password(pairs: &[KeywordValue]) -> bool {
+    pairs.iter().any(|pair| pair.keyword.name == "password")
+}
+
+/// As in C: a Unicode blank may be part of a password.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t'..='\r')
+}

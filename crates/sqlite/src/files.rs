@@ -1,0 +1,162 @@
+//! The files of a database and the names of their tables.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::SqlDialect;
+
+const DIALECT: SqlDialect = SqlDialect::Sqlite;
+/// The maximum number of files that SQLite can attach to one connection.
+const FILES_MAX: usize = 10;
+
+/// The schema name of a single file.
+pub(crate) const MAIN_SCHEMA: &str = "main";
+
+/// The files of a database.
+#[derive(Debug)]
+pub(crate) struct DatabaseFiles {
+    /// The files in the order of the configuration.
+    pub(crate) files: Vec<DatabaseFile>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
+    /// an absolute path never begins with it.
+    pub(crate) path: PathBuf,
+    /// The schema of its tables.
+    pub(crate) schema: String,
+}
+
+impl DatabaseFiles {
+    /// The files at `paths`. A single file has the schema `main`; each of several files has the schema of its stem.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if there is no file, if there are too many, if one does not exist, or if two have the same
+    /// stem.
+    pub(crate) fn new(database: &str, paths: Vec<PathBuf>) -> Result<Self, Error> {
+        let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+        match paths.len() {
+            0 => return Err(invalid(format!("the database {database:?} has no file"))),
+            count if count > FILES_MAX => {
+                let message =
+                    format!("the database {database:?} has {count} files; SQLite can attach at most {FILES_MAX}");
+                return Err(invalid(message).with_hint("Declare several databases instead."));
+            }
+            _ => {}
+        }
+        for path in &paths {
+            check_is_file(path)?;
+        }
+        let is_only = paths.len() == 1;
+        let mut taken = BTreeSet::from([MAIN_SCHEMA.to_owned(), "temp".to_owned()]);
+        let mut all = Vec::with_capacity(paths.len());
+        for path in paths {
+            let path = std::path::absolute(&path).unwrap_or(path);
+            let schema = if is_only { MAIN_SCHEMA.to_owned() } else { stem(&path)?.to_owned() };
+            if !is_only && !taken.insert(schema.to_lowercase()) {
+                let message = format!("{}: the schema name {schema:?} is already in use", path.display());
+                return Err(invalid(message).with_hint(
+                    "Each of several files needs its own name without the ending; \"main\" and \"temp\" are reserved by \
+                      SQLite.",
+                ));
+            }
+            all.push(DatabaseFile { path, schema });
+        }
+        Ok(Self { files: all })
+    }
+
+    /// A hash of the state of all files. It changes when any of them, or its log, is written.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be accessed.
+    pub(crate) fn version(&self) -> io::Result<u64> {
+        let mut version = DefaultHasher::new();
+        for file in &self.files {
+            (FileStamp::read(&file.path)?, read_log_stamp(&file.path)).hash(&mut version);
+        }
+        Ok(version.finish())
+    }
+
+    /// Whether tables have bare names, since there is only one file.
+    pub(crate) fn is_single(&self) -> bool {
+        self.files.len() == 1
+    }
+
+    /// The name of a table for callers.
+    pub(crate) fn display_name(&self, schema: &str, table: &str) -> String {
+        if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
+    }
+}
+
+/// The file name without the ending. It becomes part of SQL, so it must be valid UTF-8.
+fn stem(path: &Path) -> Result<&str, Error> {
+    let stem = path.to_str().and(path.file_stem()).and_then(|stem| stem.to_str());
+    stem.ok_or_else(|| {
+        let message = format!("{}: the path is not valid UTF-8", path.display());
+        Error::new(ErrorKind::InvalidArguments, message)
+            .with_hint("Rename the file, or declare it as a database of its own.")
+    })
+}
+
+fn check_is_file(path: &Path) -> Result<(), Error> {
+    let reason = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(_) => "it is not a file".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display())))
+}
+
+/// Distinguishes a file from an earlier file at the same path.
+///
+/// Reading it never opens the file: closing any handle of it would drop the locks that SQLite holds in this process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FileStamp {
+    identity: Option<(u64, u64)>,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileStamp {
+    /// The current stamp of the file at `path`; follows links.
+    ///
+    /// # Errors
+    /// Fails if the file does not exist or cannot be accessed.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+/// The stamp of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
+/// remove empty logs.
+fn read_log_stamp(path: &Path) -> Option<FileStamp> {
+    FileStamp::read(&log_path(path)).ok().filter(|stamp| stamp.bytes > 0)
+}
+
+/// The path of the write-ahead log of the file at `path`.
+pub(crate) fn log_path(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// The device and the inode number.
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// On other systems the standard library has no such identity; size and time have to be enough.
+#[cfg(not(unix))]
+fn identity(_metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    None
+}

@@ -1,0 +1,229 @@
+//! The tables, views and virtual tables of the files, and their columns, as SQLite lists them.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row};
+use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
+
+/// A table as SQLite lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SqliteTable {
+    /// The schema, which stands for the file.
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    pub(crate) kind: TableKind,
+    /// Whether it has no rowid.
+    pub(crate) is_without_rowid: bool,
+    /// Whether its columns enforce their types.
+    pub(crate) is_strict: bool,
+}
+
+/// The kind of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    /// Rows of the file.
+    Table,
+    /// A query.
+    View,
+    /// Rows that a module produces, such as a full-text index.
+    Virtual,
+}
+
+/// The tables of all schemas, including policy views.
+pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<SqliteTable>> {
+    let mut statement = connection.prepare(
+        "SELECT schema, name, type, wr, strict FROM pragma_table_list \
+         WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )?;
+    let tables = statement.query_map([], table_from_row)?;
+    tables.collect()
+}
+
+/// The schemas and names of shadow tables, in which virtual tables store their rows.
+pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
+    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    names.collect()
+}
+
+pub(crate) fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
+    let kind: String = row.get(2)?;
+    let kind = match kind.as_str() {
+        "view" => TableKind::View,
+        "virtual" => TableKind::Virtual,
+        _ => TableKind::Table,
+    };
+    let (is_without_rowid, is_strict) = (row.get(3)?, row.get(4)?);
+    Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
+}
+
+/// The SQL that created `table`.
+pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<String> {
+    let schema = quote_identifier(&table.schema);
+    let sql = format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = ?1 AND name = ?2");
+    let kind = if table.kind == TableKind::View { "view" } else { "table" };
+    connection.query_row(&sql, [kind, &table.name], |row| row.get(0))
+}
+
+/// `name` as a quoted SQL identifier.
+pub(crate) fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableColumn {
+    pub(crate) name: String,
+    declared_type: String,
+    is_not_null: bool,
+    /// The position in the primary key, from 1; 0 if it is not part of it.
+    key_position: i64,
+    /// Whether it is an alias of the rowid, and so always an integer.
+    is_rowid: bool,
+    generated: GeneratedKind,
+    pub(crate) references: Option<ForeignKey>,
+}
+
+/// The target of a foreign key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForeignKey {
+    pub(crate) table: String,
+    /// `None` for the primary key.
+    pub(crate) column: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GeneratedKind {
+    No,
+    Virtual,
+    Stored,
+}
+
+/// The columns of `table`, without the hidden columns of a virtual table.
+pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<TableColumn>> {
+    let mut references = load_foreign_keys(connection, table)?;
+    let mut statement = connection
+        .prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1")?;
+    let rows = statement.query_map([&table.name, &table.schema], |row| {
+        let name: String = row.get(0)?;
+        Ok(TableColumn {
+            references: references.remove(&name.to_lowercase()),
+            name,
+            declared_type: row.get(1)?,
+            is_not_null: row.get(2)?,
+            key_position: row.get(3)?,
+            is_rowid: false,
+            generated: match row.get::<_, i64>(4)? {
+                2 => GeneratedKind::Virtual,
+                3 => GeneratedKind::Stored,
+                _ => GeneratedKind::No,
+            },
+        })
+    })?;
+    let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    if table.kind == TableKind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
+        // A primary key without an index is the rowid itself.
+        columns.iter_mut().for_each(|column| column.is_rowid = column.key_position > 0);
+    }
+    Ok(columns)
+}
+
+/// The targets of foreign keys, by column names in lower case.
+fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
+    let mut statement =
+        connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
+    let rows = statement.query_map([&table.name, &table.schema], |row| {
+        let from: String = row.get(0)?;
+        Ok((from.to_lowercase(), ForeignKey { table: row.get(1)?, column: row.get(2)? }))
+    })?;
+    rows.collect()
+}
+
+/// Whether the primary key has an index of its own.
+fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
+    connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
+}
+
+impl TableColumn {
+    /// Whether it is computed from other columns.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.generated != GeneratedKind::No
+    }
+
+    /// The type of all of its values, if it is certain.
+    pub(crate) fn certain_type(&self, table: &SqliteTable) -> Option<SqliteType> {
+        if self.is_rowid {
+            return Some(SqliteType::Integer);
+        }
+        // SQLite does not check the type of a virtual generated column.
+        if !table.is_strict || self.generated == GeneratedKind::Virtual {
+            return None;
+        }
+        match self.declared_type.to_uppercase().as_str() {
+            "INT" | "INTEGER" => Some(SqliteType::Integer),
+            "REAL" => Some(SqliteType::Real),
+            "TEXT" => Some(SqliteType::Text),
+            "BLOB" => Some(SqliteType::Blob),
+            _ => None,
+        }
+    }
+
+    /// The column as listed for callers.
+    pub(crate) fn describe(self, table: &SqliteTable) -> ColumnEntry {
+        // In other tables, SQLite allows null in a primary key, because of an old bug.
+        let is_key = self.key_position > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
+        let mut notes = Vec::new();
+        if self.key_position > 0 {
+            notes.push("primary key".to_owned());
+        }
+        if self.generated != GeneratedKind::No {
+            notes.push("generated".to_owned());
+        }
+        notes.extend(self.references.map(|target| match target.column {
+            Some(column) => format!("references {}({column})", target.table),
+            None => format!("references {}", target.table),
+        }));
+        ColumnEntry {
+            nullable: !self.is_not_null && !is_key,
+            type_name: if self.declared_type.is_empty() { "any".to_owned() } else { self.declared_type },
+            comment: (!notes.is_empty()).then(|| notes.join(", ")),
+            name: self.name,
+        }
+    }
+}
+
+/// The type of the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SqliteType {
+    Integer,
+    Real,
+    Text,
+    Blob,
+    /// Each value has its own type.
+    Any,
+}
+
+/// `columns` as row policies see them.
+pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
+    let columns = columns.iter();
+    columns
+        .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(&column.declared_type) })
+        .collect()
+}
+
+/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
+/// to numbers.
+fn declared_value_kind(declared: &str) -> ValueKind {
+    let declared = declared.to_uppercase();
+    let has = |part: &str| declared.contains(part);
+    // The order is SQLite's own.
+    match () {
+        () if has("INT") => ValueKind::Integer,
+        () if has("CHAR") || has("CLOB") || has("TEXT") => ValueKind::Text,
+        () if has("BLOB") || declared.is_empty() => ValueKind::Any,
+        () if has("REAL") || has("FLOA") || has("DOUB") => ValueKind::Number,
+        () if has("BOOL") => ValueKind::Boolean,
+        () => ValueKind::Any,
+    }
+}

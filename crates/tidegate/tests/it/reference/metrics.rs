@@ -1,0 +1,30 @@
+//! `docs/reference/metrics.md`, from the list of metrics.
+
+use tidegate::transport::{METRICS, MetricType};
+
+use super::{check_page, code, plain, table};
+
+const INTRODUCTION: &str = "\
+# Metrics
+
+`/metrics` exports these metrics in the Prometheus text format. Callers need a role with `access: [metrics]`, if the server has `auth`.
+`server: {transports: {metrics: false}}` disables the endpoint.
+
+A name ends with its unit. The name of a counter ends with `_total`. Counters begin at zero when the server starts. Most metrics appear
+after their first event. Names in labels come from the server's own lists, never from a caller's text.
+
+";
+
+#[test]
+fn metrics_page_is_current() {
+    let mut rows = Vec::new();
+    for metric in &METRICS {
+        let is_counter = metric.kind == MetricType::Counter;
+        assert_eq!(is_counter, metric.name.ends_with("_total"), "{}", metric.name);
+        assert_eq!(metric.kind == MetricType::Histogram, metric.name.ends_with("_seconds"), "{}", metric.name);
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let labels = metric.labels.iter().map(|label| code(label)).collect::<Vec<_>>().join(", ");
+        rows.push(vec![code(metric.name), kind, labels, plain(metric.meaning)]);
+    }
+    check_page("metrics.md", &format!("{INTRODUCTION}{}", table(&["name", "type", "labels", "meaning"], &rows)));
+}

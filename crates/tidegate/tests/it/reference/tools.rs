@@ -1,0 +1,161 @@
+//! `docs/reference/tools.md`, from the lists of a server with the demo data.
+
+use serde_json::{Value, json};
+
+use super::super::cli::server::Server;
+use super::super::cli::tidegate;
+use super::{check_page, code, plain, table};
+
+const INTRODUCTION: &str = "\
+# Tools, prompts and resources
+
+A server offers these built-in entries. [Tools of your own](declared-entries.md) are declared in `tidegate.yaml`, and `built_in` selects among
+the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
+`extract` and the limits of an answer. [Stored results](../explanation/large-answers.md) describes `delivery` and `cursor`.
+
+";
+
+const DISCOVERY: &str = "\
+## Tools of /mcp/discover
+
+The endpoint `/mcp/discover` offers two tools instead, for servers with too many tools to list.
+
+";
+
+/// Parameters without a description in the schemas, which are kept short for models.
+const PARAMETERS: [(&str, &str); 16] = [
+    ("arguments", "Arguments of the tool"),
+    ("cursor", "Cursor of the next page"),
+    ("database", "Database; optional where the caller can access only one"),
+    ("delivery", "`inline`, or `blocks` for a stored result with a preview"),
+    ("extract", "Return only the unique sorted values of this column"),
+    ("format", "Format of the answer"),
+    ("group_by", "Columns to group by"),
+    ("id", "Id of the job"),
+    ("limit", "Maximum number of rows"),
+    ("max_rows", "Maximum number of rows"),
+    ("mode", "`streaming` sends rows as they are produced, `batch` when all are known, `auto` chooses"),
+    ("name", "Name of the tool"),
+    ("no_cache", "Run the query again, even if its answer is stored"),
+    ("parameters", "Values of $1, $2, …"),
+    ("sql", "SQL statement"),
+    ("table", "Name of the table, as in list_tables"),
+];
+
+/// The meaning of a parameter.
+fn meaning(tool: &str, name: &str, parameter: &Value) -> String {
+    let described = text(&parameter["description"]);
+    if !described.is_empty() {
+        return plain(described);
+    }
+    let found = PARAMETERS.iter().find(|(listed, _)| *listed == name);
+    found.unwrap_or_else(|| panic!("PARAMETERS lacks {name} of {tool}")).1.to_owned()
+}
+
+/// The items of a list of the server.
+async fn list(url: &str, method: &str, member: &str) -> Vec<Value> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}});
+    let request = reqwest::Client::new()
+        .post(url)
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", method)
+        .json(&request);
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    answer["result"][member].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The type of a parameter, as its schema has it.
+fn type_name(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| code(text(value))).collect::<Vec<_>>().join(", ");
+    }
+    let names = match &schema["type"] {
+        Value::Array(names) => names.iter().map(text).collect::<Vec<_>>().join(" or "),
+        name => text(name).to_owned(),
+    };
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Null, _) => names,
+        (minimum, Value::Null) => format!("{names} from {minimum}"),
+        (minimum, maximum) => format!("{names} from {minimum} to {maximum}"),
+    }
+}
+
+fn render_tool(tool: &Value) -> String {
+    let schema = &tool["inputSchema"];
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().map(text).collect();
+    let mut rows = Vec::new();
+    for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
+        let default = match &parameter["default"] {
+            _ if required.contains(&name.as_str()) => "required".to_owned(),
+            Value::Null => String::new(),
+            Value::String(default) => code(default),
+            default => default.to_string(),
+        };
+        rows.push(vec![code(name), type_name(parameter), default, meaning(text(&tool["name"]), name, parameter)]);
+    }
+    let hint = |name: &str| tool["annotations"][name] == json!(true);
+    let effect = if hint("readOnlyHint") { "" } else { " Not read-only." };
+    let parameters = table(&["parameter", "type", "default", "meaning"], &rows);
+    format!("### {}\n\n{}{effect}\n\n{parameters}", text(&tool["name"]), plain(text(&tool["description"])))
+}
+
+fn render_prompt(prompt: &Value) -> String {
+    let rows = prompt["arguments"].as_array().into_iter().flatten().map(|argument| {
+        let default = if argument["required"] == json!(true) { "required" } else { "" };
+        vec![code(text(&argument["name"])), default.to_owned(), plain(text(&argument["description"]))]
+    });
+    let arguments = table(&["argument", "default", "meaning"], &rows.collect::<Vec<_>>());
+    format!("### {}\n\n{}\n\n{arguments}", text(&prompt["name"]), plain(text(&prompt["description"])))
+}
+
+fn render_resources(resources: &[Value], uri: &str) -> String {
+    let rows = resources.iter().map(|resource| {
+        let media_type = text(&resource["mimeType"]);
+        let media_type = if media_type.is_empty() { String::new() } else { code(media_type) };
+        vec![
+            code(text(&resource[uri])),
+            code(text(&resource["name"])),
+            media_type,
+            plain(text(&resource["description"])),
+        ]
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    table(&["URI", "name", "media type", "content"], &rows)
+}
+
+#[tokio::test]
+async fn tools_page_is_current() {
+    let server = Server::start(tidegate().args(["demo", "--listen", "127.0.0.1:0", "--log", "error"]));
+    let url = server.url.clone();
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("## Tools\n\n");
+    for tool in list(&url, "tools/list", "tools").await {
+        page.push_str(&render_tool(&tool));
+    }
+    page.push_str(DISCOVERY);
+    for tool in list(&format!("{url}/discover"), "tools/list", "tools").await {
+        page.push_str(&render_tool(&tool));
+    }
+    page.push_str("## Prompts\n\nEach prompt contains the tables and columns that the model needs for its task.\n\n");
+    for prompt in list(&url, "prompts/list", "prompts").await {
+        page.push_str(&render_prompt(&prompt));
+    }
+    let templates = list(&url, "resources/templates/list", "resourceTemplates").await;
+    page.push_str(&format!("## Resource templates\n\n{}", render_resources(&templates, "uriTemplate")));
+    let resources = list(&url, "resources/list", "resources").await;
+    page.push_str(
+        "## Resources\n\nThe list has each database and each table that the caller can access. For the demo data:\n\n",
+    );
+    page.push_str(&render_resources(&resources, "uri"));
+    check_page("tools.md", &page);
+}

@@ -1,0 +1,35 @@
+//! The Rust sources of the workspace, parsed.
+
+use std::path::Path;
+
+use super::workspace;
+
+/// One file below `crates`, `bench` or `fuzz`.
+pub(super) struct Source {
+    /// The path within the workspace.
+    pub(super) name: String,
+    pub(super) file: syn::File,
+}
+
+pub(super) fn rust_files() -> Vec<Source> {
+    let mut sources = Vec::new();
+    for folder in ["crates", "bench", "fuzz"] {
+        collect(&workspace().join(folder), &mut sources);
+    }
+    assert!(sources.len() > 1000, "only {} source files were found", sources.len());
+    sources
+}
+
+fn collect(folder: &Path, sources: &mut Vec<Source>) {
+    for entry in std::fs::read_dir(folder).expect("the folder is readable") {
+        let path = entry.expect("the entry is readable").path();
+        if path.is_dir() && !path.ends_with("target") {
+            collect(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("the source is readable");
+            let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let name = path.strip_prefix(workspace()).expect("a path within the workspace").display().to_string();
+            sources.push(Source { name, file });
+        }
+    }
+}

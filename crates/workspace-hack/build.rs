@@ -1,0 +1,3 @@
+//! Cargo considers build dependencies only of crates with a build script.
+
+fn main() {}
