@@ -17,18 +17,13 @@
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
-mod audit_log;
 mod bearer;
-mod bridge;
 mod cli;
 mod client;
 mod command_error;
 mod commands;
 mod config;
-mod demo_data;
 mod download_flags;
-mod handler_updates;
-mod listen_address;
 mod logging;
 mod node;
 mod open_node;
@@ -37,7 +32,6 @@ mod output;
 mod quantity;
 mod reload;
 mod renamed_flags;
-mod result_store;
 mod shutdown;
 mod source;
 mod startup_checks;

@@ -2,7 +2,6 @@
 
 mod credentials;
 
-use std::io::Write as _;
 use std::path::Path;
 
 use clap::Args;
@@ -11,11 +10,11 @@ use tidegate_query::TableStatus;
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tokio::net::TcpListener;
 
-use crate::audit_log;
 use crate::command_error::CommandError;
 use crate::config::CONFIG_FILE_NAME;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
+use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
 
@@ -63,11 +62,7 @@ impl DoctorCommand {
         check_audit(&opened, &mut findings);
         check_address(&opened, &mut findings).await;
         opened.close().await;
-        let mut output = std::io::stdout().lock();
-        for line in &findings.lines {
-            writeln!(output, "{line}")?;
-        }
-        output.flush()?;
+        output::print(format_args!("{}\n", findings.lines.join("\n")))?;
         match findings.wrong {
             0 => Ok(()),
             1 => Err(CommandError::Other(anyhow::anyhow!("1 thing is wrong"))),
@@ -174,7 +169,7 @@ fn check_permissions(path: &Path, findings: &mut DoctorReport) {
 }
 
 #[cfg(not(unix))]
-fn others_can_read(_path: &Path, _findings: &mut DoctorReport) {}
+fn check_permissions(_path: &Path, _findings: &mut DoctorReport) {}
 
 /// A real call, through the one door.
 async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
@@ -205,7 +200,7 @@ async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<()
 fn check_audit(opened: &OpenNode, findings: &mut DoctorReport) {
     let loaded = &opened.loaded_config;
     let Some(entry) = &loaded.config.audit else { return };
-    match audit_log::find_problem(loaded) {
+    match startup_checks::find_audit_problem(loaded) {
         Some(problem) => findings.add_problem(loaded.redact(&problem.to_string())),
         None => findings.add_ok(format!("the audit log {} can be written", loaded.resolve(&entry.file).display())),
     }

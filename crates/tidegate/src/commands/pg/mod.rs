@@ -1,15 +1,12 @@
 //! `tidegate pg`: what a PostgreSQL server needs to be asked through Tidegate, and the handlers that live in one.
 
-mod change_report;
 mod install;
 mod new;
-mod print;
 mod role;
 mod schema_arguments;
 mod status;
 mod test;
 mod uninstall;
-mod upgrade;
 
 use clap::Subcommand;
 
@@ -21,11 +18,13 @@ use crate::options::GlobalOptions;
 pub(crate) enum PgCommand {
     /// Print the SQL of a role that can read and nothing else
     Role(role::PgRoleCommand),
-    Install(install::PgInstallCommand),
+    /// Create the schema of handlers, or upgrade it to this version
+    Install(install::PgInstallArguments),
     Status(status::PgStatusCommand),
-    Upgrade(upgrade::PgUpgradeCommand),
+    /// Upgrade an existing schema of handlers to this version
+    Upgrade(install::PgInstallArguments),
     Uninstall(uninstall::PgUninstallCommand),
-    Print(print::PgPrintCommand),
+    Print(install::PgPrintCommand),
     New(new::PgNewCommand),
     Test(test::PgTestCommand),
 }
@@ -34,9 +33,9 @@ impl PgCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Role(role) => role.run(),
-            Self::Install(install) => install.run().await,
+            Self::Install(install) => install.run(false).await,
             Self::Status(status) => status.run().await,
-            Self::Upgrade(upgrade) => upgrade.run().await,
+            Self::Upgrade(upgrade) => upgrade.run(true).await,
             Self::Uninstall(uninstall) => uninstall.run().await,
             Self::Print(print) => print.run(),
             Self::New(new) => new.run(),
