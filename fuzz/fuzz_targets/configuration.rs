@@ -17,7 +17,6 @@ mod config {
     mod problem;
     pub(crate) mod quantities;
     mod renamed_keys;
-    mod schema_check;
     mod types;
     pub(crate) mod variables;
     mod yaml_tree;

@@ -23,9 +23,7 @@ use super::handlers::ServedEntries;
 use super::problem::ConfigProblem;
 use super::tls::RunningTls;
 use super::types::Config;
-use super::{
-    ConfigError, LoadedConfig, authentication, declarations, duplicates, limits, safeguards, tenants, tls, toolsets,
-};
+use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
 
 /// Statements that are prepared at the same time.
 const PREPARED_AT_ONCE: usize = 8;
@@ -215,7 +213,7 @@ impl NodeAssembler {
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
         let is_private = authentication::requires_authentication(config);
         limits::check_limits(config, &mut problems);
-        let tenancy = tenants::build_tenancy(config, &mut problems);
+        let tenancy = databases::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if is_private { limits.with_default_shares() } else { limits };
         let guard = safeguards::build_answer_protection(config, &mut problems);
@@ -228,8 +226,8 @@ impl NodeAssembler {
                 entries.limits(limits).cache_hint(cache).protection(guard).generation(generation)
             });
         let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
-        duplicates::check_duplicates(config, &offered, &mut problems);
-        state = toolsets::add_toolsets(state, config, &mut problems);
+        names::check_duplicates(config, &offered, &mut problems);
+        state = names::add_toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
         state = add_sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
         state = add_http_tools(state, loaded, &mut problems);

@@ -35,6 +35,28 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
+/// The items of the list at `path`, parsed. Each item that `parse` rejects is a problem.
+pub(super) fn parse_items<T>(
+    items: &[String],
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let mut parsed = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match parse(item) {
+            Ok(item) => parsed.push(item),
+            Err(message) => problems.push(ConfigProblem::new(format!("{path}[{index}]"), message)),
+        }
+    }
+    parsed
+}
+
+/// `value`, unless there are problems.
+pub(super) fn checked<T>(value: T, problems: Vec<ConfigProblem>) -> Result<T, Vec<ConfigProblem>> {
+    if problems.is_empty() { Ok(value) } else { Err(problems) }
+}
+
 /// `file:line:column: path: message`, one problem after the other in the order of the file.
 pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
     let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
