@@ -22,7 +22,8 @@ mod config {
     mod yaml_tree;
 
     pub(crate) use file_hashes::FileHashes;
-    pub(crate) use problem::{ConfigProblem, render_report};
+    pub(crate) use document::render_report;
+    pub(crate) use problem::ConfigProblem;
     pub(crate) use types::Config;
 }
 

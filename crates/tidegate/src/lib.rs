@@ -18,7 +18,6 @@
 //! ```
 
 mod bearer;
-mod cli;
 mod client;
 mod command_error;
 mod commands;
@@ -41,8 +40,8 @@ mod terminal;
 /// The command line, for the binary and for its reference page. Not part of the stable interface.
 #[doc(hidden)]
 pub mod command_line {
-    pub use crate::cli::Cli;
     pub use crate::command_error::CommandError;
+    pub use crate::commands::Cli;
 }
 
 pub use node::{Node, NodeBuilder, NodeState};

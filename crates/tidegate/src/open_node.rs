@@ -12,9 +12,9 @@ use tidegate_results::{ResultStore, StoreLimits};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::Node;
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsEntry};
+use crate::node::Node;
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
 use crate::reload;
@@ -99,7 +99,7 @@ impl<'a> NodePlan<'a> {
             Arc::new(NodeAssembler::new(node, engine.clone(), reloadable_authenticator.clone(), limits, further));
         let assembled = assembly.apply_config(&loaded).await?;
         if audience == Audience::Clients {
-            persist_usage(assembly.node(), &loaded);
+            persist_usage(&assembly.node, &loaded);
         }
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
@@ -128,7 +128,7 @@ impl OpenNode {
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
-        self.assembly.node()
+        &self.assembly.node
     }
 
     /// The process's own user, through the door of `toolset`.

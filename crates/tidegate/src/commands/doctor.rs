@@ -201,14 +201,14 @@ fn check_audit(opened: &OpenNode, findings: &mut DoctorReport) {
     let loaded = &opened.loaded_config;
     let Some(entry) = &loaded.config.audit else { return };
     match startup_checks::find_audit_problem(loaded) {
-        Some(problem) => findings.add_problem(loaded.redact(&problem.to_string())),
+        Some(problem) => findings.add_problem(loaded.document.redact(&problem.to_string())),
         None => findings.add_ok(format!("the audit log {} can be written", loaded.resolve(&entry.file).display())),
     }
 }
 
 async fn check_address(opened: &OpenNode, findings: &mut DoctorReport) {
     if let Some(problem) = startup_checks::check_address(&opened.loaded_config) {
-        return findings.add_problem(opened.loaded_config.redact(&problem.to_string()));
+        return findings.add_problem(opened.loaded_config.document.redact(&problem.to_string()));
     }
     let address = startup_checks::configured_address(&opened.loaded_config);
     match TcpListener::bind(address).await {

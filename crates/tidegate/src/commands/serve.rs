@@ -58,8 +58,8 @@ impl HttpArguments {
             server.max_body.map(|size| quantity::to_usize(size.0)).transpose().map_err(CommandError::Usage)?;
         Ok(HttpOptions {
             authenticator: opened.authenticator.clone(),
-            protected_resource: opened.assembly.protected_resource().clone(),
-            tls: opened.assembly.tls().load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
+            protected_resource: opened.assembly.protected_resource.clone(),
+            tls: opened.assembly.tls.load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
             body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),

@@ -60,7 +60,7 @@ pub(super) fn build_http_tool(
         problems.push(ConfigProblem::new(path, "wants either sql or http, and not both"));
     }
     let at = |member: &str| format!("{path}.http.{member}");
-    let text = |member: &str, text: &str| loaded.template(&at(member)).unwrap_or(text).to_owned();
+    let text = |member: &str, text: &str| loaded.document.template(&at(member)).unwrap_or(text).to_owned();
     let query = http
         .query
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn build_http_tool(
         query: query.collect(),
         headers: headers.collect(),
         body: http.body.as_ref().map(|body| substitute_templates(body, &at("body"), loaded)),
-        secrets: held.iter().flat_map(|path| loaded.secret_values_within(path)).map(str::to_owned).collect(),
+        secrets: held.iter().flat_map(|path| loaded.document.secret_values_within(path)).map(str::to_owned).collect(),
         rows: http.rows.clone(),
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
@@ -102,7 +102,7 @@ fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Opti
 /// `value`, which stands at `path`, with the braces that variables hold as what they are.
 fn substitute_templates(value: &Value, path: &str, loaded: &LoadedConfig) -> Value {
     match value {
-        Value::String(text) => Value::from(loaded.template(path).unwrap_or(text)),
+        Value::String(text) => Value::from(loaded.document.template(path).unwrap_or(text)),
         Value::Array(items) => {
             let items = items.iter().enumerate();
             items.map(|(index, item)| substitute_templates(item, &format!("{path}[{index}]"), loaded)).collect()

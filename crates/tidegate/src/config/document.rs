@@ -4,25 +4,19 @@
 //! with line and column. Variables are put in after parsing, so that nothing they hold is ever read as YAML.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, SourcePosition};
 use super::renamed_keys;
 use super::variables::{ExpandedText, Expansion, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
 
 /// Longer files are refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// Where a value stands in its file; both count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SourcePosition {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-}
 
 /// A YAML file.
 #[derive(Debug)]
@@ -145,6 +139,27 @@ impl Document {
         let mut around = self.expanded.iter().filter(|(other, _)| is_within(path, other));
         around.next_back().map(|(_, variable)| variable.source_text.as_str())
     }
+}
+
+/// `file:line:column: path: message`, one problem after the other in the order of the file.
+pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
+    let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
+    let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
+    sorted.sort_by_key(|problem| place(problem));
+    let mut text = String::new();
+    for problem in sorted {
+        let _ = write!(text, "{}", file.display());
+        if let Some(SourcePosition { line, column }) = place(problem) {
+            let _ = write!(text, ":{line}:{column}");
+        }
+        // A name may hold any character; a line stays one.
+        let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
+        let path = if path.is_empty() { path } else { format!("{path}: ") };
+        let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
+        // A message of several lines stays together.
+        let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
+    }
+    text
 }
 
 /// Whether `path` is that of the value at `sum_children`, or of one in it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::NodeState;
+use crate::node::NodeState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{DatabaseTenants, Error, ErrorKind};

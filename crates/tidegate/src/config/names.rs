@@ -8,7 +8,7 @@ use tidegate_tools::DISCOVER_TOOLSET;
 
 use super::problem::ConfigProblem;
 use super::types::Config;
-use crate::NodeState;
+use crate::node::NodeState;
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::{Node, NodeState};
+use crate::node::{Node, NodeState};
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate_auth::{ReloadableAuthenticator, Role};
@@ -30,11 +30,11 @@ const PREPARED_AT_ONCE: usize = 8;
 
 /// Puts configurations into a running node, one after the other.
 pub(crate) struct NodeAssembler {
-    node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     engine: Engine,
     authenticator: Arc<ReloadableAuthenticator>,
-    /// What clients of OAuth are told.
-    protected_resource: SharedProtectedResource,
+    /// What clients of OAuth are told, now and after each configuration to come.
+    pub(crate) protected_resource: SharedProtectedResource,
     /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     /// Databases that the command line adds.
@@ -51,7 +51,8 @@ pub(crate) struct NodeAssembler {
     served_entries: Mutex<Option<ServedEntries>>,
     /// Tells of each generation that was entered.
     applied_generations: watch::Sender<u64>,
-    tls: RunningTls,
+    /// The TLS of the server that runs.
+    pub(crate) tls: RunningTls,
 }
 
 /// What became of a configuration.
@@ -115,16 +116,6 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    /// What clients of OAuth are told, now and after each configuration to come.
-    pub(crate) fn protected_resource(&self) -> &SharedProtectedResource {
-        &self.protected_resource
-    }
-
-    /// The node.
-    pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
     /// Makes the node what `loaded_config` says.
     ///
     /// # Errors
@@ -176,11 +167,6 @@ impl NodeAssembler {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
-    }
-
-    /// The TLS of the server that runs.
-    pub(crate) fn tls(&self) -> &RunningTls {
-        &self.tls
     }
 
     /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
@@ -247,7 +233,7 @@ impl NodeAssembler {
         let credential_authenticator =
             authentication::build_authenticator(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
-        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.redact(warning));
+        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
                 Ok((state, credential_authenticator, open, assembled))
