@@ -12,7 +12,7 @@ use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use super::problem::{ConfigProblem, checked};
+use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::{Config, DatabaseEntry};
 use super::{LoadedConfig, policies, postgres, tables};
@@ -88,11 +88,8 @@ impl OpenDatabases {
     }
 
     fn add(&mut self, opened: Result<OpenedDatabase, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) {
-        match opened {
-            Ok(opened) => {
-                self.by_name.insert(opened.entry.name.clone(), opened);
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
+        if let Some(opened) = accept(opened, problems) {
+            self.by_name.insert(opened.entry.name.clone(), opened);
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
 use super::handlers::ServedEntries;
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
@@ -266,12 +266,9 @@ async fn add_sql_tools(
         .collect();
     let mut prepared = futures::stream::iter(preparing).buffered(PREPARED_AT_ONCE);
     while let Some(prepared) = prepared.next().await {
-        match prepared {
-            Ok((tool, unreachable)) => {
-                warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
-                state = state.entries(|entries| entries.tool(tool));
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
+        if let Some((tool, unreachable)) = accept(prepared, problems) {
+            warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
+            state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
@@ -292,20 +289,15 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
         let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
         client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
     });
-    let client = match client {
-        Ok(client) => client,
-        Err(mut wrong) => {
-            problems.append(&mut wrong);
-            return state;
-        }
-    };
+    let Some(client) = accept(client, problems) else { return state };
     for (index, entry) in config.tools.iter().enumerate() {
         let Some(http) = &entry.http else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded);
-        match tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| nest_problems(&path, wrong))) {
-            Ok(tool) => state = state.entries(|entries| entries.tool(tool)),
-            Err(mut wrong) => problems.append(&mut wrong),
+        let tool =
+            tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| nest_problems(&path, wrong)));
+        if let Some(tool) = accept(tool, problems) {
+            state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
@@ -323,16 +315,12 @@ async fn add_resources(
             Ok(resource) => resource.prepare(state.view()).await.map_err(|wrong| nest_problems(&path, wrong)),
             Err(wrong) => Err(wrong),
         };
-        match resource {
-            Ok((prepared, unreachable)) => {
-                warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
-                state = state.entries(|entries| match prepared {
-                    PreparedResource::Resource(resource) => entries.resource(*resource),
-                    PreparedResource::Template(template) => entries.template(*template),
-                });
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
-        }
+        let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
+        warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
+        state = state.entries(|entries| match prepared {
+            PreparedResource::Resource(resource) => entries.resource(*resource),
+            PreparedResource::Template(template) => entries.template(*template),
+        });
     }
     state
 }
@@ -341,9 +329,10 @@ fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigP
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);
-        match prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| nest_problems(&path, wrong))) {
-            Ok(prompt) => state = state.entries(|entries| entries.prompt(prompt)),
-            Err(mut wrong) => problems.append(&mut wrong),
+        let prompt =
+            prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| nest_problems(&path, wrong)));
+        if let Some(prompt) = accept(prompt, problems) {
+            state = state.entries(|entries| entries.prompt(prompt));
         }
     }
     state

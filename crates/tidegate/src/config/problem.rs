@@ -60,3 +60,8 @@ pub(super) fn parse_items<T>(
 pub(super) fn checked<T>(value: T, problems: Vec<ConfigProblem>) -> Result<T, Vec<ConfigProblem>> {
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
+
+/// The value of `result`, if it has one; else its problems are added to `problems`.
+pub(super) fn accept<T>(result: Result<T, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) -> Option<T> {
+    result.map_err(|mut wrong| problems.append(&mut wrong)).ok()
+}

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use tidegate_postgres_handlers::{InstallChanges, InstallMode, SqlLayer};
 
-use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments, SchemaFlag};
+use super::{ExecutionFlags, HandlerSchemaArguments, SchemaFlag};
 use crate::command_error::CommandError;
 
 /// The arguments of `install` and `upgrade`.

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tidegate_postgres_handlers::{TestOptions, TestReport, run_test_file};
 
-use super::schema_arguments::{self, SchemaFlag};
+use super::{SchemaFlag, parse_target};
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
@@ -50,10 +50,10 @@ struct TestFileRun {
 
 impl PgTestCommand {
     pub(super) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let target = schema_arguments::parse_target(&self.dsn)?;
+        let target = parse_target(&self.dsn)?;
         let files = read_files(&self.files)?;
         let statement_timeout = options.timeout.unwrap_or(STATEMENT_TIMEOUT);
-        let options = TestOptions { schema: self.schema.name().clone(), statement_timeout };
+        let options = TestOptions { schema: self.schema.name.clone(), statement_timeout };
         let shutdown = Shutdown::on_signals()?;
         let mut tested = Vec::with_capacity(files.len());
         for file in files {
