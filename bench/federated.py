@@ -150,7 +150,6 @@ def member_queries(cluster: Cluster, file: Path) -> list[list[str]]:
             for question in QUESTIONS
         ]
         connection.close()
-
     matches = [re.search(r"^Queries sent to the databases:\n((?:  .*\n)+)", plan, re.MULTILINE) for plan in plans]
     return [match[1].splitlines() if match else [] for match in matches]
 

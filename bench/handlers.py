@@ -195,7 +195,6 @@ class Session:
 
 def registrations(server: Server, cluster: Cluster, count: int) -> RegistrationTimes:
     listed: list[float] = []
-
     notified: list[float] = []
     with Session(cluster) as session, Listeners(server.address, 1, {"toolsListChanged": True}) as listeners:
         for number in range(count):
@@ -238,7 +237,6 @@ def dispatcher(cluster: Cluster, clients: int, seconds: int) -> float:
         command = [cluster.bin / "pgbench", "--no-vacuum", "--protocol=prepared", f"--client={clients}"]
         command += [f"--time={max(seconds, DISPATCHER_SECONDS_MIN)}", f"--file={script}", cluster.target]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
     match = re.search(r"tps = ([\d.]+)", output)
     if not match:
         raise RuntimeError(f"pgbench: {output}")

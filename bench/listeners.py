@@ -89,7 +89,6 @@ class Listeners:
             opened.sendall(request)
             self._sockets[opened.fileno()] = opened
         for opened in self._sockets.values():
-
             data = b""
             while ACKNOWLEDGED not in data:
                 data += receive(opened)
@@ -109,7 +108,6 @@ class Listeners:
             if not ready:
                 raise RuntimeError(f"{len(missing)} of {self._count} listeners received nothing")
             for descriptor, _ in ready:
-
                 data = receive(self._sockets[descriptor])
                 if descriptor in missing:
                     missing[descriptor] += data
@@ -133,12 +131,9 @@ class Listeners:
 
 
 def receive(stream: socket.socket) -> bytes:
-
     data = stream.recv(streams.READ_BYTES)
-
     if not data:
         raise RuntimeError("a stream ended")
-
     return data
 
 

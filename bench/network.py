@@ -135,13 +135,11 @@ def answered_seconds(connection: socket.socket, request: bytes) -> float:
     """The seconds from the request to the last byte of its answer, which must be a success."""
     started = time.perf_counter()
     connection.sendall(request)
-
     data = b""
     while not streams.is_whole_response(data):
         piece = connection.recv(streams.READ_BYTES)
         if not piece:
             raise RuntimeError(f"the server closed: {data[:1000]!r}")
-
         data += piece
     if not data.startswith(b"HTTP/1.1 200"):
         raise RuntimeError(f"unexpected answer: {data[:1000]!r}")

@@ -103,7 +103,6 @@ def main() -> None:
             sides.append(Side(f"pgbench -S -M prepared -c {clients}", clients, partial(pgbench, cluster, clients)))
         rounds = [[side.measure(options.seconds) for side in sides] for _ in range(options.rounds)]
     medians = [wrk.median(runs) for runs in zip(*rounds, strict=True)]
-
     results = [
         {"side": side.name, "connections": side.connections, **asdict(run)}
         for side, run in zip(sides, medians, strict=True)

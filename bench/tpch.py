@@ -89,7 +89,6 @@ def measure_query(name: str, tidegate: Callable[[], bytes], duck: Callable[[], l
 
 def elapsed(run: Callable[[], object]) -> float:
     started = time.perf_counter()
-
     run()
     return time.perf_counter() - started
 

@@ -67,7 +67,6 @@ class Server:
         raise RuntimeError(f"{self.command} does not listen on {self.address}")
 
     def _read_address(self, output: int) -> None:
-
         output_text = b""
         with os.fdopen(output, "rb", buffering=0, closefd=False) as lines:
             while not (match := ADDRESS.search(output_text)):

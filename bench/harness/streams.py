@@ -55,7 +55,6 @@ def connect_socket(address: str) -> socket.socket:
 def open_event_stream(address: str) -> EventStream:
     connection = connect_socket(address)
     connection.sendall(f"GET /mcp/sse HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n".encode())
-
     match = read_until(connection, ENDPOINT)
     return EventStream(connection, match[1].decode())
 
@@ -77,13 +76,11 @@ def read_until(connection: socket.socket, pattern: re.Pattern[bytes]) -> re.Matc
 
     Raises RuntimeError when the server closes before that.
     """
-
     data = b""
     while not (match := pattern.search(data)):
         piece = connection.recv(READ_BYTES)
         if not piece:
             raise RuntimeError(f"the server closed: {data[:1000]!r}")
-
         data += piece
     return match
 
@@ -184,7 +181,6 @@ class OpenStreams:
             poll.register(descriptor, select.EPOLLIN)
         while not self._ended.is_set():
             for descriptor, _ in poll.poll(POLL_SECONDS):
-
                 data = os.read(descriptor, READ_BYTES)
                 if not data or (self._kind == WEB_SOCKET and data[0] == CLOSE):
                     self._broken += 1

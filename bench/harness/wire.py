@@ -131,7 +131,6 @@ def time_call(
         tail = (tail + piece)[-TAIL_BYTES:]
     total_seconds = time.perf_counter() - started
     connection.close()
-
     reported = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
     return Timing(
         headers_seconds=headers_seconds,

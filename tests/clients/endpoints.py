@@ -15,7 +15,6 @@ COMMANDS = ("stdio", "bridge-http", "bridge-ws")
 def address(transport: str) -> str:
     """The address of `http`, `sse` or `ws`."""
     url = os.environ["TIDEGATE_URL"]
-
     addresses = {"http": url, "sse": f"{url}/sse", "ws": f"ws{url.removeprefix('http')}/ws"}
     return addresses[transport]
 

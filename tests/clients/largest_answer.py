@@ -25,7 +25,7 @@ from with_server import run_server
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "reference" / "client-limits.md"
-MARKS = ("<!-- measure -->\n", "<!-- end of what was measure -->\n")
+MARKS = ("<!-- measured -->\n", "<!-- end of what was measured -->\n")
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 # The upper end of the search; a model reads a hundredth of it.

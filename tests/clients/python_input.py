@@ -59,7 +59,6 @@ async def check_consent(transport: str, mode: str, report: Report) -> None:
         user = User([ElicitResult(action="accept", content={"confirm": True})])
         async with client_of(transport, mode, user) as client:
             assert rows(await client.call_tool("refund", REFUND)) == [{"id": 3, "refunded": 2.5}]
-
         (form,) = user.forms
         assert form.message == "Refund 2.5 for order 3?", form.message
         assert form.requested_schema["required"] == ["confirm"], form.requested_schema
@@ -90,7 +89,6 @@ async def check_parameters(transport: str, mode: str, report: Report) -> None:
         user = User([ElicitResult(action="accept", content={"customer": "Ann"})])
         async with client_of(transport, mode, user) as client:
             assert rows(await client.call_tool("orders_of", {}))[:2] == [{"id": 1}, {"id": 3}]
-
         (form,) = user.forms
         assert "Which customer?" in form.message and "customer" in form.requested_schema["properties"], form
     with report.check("a given parameter is not requested"):

@@ -99,7 +99,6 @@ class Database:
     def refusal(self, sql: str, role: str | None = None) -> str:
         """The error message of a statement that the server must reject."""
         try:
-
             output = self.query(sql, role)
         except AssertionError as error:
             return str(error)

@@ -16,7 +16,6 @@ TELLTALES += ["plpgsql", "written", "api.mcp_", "sqlstate", "statement timeout",
 
 
 def check_neutral(answer: dict) -> None:
-
     text = json.dumps(answer).lower()
     leaked = [word for word in TELLTALES if word in text]
     assert not leaked, f"{leaked} in {text}"

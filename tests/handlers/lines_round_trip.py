@@ -180,4 +180,4 @@ def fragments(world: World) -> None:
         assert [block["text"] for block in content] == ["Operation completed", "Processed 42 records"], content
         assert failure_of(caller.call("badly")) == "Error: division by zero"
         assert caller.call("keeps_id", {}, "i") | {"result": None} == {"jsonrpc": "2.0", "id": "i", "result": None}
-        assert failure_of(caller.call("not_found", {"name": "x"})) == "Tool not numbers: x"
+        assert failure_of(caller.call("not_found", {"name": "x"})) == "Tool not found: x"

@@ -104,7 +104,7 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     }
 }
 
-/// Renames the files of `log` for a rotation and keeps `kept_files` rotated ones.
+/// Renames the files of `log` for a rotation and keeps `kept` rotated ones.
 pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
     // Left from a time with a larger limit. The oldest is removed first, so that an interruption leaves no gap in the
     // chain.

@@ -231,7 +231,7 @@ impl AnswerStream {
                 (envelope.encode_response(&members, &Metadata::new(), None), None)
             }
             TransitionOutcome::Failed(error) => (self.envelope.encode_error(&error), Some(error)),
-            TransitionOutcome::StillCall(reply) => {
+            TransitionOutcome::ContinuesAsCall(reply) => {
                 self.reply = Some(reply);
                 return None;
             }

@@ -132,6 +132,6 @@ fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed
     if converted.transformed {
         return Ok(converted);
     }
-    let compared = number::compare_alike(converted.data, schema)?;
+    let compared = number::coerce_comparison_operands(converted.data, schema)?;
     if compared.transformed { Ok(compared) } else { number::check_overflow(compared.data, schema) }
 }

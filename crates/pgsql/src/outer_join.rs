@@ -20,16 +20,16 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-/// Places [`FilledRows`] above outer joins whose inputs have constant or equal columns.
+/// Places [`DropEquivalencesExec`] above outer joins whose inputs have constant or equal columns.
 #[derive(Debug)]
-pub(crate) struct OuterJoins;
+pub(crate) struct DropOuterJoinEquivalences;
 
-impl PhysicalOptimizerRule for OuterJoins {
+impl PhysicalOptimizerRule for DropOuterJoinEquivalences {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let filled = plan.transform_up(|plan| {
             let knows = !plan.equivalence_properties().eq_group().is_empty();
             Ok(if knows && is_outer_join(&plan) {
-                Transformed::yes(Arc::new(FilledRows::new(plan)) as Arc<dyn ExecutionPlan>)
+                Transformed::yes(Arc::new(DropEquivalencesExec::new(plan)) as Arc<dyn ExecutionPlan>)
             } else {
                 Transformed::no(plan)
             })
@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for OuterJoins {
     }
 
     fn name(&self) -> &str {
-        "OuterJoins"
+        "DropOuterJoinEquivalences"
     }
 
     fn schema_check(&self) -> bool {
@@ -55,12 +55,12 @@ fn is_outer_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Passes on the rows of an outer join without any equivalence properties.
 #[derive(Debug)]
-struct FilledRows {
+struct DropEquivalencesExec {
     join: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl FilledRows {
+impl DropEquivalencesExec {
     fn new(join: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(join.schema()),
@@ -72,15 +72,15 @@ impl FilledRows {
     }
 }
 
-impl DisplayAs for FilledRows {
+impl DisplayAs for DropEquivalencesExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl ExecutionPlan for FilledRows {
+impl ExecutionPlan for DropEquivalencesExec {
     fn name(&self) -> &str {
-        "FilledRows"
+        "DropEquivalencesExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

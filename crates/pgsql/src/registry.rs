@@ -29,7 +29,8 @@ const EXCLUDED_FUNCTIONS: &[&str] = &[
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours = ours.chain(untyped_literals::functions()).chain(catalog::functions()).chain([aggregate::cast_named()]);
+    let ours =
+        ours.chain(untyped_literals::functions()).chain(catalog::functions()).chain([aggregate::named_cast_function()]);
     let ours = ours.map(Arc::new);
     merge_functions(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use crate::inspection::{InstallInspection, SchemaInventory, owner_error};
 use crate::schema_name::SchemaName;
-use crate::sql_layer::{MigrationStep, SqlLayer};
+use crate::sql_layer::{HandlerSchemaScripts, MigrationStep};
 use crate::status::InstallStatus;
 
 /// Time limits: for waiting for a concurrent installation, and for each statement.
@@ -18,7 +18,7 @@ const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_
 #[derive(Debug, Clone)]
 pub struct Installer {
     target: ConnectTarget,
-    layer: SqlLayer,
+    layer: HandlerSchemaScripts,
 }
 
 /// Whether the changes are committed.
@@ -79,7 +79,7 @@ impl InstallChanges {
 
 impl Installer {
     /// Creates an installer for the database at `target`.
-    pub fn new(target: ConnectTarget, layer: SqlLayer) -> Self {
+    pub fn new(target: ConnectTarget, layer: HandlerSchemaScripts) -> Self {
         Self { target, layer }
     }
 
@@ -189,7 +189,9 @@ impl Installer {
 fn check_not_newer(install_inspection: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
     let Some(unknown) = steps.iter().rfind(|step| !step.is_known()) else { return Ok(()) };
     let subject = match unknown.version() {
-        Some(version) => format!("it has version {version}, and this program has version {}", SqlLayer::VERSION),
+        Some(version) => {
+            format!("it has version {version}, and this program has version {}", HandlerSchemaScripts::VERSION)
+        }
         None => format!("this program does not contain its migration step {unknown}"),
     };
     let message = format!(

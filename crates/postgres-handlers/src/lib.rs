@@ -30,7 +30,7 @@ pub use install::{InstallChanges, InstallMode, Installer};
 pub use record::{HandlerKind, HandlerRecord};
 pub use rows::HandlerRows;
 pub use schema_name::{SchemaName, SchemaNameError};
-pub use sql_layer::{MigrationStep, SqlLayer};
+pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
 pub use status::{ExchangeLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

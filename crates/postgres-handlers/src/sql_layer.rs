@@ -12,7 +12,7 @@ const VERSION_OFFSET: u32 = 1000;
 
 /// The SQL layer for one schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlLayer {
+pub struct HandlerSchemaScripts {
     schema: SchemaName,
 }
 
@@ -25,7 +25,7 @@ pub struct MigrationStep {
     pub name: String,
 }
 
-impl SqlLayer {
+impl HandlerSchemaScripts {
     /// The version of the layer in this program. It increases with each release that changes the SQL.
     pub const VERSION: u32 = 3;
 
@@ -89,7 +89,7 @@ impl MigrationStep {
     /// Whether this program or an older one contains the step.
     pub fn is_known(&self) -> bool {
         match self.version() {
-            Some(version) => version <= SqlLayer::VERSION,
+            Some(version) => version <= HandlerSchemaScripts::VERSION,
             None => self.number == 0 || FILES.iter().any(|(number, ..)| *number == self.number),
         }
     }
@@ -177,8 +177,11 @@ mod tests {
 
     #[test]
     fn sql_states_the_layer_version() {
-        let declared = format!("c_version CONSTANT integer := {};", SqlLayer::VERSION);
-        assert!(FILES[0].2.contains(&declared), "001_schema.sql has another version than SqlLayer::VERSION");
+        let declared = format!("c_version CONSTANT integer := {};", HandlerSchemaScripts::VERSION);
+        assert!(
+            FILES[0].2.contains(&declared),
+            "001_schema.sql has another version than HandlerSchemaScripts::VERSION"
+        );
     }
 
     /// Released schemas must stay upgradable, and equal versions must have equal SQL.
@@ -190,21 +193,21 @@ mod tests {
             .collect();
         assert_eq!(versions, (1..).take(versions.len()).collect::<Vec<_>>());
         match u32::try_from(versions.len()).unwrap() {
-            released if released == SqlLayer::VERSION => {
+            released if released == HandlerSchemaScripts::VERSION => {
                 let now: String = FILES.iter().map(|(_, _, sql)| *sql).collect();
                 assert_eq!(
                     text("tests/handlers_released", &format!("{released}.sql")),
                     now,
-                    "the SQL changed: increase SqlLayer::VERSION"
+                    "the SQL changed: increase HandlerSchemaScripts::VERSION"
                 );
             }
-            released => assert_eq!(SqlLayer::VERSION, released + 1),
+            released => assert_eq!(HandlerSchemaScripts::VERSION, released + 1),
         }
     }
 
     #[test]
     fn placeholder_is_replaced_by_schema_name() {
-        let layer = SqlLayer::new(SchemaName::parse("tools").unwrap());
+        let layer = HandlerSchemaScripts::new(SchemaName::parse("tools").unwrap());
         for sql in [layer.install_sql(), layer.uninstall_sql()] {
             assert!(!sql.contains(PLACEHOLDER));
             assert!(sql.contains("tools.migration"));
@@ -214,10 +217,10 @@ mod tests {
     #[test]
     fn steps_are_known_up_to_this_version() {
         let step = |number| MigrationStep { number, name: String::new() };
-        for number in [0, 1, 35, 1001, 1000 + SqlLayer::VERSION] {
+        for number in [0, 1, 35, 1001, 1000 + HandlerSchemaScripts::VERSION] {
             assert!(step(number).is_known(), "{number}");
         }
-        for number in [5, 36, 1000, 1001 + SqlLayer::VERSION] {
+        for number in [5, 36, 1000, 1001 + HandlerSchemaScripts::VERSION] {
             assert!(!step(number).is_known(), "{number}");
         }
     }

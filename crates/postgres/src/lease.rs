@@ -72,7 +72,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Goes on with `open_replacement` instead of its connection, whose transaction has ended.
+    /// Continues with `replacement` instead of its connection, whose transaction has ended.
     pub(crate) fn replace(&mut self, replacement: PostgresSession) {
         if let Some(session) = &mut self.session {
             **session = replacement;

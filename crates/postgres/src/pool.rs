@@ -154,7 +154,7 @@ impl Pool {
         &self.background_tasks
     }
 
-    /// Ends what runs and closes the connections; waits at most `with_timeout` for that.
+    /// Ends what runs and closes the connections; waits at most `within` for that.
     pub(crate) async fn close(&self, within: Duration) {
         self.background_tasks.closing.cancel();
         self.background_tasks.tasks.close();

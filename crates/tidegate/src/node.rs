@@ -105,7 +105,7 @@ impl Node {
         self.registry.swap(state.entries.build());
     }
 
-    /// Waits until every call has ended; after `nest_problems` cancels those that still run.
+    /// Waits until every call has ended; after `within`, calls that still run are cancelled.
     pub async fn drain(&self, within: Duration) {
         self.service.drain(within).await;
     }

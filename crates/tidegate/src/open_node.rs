@@ -45,7 +45,7 @@ pub(crate) enum ServedSources<'a> {
 }
 
 /// What a node is opened from: it was read, and nothing is open yet.
-pub(crate) struct NodePlan<'a> {
+pub(crate) struct NodeSpec<'a> {
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     has_file: bool,
@@ -54,7 +54,7 @@ pub(crate) struct NodePlan<'a> {
     options: &'a GlobalOptions,
 }
 
-impl<'a> NodePlan<'a> {
+impl<'a> NodeSpec<'a> {
     /// Reads what `options` and `sources` describe.
     pub(crate) fn read(sources: ServedSources<'a>, options: &'a GlobalOptions) -> Result<Self, CommandError> {
         let named = match sources {
@@ -124,7 +124,7 @@ impl OpenNode {
         options: &GlobalOptions,
         audience: Audience,
     ) -> Result<Self, CommandError> {
-        NodePlan::read(sources, options)?.open(audience).await
+        NodeSpec::read(sources, options)?.open(audience).await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {

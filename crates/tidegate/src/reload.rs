@@ -35,9 +35,9 @@ pub(crate) fn spawn_reloader(
     let (woken, events) = mpsc::channel(1);
     let mut watched = FolderWatcher::new(woken)?;
     watched.watch(&seen);
-    let hang_up = Sighup::listen()?;
+    let sighup = Sighup::listen()?;
     let follower = ConfigReloader { assembly, file: file.to_owned(), file_hashes: seen, folder_watcher: watched };
-    tokio::spawn(follower.run(events, hang_up, ended));
+    tokio::spawn(follower.run(events, sighup, ended));
     Ok(())
 }
 
@@ -49,12 +49,12 @@ struct ConfigReloader {
 }
 
 impl ConfigReloader {
-    async fn run(mut self, mut events: mpsc::Receiver<()>, mut hang_up: Sighup, ended: CancellationToken) {
+    async fn run(mut self, mut events: mpsc::Receiver<()>, mut sighup: Sighup, ended: CancellationToken) {
         loop {
             let is_requested = tokio::select! {
                 biased;
                 () = ended.cancelled() => return,
-                () = hang_up.recv() => true,
+                () = sighup.recv() => true,
                 Some(()) = events.recv() => false,
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
             };
@@ -193,7 +193,7 @@ async fn watch_one(assembly: &NodeAssembler, generation: u64, name: String, mut 
     }
 }
 
-/// SIGHUP, by which somebody asks for a second look. Signals that come while one is answered count as one.
+/// SIGHUP, which requests a reload. Signals that arrive during a reload count as one.
 #[cfg(unix)]
 struct Sighup(tokio::signal::unix::Signal);
 
@@ -221,7 +221,7 @@ impl Sighup {
         Ok(Self)
     }
 
-    async fn received(&mut self) {
+    async fn recv(&mut self) {
         std::future::pending::<()>().await;
     }
 }

@@ -26,7 +26,7 @@ use crate::spool::{Spool, SpoolError};
 
 /// Limits of one conversation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ConversationLimits {
+pub(crate) struct ConnectionLimits {
     /// Maximum number of concurrent requests. The conversation reads no further message while they are open.
     pub(crate) requests_max: usize,
     /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
@@ -42,7 +42,7 @@ pub(crate) struct ConversationLimits {
 pub(crate) struct Conversation {
     service: Arc<McpService>,
     origin: CallOrigin,
-    bounds: ConversationLimits,
+    bounds: ConnectionLimits,
     session: Mutex<Option<Arc<McpSession>>>,
     /// Cancels the notifications of the session when another handshake replaces it.
     session_notifications: Mutex<CancellationToken>,
@@ -58,7 +58,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Opens a conversation with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
-    pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConversationLimits) -> (Self, Outbox) {
+    pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConnectionLimits) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());

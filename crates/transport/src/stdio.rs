@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::{Conversation, ConversationLimits};
+use crate::conversation::{ConnectionLimits, Conversation};
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{CallerResolver, configuration_changing_error};
 
@@ -69,7 +69,7 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let transport = TransportKind::Stdio;
     service.registry().events().emit(Event::ConnectionOpened { transport });
-    let bounds = ConversationLimits {
+    let bounds = ConnectionLimits {
         requests_max: REQUESTS_MAX,
         outgoing_max: OUTGOING_MAX,
         inline_bytes_max: INLINE_BYTES_MAX,

@@ -17,7 +17,7 @@ pub(crate) enum TransitionOutcome {
     /// A task: the members of its `CreateTaskResult`.
     Task(String),
     /// The call continues: there is no room for a task, and it can do without.
-    StillCall(Reply),
+    ContinuesAsCall(Reply),
     /// The call failed: there is no room for a task, and its handler requires one.
     Failed(RpcError),
 }
@@ -70,7 +70,7 @@ impl TaskTransition {
         match taken {
             Ok(Ok(members)) => TransitionOutcome::Task(members),
             Ok(Err(refused)) if self.was_requested => TransitionOutcome::Failed(refused.error),
-            Ok(Err(refused)) => TransitionOutcome::StillCall(refused.reply),
+            Ok(Err(refused)) => TransitionOutcome::ContinuesAsCall(refused.reply),
             // The runtime is shutting down.
             Err(_) => TransitionOutcome::Failed(RpcError::new(RpcError::INTERNAL_ERROR, "the server is shutting down")),
         }

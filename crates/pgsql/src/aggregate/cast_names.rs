@@ -13,7 +13,7 @@ use crate::json::function::ColumnarFunction;
 use crate::syntax::call;
 
 /// The name of the function. The `*` keeps callers from writing it.
-const NAME: &str = "cast_named*";
+const NAME: &str = "named_cast_function*";
 /// Aggregates that are checked for ambiguous names.
 const AGGREGATES: &[&str] = &[
     "array_agg",
@@ -36,7 +36,7 @@ const AGGREGATES: &[&str] = &[
 ];
 
 /// Returns its first argument. The second one makes the name of the call unique.
-pub(crate) fn cast_named() -> ScalarUDF {
+pub(crate) fn named_cast_function() -> ScalarUDF {
     ColumnarFunction::new(
         NAME,
         |types| if types.len() == 2 { Ok(types.to_vec()) } else { plan_err!("a cast has an operand and a type") },
@@ -46,7 +46,7 @@ pub(crate) fn cast_named() -> ScalarUDF {
 }
 
 /// Names the casts in aggregates of `select` that would otherwise have the name of another aggregate.
-pub(crate) fn name_casts(select: &mut Select) {
+pub(crate) fn disambiguate_casts(select: &mut Select) {
     let mut calls = AggregateCalls(HashMap::new());
     let mut copy = select.projection.clone();
     // Neither visitor breaks.

@@ -10,7 +10,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::{average, ordered, regression, shift, string_agg};
+use super::{average, lag_lead, ordered, regression, string_agg};
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -126,7 +126,8 @@ fn plan_shift(name: &str, call: &RawWindowExpr) -> Result<Expr> {
         [value, offset, otherwise] => (value, offset, Some(otherwise)),
         _ => return plan_err!("{name} takes a value, an offset and a default"),
     };
-    let func_def = if is_constant(offset) { call.func_def.clone() } else { shift::shift_function(name == "lead") };
+    let func_def =
+        if is_constant(offset) { call.func_def.clone() } else { lag_lead::lag_lead_function(name == "lead") };
     let of = |value: Expr| {
         to_window_expr(&RawWindowExpr { func_def: func_def.clone(), args: vec![value, offset.clone()], ..call.clone() })
     };

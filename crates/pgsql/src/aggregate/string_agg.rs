@@ -77,13 +77,13 @@ fn build_pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, 
 }
 
 fn call_join_pairs(pairs: Expr) -> Expr {
-    let join = JoinPairs { signature: Signature::any(1, Volatility::Immutable) };
+    let join = ConcatDelimited { signature: Signature::any(1, Volatility::Immutable) };
     ScalarUDF::new_from_impl(join).call(vec![pairs])
 }
 
 /// Joins the values of a list, each but the first preceded by its delimiter.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct JoinPairs {
+struct ConcatDelimited {
     signature: Signature,
 }
 
@@ -91,7 +91,7 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-impl ScalarUDFImpl for JoinPairs {
+impl ScalarUDFImpl for ConcatDelimited {
     fn name(&self) -> &str {
         "string_agg_join"
     }

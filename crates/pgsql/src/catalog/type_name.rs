@@ -164,7 +164,7 @@ impl<'s> TypeScope<'_, 's> {
 
     fn function_result(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
         // The function that makes a cast's name unique returns its first argument.
-        if name == "cast_named*"
+        if name == "named_cast_function*"
             && let Some(cast) = args.first()
         {
             return self.type_name(cast);

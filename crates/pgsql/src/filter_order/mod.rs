@@ -22,7 +22,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use self::condition::ConditionOrder;
 use self::projection::ProjectionAboveFilter;
-use crate::outer_join::OuterJoins;
+use crate::outer_join::DropOuterJoinEquivalences;
 
 /// Functions that never fail, so that their order in a condition does not matter.
 const INFALLIBLE: &[&str] = &[
@@ -48,7 +48,7 @@ pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + 
     for rule in PhysicalOptimizer::new().rules {
         // These rules must run before required sorts are determined.
         if rule.name() == "EnsureRequirements" {
-            rules.push(Arc::new(OuterJoins));
+            rules.push(Arc::new(DropOuterJoinEquivalences));
         }
         rules.push(match rule.name() {
             "ProjectionPushdown" => Arc::new(ProjectionAboveFilter::new(rule)),

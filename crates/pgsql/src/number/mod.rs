@@ -12,9 +12,9 @@ mod literal;
 mod numeric_comparison;
 mod operator;
 mod parse;
+mod random;
 mod rounding;
 mod rounding_check;
-mod sample;
 mod scale;
 
 use arrow::datatypes::DataType;
@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::ast;
 pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
 pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal};
-pub(crate) use numeric_comparison::{compare_alike, compare_exactly, compare_join_keys};
+pub(crate) use numeric_comparison::{coerce_comparison_operands, compare_exactly, compare_join_keys};
 pub(crate) use operator::{plan_operator, type_literals};
 pub(crate) use parse::{parse_float, parse_integer};
 pub(crate) use rounding::as_numeric;
@@ -43,7 +43,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(integer::functions());
     functions.extend(rounding::functions());
     functions.extend(division::functions());
-    functions.extend(sample::functions());
+    functions.extend(random::functions());
     functions.extend(scale::functions());
     functions.push(bits::function());
     functions

@@ -65,7 +65,7 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
 
 /// Converts the operands of a comparison of numerics to one type. Coercion used the types that quotients and averages
 /// had before they got PostgreSQL's types.
-pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(crate) fn coerce_comparison_operands(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: [&Expr; 2] = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => [left, right],
         _ => return Ok(Transformed::no(expression)),

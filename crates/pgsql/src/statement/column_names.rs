@@ -9,17 +9,17 @@ use datafusion::sql::sqlparser::ast::{
 const UNNAMED: &str = "?column?";
 
 /// A name, and whether an outer cast or CASE keeps it.
-struct FigureName {
+struct ColumnNameCandidate {
     name: String,
     is_strong: bool,
 }
 
-fn strong_name(name: impl Into<String>) -> Option<FigureName> {
-    Some(FigureName { name: name.into(), is_strong: true })
+fn strong_name(name: impl Into<String>) -> Option<ColumnNameCandidate> {
+    Some(ColumnNameCandidate { name: name.into(), is_strong: true })
 }
 
-fn weak_name(name: impl Into<String>) -> Option<FigureName> {
-    Some(FigureName { name: name.into(), is_strong: false })
+fn weak_name(name: impl Into<String>) -> Option<ColumnNameCandidate> {
+    Some(ColumnNameCandidate { name: name.into(), is_strong: false })
 }
 
 /// The name of the column that `expression` is.
@@ -27,7 +27,7 @@ pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| UNNAMED.to_owned(), |figured| figured.name)
 }
 
-fn figure(expression: &Expr) -> Option<FigureName> {
+fn figure(expression: &Expr) -> Option<ColumnNameCandidate> {
     match expression {
         Expr::Identifier(name) => strong_name(&name.value),
         Expr::CompoundIdentifier(parts) => strong_name(&parts.last()?.value),
@@ -69,7 +69,7 @@ fn name_of_syntax(expression: &Expr) -> Option<&'static str> {
     })
 }
 
-fn figure_access(root: &Expr, chain: &[AccessExpr]) -> Option<FigureName> {
+fn figure_access(root: &Expr, chain: &[AccessExpr]) -> Option<ColumnNameCandidate> {
     let field = chain.iter().rev().find_map(|access| match access {
         AccessExpr::Dot(Expr::Identifier(name)) => Some(name.value.clone()),
         AccessExpr::Dot(_) | AccessExpr::Subscript(_) => None,
@@ -80,7 +80,7 @@ fn figure_access(root: &Expr, chain: &[AccessExpr]) -> Option<FigureName> {
     }
 }
 
-fn figure_cast(inner: &Expr, data_type: &DataType) -> Option<FigureName> {
+fn figure_cast(inner: &Expr, data_type: &DataType) -> Option<ColumnNameCandidate> {
     match figure(inner) {
         Some(figured) if figured.is_strong => Some(figured),
         _ => weak_name(type_name(data_type)),

@@ -11,12 +11,12 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFact
 mod aliases;
 mod column_names;
 mod columns;
-mod counted_sets;
 mod cte_names;
 mod having;
 mod join_using;
 mod limit;
 mod merged_columns;
+mod multiset_operations;
 mod parse;
 mod query_forms;
 mod record;

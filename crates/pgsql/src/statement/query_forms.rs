@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::record::is_record_function;
 use super::set_returning::{find_set_returning, list_function};
-use super::{counted_sets, limit, parse, row_subquery, unsupported, whole_row};
+use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
 use crate::json;
 use crate::syntax::call;
 
@@ -32,7 +32,7 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     }
     let mut bodies = vec![query.body.as_mut()];
     while let Some(body) = bodies.pop() {
-        counted_sets::rewrite(body)?;
+        multiset_operations::rewrite(body)?;
         match body {
             SetExpr::Select(select) => rewrite_select(select, &mut [])?,
             SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
@@ -67,7 +67,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     name_values_of_rows(select, order_by);
     whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
     unsupported::check_counts(select)?;
-    crate::aggregate::name_casts(select);
+    crate::aggregate::disambiguate_casts(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::query_forms::ROWS_FROM;
 use super::record::{self, is_record_function};
 use super::set_returning::{find_set_returning, list_function};
-use super::{counted_sets, row_subquery, sample, whole_row};
+use super::{multiset_operations, row_subquery, sample, whole_row};
 use crate::array;
 use crate::syntax::call;
 
@@ -38,7 +38,7 @@ impl RelationPlanner for FromPlanner {
             let plan = sample::plan_sample(context.plan(relation)?, &sample)?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
-        if let Some(plan) = counted_sets::plan(&relation, context)? {
+        if let Some(plan) = multiset_operations::plan(&relation, context)? {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
         if let Some(alias) = take_partial_alias(&mut relation) {

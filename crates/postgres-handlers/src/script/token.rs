@@ -61,7 +61,7 @@ impl<'a> ScriptScanner<'a> {
         &self.text[self.position..]
     }
 
-    /// What the token that begins with `read_first_batches` is, and how many bytes it has.
+    /// What the token that begins with `first` is, and how many bytes it has.
     fn classify(&self, first: char) -> Result<(TokenKind, usize), ScriptError> {
         let rest = self.rest();
         let one = first.len_utf8();

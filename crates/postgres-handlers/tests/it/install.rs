@@ -6,7 +6,7 @@ mod installed_database;
 mod status;
 mod upgrades;
 
-use tidegate_postgres_handlers::{InstallChanges, InstallMode, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallChanges, InstallMode};
 
 use installed_database::{InstalledDatabase, layer_for};
 use tidegate_testkit::test_database::within_timeout;
@@ -39,7 +39,7 @@ async fn uninstall_restores_the_database() {
 
         let install_changes = installer.install(InstallMode::Commit).await.unwrap();
         assert!(install_changes.is_empty() && install_changes.was_installed, "{install_changes:?}");
-        assert_eq!(install_changes.version_before, Some(SqlLayer::VERSION));
+        assert_eq!(install_changes.version_before, Some(HandlerSchemaScripts::VERSION));
         assert_eq!(ground.dump(&[]), installed);
 
         ground.create_and_call_handlers().await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres_handlers::{SchemaName, SqlLayer, TestError, TestOptions, TestReport, run_test_file};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, SchemaName, TestError, TestOptions, TestReport, run_test_file};
 use tokio_util::sync::CancellationToken;
 
 use tidegate_testkit::test_database::{TestDatabase, variable, wait_until, within_timeout};
@@ -22,7 +22,7 @@ fn own_files() -> Vec<PathBuf> {
 /// A database with the SQL layer and a table that tests try to change.
 async fn install_schema(schema: &str) -> TestDatabase {
     let scene = TestDatabase::new("CREATE TABLE kept (n integer); INSERT INTO kept VALUES (1)").await;
-    let layer = SqlLayer::new(SchemaName::parse(schema).unwrap());
+    let layer = HandlerSchemaScripts::new(SchemaName::parse(schema).unwrap());
     scene.admin.batch_execute(&layer.install_sql()).await.unwrap();
     scene
 }

@@ -61,7 +61,7 @@ pub(super) fn replace(
     Ok(backup)
 }
 
-/// Keeps `content` beside `file` under the first name that is free, readable for whom `file` is.
+/// Keeps `content` beside `file` under the first free name, with the permissions of `file`.
 fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     let access = FilePermissions::read_from(file, false)
         .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;
@@ -123,7 +123,7 @@ impl FilePermissions {
     fn create_new(&self, path: &Path) -> io::Result<File> {
         use std::os::unix::fs::OpenOptionsExt as _;
 
-        // Write access for the owner is for this very writing; `apply_to` sets what stays.
+        // Write access for the owner is for this write; `apply_to` sets the final permissions.
         let mode = if self.owner.is_some() { (self.mode & Self::OWNER_ONLY) | 0o200 } else { self.mode };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
@@ -138,7 +138,7 @@ impl FilePermissions {
     }
 }
 
-/// Who may read and write a file: on this system, whoever may in its folder.
+/// The permissions of a file: on this system, those of its folder.
 #[cfg(not(unix))]
 struct FilePermissions;
 

@@ -9,7 +9,7 @@ use tidegate_transport::http::{self, HttpOptions};
 
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, callers_are_asked};
-use crate::open_node::{NodePlan, OpenNode, ServedSources};
+use crate::open_node::{NodeSpec, OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
@@ -108,7 +108,7 @@ pub(crate) async fn serve(
     options: &GlobalOptions,
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
-    let plan = NodePlan::read(ServedSources::Named(sources), options)?;
+    let plan = NodeSpec::read(ServedSources::Named(sources), options)?;
     // Before anything is opened: a node that is refused its address leaves no files behind.
     let listener =
         startup_checks::listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config))

@@ -154,7 +154,7 @@ pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: O
     text
 }
 
-/// Whether `path` is that of the value at `sum_children`, or of one in it.
+/// Whether `path` is the path `around`, or is below it.
 fn is_within(path: &str, around: &str) -> bool {
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::http_sse::SseSessions;
 use super::protected_resource::SharedProtectedResource;
 use super::session::{HttpSessions, SessionPermit, SessionPermits};
-use crate::conversation::ConversationLimits;
+use crate::conversation::ConnectionLimits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
@@ -25,7 +25,7 @@ pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
 /// Limits of a conversation over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
-pub(super) const CONVERSATION_LIMITS: ConversationLimits = ConversationLimits {
+pub(super) const CONVERSATION_LIMITS: ConnectionLimits = ConnectionLimits {
     requests_max: 64,
     outgoing_max: 16,
     inline_bytes_max: EVENT_BYTES_MAX,

@@ -1,7 +1,7 @@
 //! What is refused, in words that say what would be right, and without a trace.
 
 use insta::assert_snapshot;
-use tidegate_postgres_handlers::{InstallMode, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode};
 
 use super::installed_database::InstalledDatabase;
 
@@ -96,10 +96,10 @@ async fn newer_version_is_rejected() {
     the schema api of the database shop was created by a newer Tidegate: this program does not contain its migration step 098 sampling
     Use that version of Tidegate or a newer one.
     ");
-    let newer = SqlLayer::VERSION + 1;
+    let newer = HandlerSchemaScripts::VERSION + 1;
     ground.scene.run(&format!("INSERT INTO api.migration VALUES (1000 + {newer}, 'version {newer}')")).await;
     let message = install_error_text(&ground, ground.default_installer().upgrade(InstallMode::Commit)).await;
-    let words = format!("it has version {newer}, and this program has version {}", SqlLayer::VERSION);
+    let words = format!("it has version {newer}, and this program has version {}", HandlerSchemaScripts::VERSION);
     assert!(message.contains("was created by a newer Tidegate") && message.contains(&words), "{message}");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
     // Whoever uses psql is told as well.

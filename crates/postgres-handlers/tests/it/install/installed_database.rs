@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres_handlers::{Installer, SchemaName, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, Installer, SchemaName};
 
 use tidegate_testkit::test_database::{TestDatabase, variable};
 
@@ -14,8 +14,8 @@ pub(super) struct InstalledDatabase {
 }
 
 /// The layer for `schema`.
-pub(super) fn layer_for(schema: &str) -> SqlLayer {
-    SqlLayer::new(SchemaName::parse(schema).unwrap())
+pub(super) fn layer_for(schema: &str) -> HandlerSchemaScripts {
+    HandlerSchemaScripts::new(SchemaName::parse(schema).unwrap())
 }
 
 impl InstalledDatabase {

@@ -1,6 +1,6 @@
 //! What is said of what is installed, to whom.
 
-use tidegate_postgres_handlers::{ExchangeLogStatus, InstallMode, InstalledVersion, LineCount, SqlLayer};
+use tidegate_postgres_handlers::{ExchangeLogStatus, HandlerSchemaScripts, InstallMode, InstalledVersion, LineCount};
 
 use super::installed_database::InstalledDatabase;
 
@@ -10,7 +10,7 @@ async fn owner_sees_full_status() {
     let status = ground.default_installer().status().await.unwrap();
     assert_eq!((status.database.as_str(), status.schema.as_str()), (ground.scene.name.as_str(), "api"));
     assert_eq!((status.owner, status.has_owner_rights), (ground.scene.login(), true));
-    assert_eq!(status.version, InstalledVersion::Version(SqlLayer::VERSION));
+    assert_eq!(status.version, InstalledVersion::Version(HandlerSchemaScripts::VERSION));
     assert_eq!(status.handlers, Some(Vec::new()));
     assert_eq!(status.exchange, Some(ExchangeLogStatus { is_on: false, lines: Some(LineCount::Exactly(0)) }));
     assert_eq!(status.dispatch_roles, [""; 0]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidegate_postgres_handlers::{InstallMode, InstalledVersion, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode, InstalledVersion};
 
 use super::installed_database::InstalledDatabase;
 
@@ -30,7 +30,7 @@ async fn upgrade_equals_new_installation() {
         let change = ground.default_installer().upgrade(InstallMode::Commit).await.unwrap();
         let steps: Vec<u32> = change.steps.iter().map(|step| step.number).collect();
         let added = if version == 1 { vec![4, 17] } else { vec![4] };
-        assert!(steps.starts_with(&added) && steps.ends_with(&[1000 + SqlLayer::VERSION]), "{change:?}");
+        assert!(steps.starts_with(&added) && steps.ends_with(&[1000 + HandlerSchemaScripts::VERSION]), "{change:?}");
         assert!(change.was_installed && change.functions_replaced > 0, "{change:?}");
         // What was registered before is called as it was, and is what this version makes of it when it is registered
         // again.
@@ -41,7 +41,7 @@ async fn upgrade_equals_new_installation() {
         assert_eq!(named(&ground), named(&fresh), "from version {version}");
         assert!(ground.default_installer().install(InstallMode::Commit).await.unwrap().is_empty());
         let status = ground.default_installer().status().await.unwrap();
-        assert_eq!(status.version, InstalledVersion::Version(SqlLayer::VERSION));
+        assert_eq!(status.version, InstalledVersion::Version(HandlerSchemaScripts::VERSION));
         assert_eq!(status.handlers, Some(vec![("tool".to_owned(), 1)]));
 
         ground.default_installer().uninstall(InstallMode::Commit).await.unwrap();

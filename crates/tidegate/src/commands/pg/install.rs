@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use tidegate_postgres_handlers::{InstallChanges, InstallMode, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallChanges, InstallMode};
 
 use super::{ExecutionFlags, HandlerSchemaArguments, SchemaFlag};
 use crate::command_error::CommandError;
@@ -59,12 +59,12 @@ fn render_change(change: &InstallChanges, ending: InstallMode) -> String {
     if change.is_empty() {
         return format!(
             "{place} has the handlers of this program, version {}: there is nothing to change\n",
-            SqlLayer::VERSION
+            HandlerSchemaScripts::VERSION
         );
     }
     let mut text = match (change.was_installed, is_dry) {
-        (false, false) => format!("handlers are installed in {place}, version {}\n", SqlLayer::VERSION),
-        (false, true) => format!("handlers would be installed in {place}, version {}\n", SqlLayer::VERSION),
+        (false, false) => format!("handlers are installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
+        (false, true) => format!("handlers would be installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
         (true, false) => format!("{place} had handlers already and is upgraded {}\n", versions(change)),
         (true, true) => format!("{place} has handlers already and would be upgraded {}\n", versions(change)),
     };
@@ -100,8 +100,8 @@ fn render_change(change: &InstallChanges, ending: InstallMode) -> String {
 
 fn versions(change: &InstallChanges) -> String {
     match change.version_before {
-        Some(version) if version == SqlLayer::VERSION => format!("within version {version}"),
-        Some(version) => format!("from version {version} to {}", SqlLayer::VERSION),
-        None => format!("from a version before {0} to {0}", SqlLayer::VERSION),
+        Some(version) if version == HandlerSchemaScripts::VERSION => format!("within version {version}"),
+        Some(version) => format!("from version {version} to {}", HandlerSchemaScripts::VERSION),
+        None => format!("from a version before {0} to {0}", HandlerSchemaScripts::VERSION),
     }
 }

@@ -11,7 +11,7 @@ use std::io::Write as _;
 use clap::{Args, Subcommand};
 use tidegate_postgres::RoleRequest;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres_handlers::{InstallMode, Installer, SchemaName, SqlLayer};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode, Installer, SchemaName};
 
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
@@ -123,8 +123,8 @@ fn parse_target(dsn: &str) -> Result<ConnectTarget, CommandError> {
 }
 
 impl SchemaFlag {
-    fn layer(&self) -> SqlLayer {
-        SqlLayer::new(self.name.clone())
+    fn layer(&self) -> HandlerSchemaScripts {
+        HandlerSchemaScripts::new(self.name.clone())
     }
 
     /// The script that makes the schema.

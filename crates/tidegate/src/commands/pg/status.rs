@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use tidegate_postgres_handlers::{
-    ExchangeLogStatus, InstallStatus as Installed, InstalledVersion, LineCount, SqlLayer,
+    ExchangeLogStatus, HandlerSchemaScripts, InstallStatus as Installed, InstalledVersion, LineCount,
 };
 
 use super::HandlerSchemaArguments;
@@ -50,7 +50,7 @@ fn render_status(installed: &Installed) -> String {
 const NOT_READABLE: &str = "this role may not read that";
 
 fn render_version(installed: InstalledVersion) -> String {
-    let ours = SqlLayer::VERSION;
+    let ours = HandlerSchemaScripts::VERSION;
     match installed {
         InstalledVersion::Hidden => format!("{NOT_READABLE}; this program brings {ours}"),
         InstalledVersion::Unversioned => format!("before {ours}, which this program brings: tidegate pg upgrade"),

@@ -40,8 +40,12 @@ fn declared_names_use_the_terms_of_the_field() {
         names.visit_file(&source.file);
         for name in names.0 {
             let words = words(&name);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            // Pairs too: `HangUp` is `hangup` in two words.
+            let pairs = words.windows(2).map(<[&str]>::concat);
+            let parts: Vec<String> = words.iter().map(|word| (*word).to_owned()).chain(pairs).collect();
             let banned =
-                BANNED_WORDS.iter().find(|(banned, _)| words.iter().any(|word| banned.contains(&word.as_str())));
+                BANNED_WORDS.iter().find(|(banned, _)| parts.iter().any(|part| banned.contains(&part.as_str())));
             if let Some((_, instead)) = banned {
                 wrong.insert(format!("{}: {name} (write: {instead})", source.name));
             }

@@ -12,19 +12,19 @@ use datafusion::logical_expr::{
 };
 
 /// `lag(value, offset)`, or `lead`, with any expression as offset.
-pub(super) fn shift_function(is_ahead: bool) -> WindowFunctionDefinition {
-    let function = Shift { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
+pub(super) fn lag_lead_function(is_ahead: bool) -> WindowFunctionDefinition {
+    let function = LagLead { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
     WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))
 }
 
 /// Returns the value of the row at an offset before or after the current one.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Shift {
+struct LagLead {
     is_ahead: bool,
     signature: Signature,
 }
 
-impl WindowUDFImpl for Shift {
+impl WindowUDFImpl for LagLead {
     fn name(&self) -> &str {
         if self.is_ahead { "lead" } else { "lag" }
     }
@@ -48,16 +48,16 @@ impl WindowUDFImpl for Shift {
     }
 
     fn partition_evaluator(&self, _: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
-        Ok(Box::new(ShiftEvaluator { is_ahead: self.is_ahead }))
+        Ok(Box::new(LagLeadEvaluator { is_ahead: self.is_ahead }))
     }
 }
 
 #[derive(Debug)]
-struct ShiftEvaluator {
+struct LagLeadEvaluator {
     is_ahead: bool,
 }
 
-impl PartitionEvaluator for ShiftEvaluator {
+impl PartitionEvaluator for LagLeadEvaluator {
     fn evaluate_all(&mut self, values: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
         let (value, offsets) = (&values[0], values[1].as_primitive::<Int64Type>());
         let nulls = new_null_array(value.data_type(), 1);
