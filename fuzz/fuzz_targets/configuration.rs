@@ -17,13 +17,13 @@ mod config {
     mod problem;
     pub(crate) mod quantities;
     mod renamed_keys;
-    mod schema_check;
     mod types;
     pub(crate) mod variables;
     mod yaml_tree;
 
     pub(crate) use file_hashes::FileHashes;
-    pub(crate) use problem::{ConfigProblem, render_report};
+    pub(crate) use document::render_report;
+    pub(crate) use problem::ConfigProblem;
     pub(crate) use types::Config;
 }
 

@@ -17,33 +17,36 @@ const EXIT_USAGE: u8 = 2;
 const LABEL: Style = AnsiColor::Red.on_default().bold();
 
 /// Why the command ends early.
-#[derive(Debug)]
-pub(crate) enum CommandError {
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
     /// The command line asks for something that cannot be.
+    #[error("{0}")]
     Usage(String),
     /// The configuration cannot be used.
-    Configuration(ConfigError),
+    #[error("the configuration cannot be used\n{0}")]
+    Configuration(#[from] ConfigError),
     /// The question was answered with an error.
-    Query(Error),
+    #[error(transparent)]
+    Query(#[from] Error),
     /// Anything else.
+    #[error("{0:#}")]
     Other(anyhow::Error),
     /// Nobody reads the output any more, which is no news to anybody.
+    #[error("standard output is closed")]
     BrokenPipe,
 }
 
 impl CommandError {
     /// Says on standard error what happened and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
-        let (message, code) = match self {
+    pub fn report(self) -> ExitCode {
+        let code = match &self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
             Self::Query(error) if error.is_rendered() => return ExitCode::from(EXIT_FAILED),
-            Self::Usage(message) => (message, EXIT_USAGE),
-            Self::Configuration(broken) => (format!("the configuration cannot be used\n{broken}"), EXIT_USAGE),
-            Self::Query(error) => (error.to_string(), EXIT_FAILED),
-            Self::Other(error) => (format!("{error:#}"), EXIT_FAILED),
+            Self::Usage(_) | Self::Configuration(_) => EXIT_USAGE,
+            Self::Query(_) | Self::Other(_) => EXIT_FAILED,
         };
         // When standard error is closed there is nowhere left to say it.
-        let _ = writeln!(anstream::stderr(), "{LABEL}error:{LABEL:#} {message}");
+        let _ = writeln!(anstream::stderr(), "{LABEL}error:{LABEL:#} {self}");
         ExitCode::from(code)
     }
 }
@@ -51,18 +54,6 @@ impl CommandError {
 impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
         Self::Other(error)
-    }
-}
-
-impl From<ConfigError> for CommandError {
-    fn from(broken: ConfigError) -> Self {
-        Self::Configuration(broken)
-    }
-}
-
-impl From<Error> for CommandError {
-    fn from(error: Error) -> Self {
-        Self::Query(error)
     }
 }
 

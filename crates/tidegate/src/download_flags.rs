@@ -1,6 +1,5 @@
 //! Flags of the commands that write an answer to a file, and the download with its progress bar.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use tidegate_core::AnswerFormat;
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
+use crate::output;
 use crate::shutdown::Shutdown;
 
 /// Flags of the output file.
@@ -70,8 +70,7 @@ impl OutputFileFlags {
     pub(crate) fn print_summary(&self, path: &Path, rows: Option<u64>, bytes: u64) {
         if !self.quiet {
             let rows = rows.map_or_else(String::new, |rows| format!("{rows} rows, "));
-            // Without standard error the line is lost.
-            let _ = writeln!(anstream::stderr(), "{}: {rows}{bytes} bytes", path.display());
+            output::print_note(format_args!("{}: {rows}{bytes} bytes\n", path.display()));
         }
     }
 

@@ -17,7 +17,32 @@
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
+mod bearer;
+mod client;
+mod command_error;
+mod commands;
+mod config;
+mod download_flags;
+mod logging;
 mod node;
+mod open_node;
+mod options;
+mod output;
+mod quantity;
+mod reload;
+mod renamed_flags;
+mod shutdown;
+mod source;
+mod startup_checks;
+mod startup_help;
+mod terminal;
+
+/// The command line, for the binary and for its reference page. Not part of the stable interface.
+#[doc(hidden)]
+pub mod command_line {
+    pub use crate::command_error::CommandError;
+    pub use crate::commands::Cli;
+}
 
 pub use node::{Node, NodeBuilder, NodeState};
 

@@ -8,7 +8,7 @@ use tidegate_core::{Budget, Limits};
 use tidegate_engines::EngineOptions;
 
 use crate::command_error::CommandError;
-use crate::config::{self, Config, LoadedConfig};
+use crate::config::{self, CONFIG_FILE_NAME, Config, ConfigError, LoadedConfig};
 use crate::quantity::{self, LimitValue};
 
 /// Default of `--spill`, in bytes.
@@ -28,7 +28,7 @@ pub(crate) struct GlobalOptions {
     /// Maximum duration of a call [default: 60s]
     #[arg(long, global = true, value_name = "DURATION", env = "TIDEGATE_TIMEOUT", hide_env_values = true)]
     #[arg(value_parser = quantity::duration)]
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 
     /// Memory that all queries together may use; beyond it they spill to disk [default: a quarter of the machine's
     /// memory]
@@ -88,57 +88,44 @@ pub(crate) enum Audience {
     CommandLine,
 }
 
-/// Limits of calls from flags and environment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LimitFlags {
-    timeout: Option<Duration>,
-    inline_bytes: Option<LimitValue<usize>>,
-    inline_rows: Option<LimitValue<u64>>,
-    audience: Audience,
-}
-
-impl LimitFlags {
-    /// The limits of calls: flag, else environment, else file, else default.
-    pub(crate) fn apply_to(self, config: &Config) -> Limits {
-        let default = Limits::default();
-        let inline = match self.audience {
-            Audience::Clients => config::inline_budget(config, default.inline),
-            // The limits of the file apply to clients only.
-            Audience::CommandLine => Budget::default(),
-        };
-        let timeout = self.timeout.or(config.limits.timeout.map(|time| time.0)).unwrap_or(default.timeout);
-        let inline = Budget {
-            rows: self.inline_rows.map_or(inline.rows, LimitValue::limit),
-            bytes: self.inline_bytes.map_or(inline.bytes, LimitValue::limit),
-        };
-        let limits = &config.limits;
-        let of_calls = Limits {
-            inline,
-            timeout,
-            task_after: limits.task_after.map_or(default.task_after, |time| time.0),
-            task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
-            input_timeout: limits.input_timeout.map_or(default.input_timeout, |time| time.0),
-            ..default
-        };
-        config::with_caller_limits(of_calls, limits)
-    }
-}
-
 impl GlobalOptions {
     /// The same options with another configuration file.
     pub(crate) fn with_config(&self, file: PathBuf) -> Self {
         Self { config: Some(file), ..self.clone() }
     }
 
-    /// The time limit of calls from flag or environment.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.timeout
+    /// The configuration file that is named, else the one in the current folder.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        let in_folder = || Some(PathBuf::from(CONFIG_FILE_NAME)).filter(|file| file.is_file());
+        self.config.clone().or_else(in_folder)
     }
 
-    /// The limits of calls from flags and environment, for answers to `audience`.
-    pub(crate) fn limit_flags(&self, audience: Audience) -> LimitFlags {
-        let (timeout, inline_bytes, inline_rows) = (self.timeout, self.inline_bytes, self.inline_rows);
-        LimitFlags { timeout, inline_bytes, inline_rows, audience }
+    /// The configuration, if there is one.
+    pub(crate) fn load_config(&self) -> Result<Option<LoadedConfig>, ConfigError> {
+        self.config_file().map(|file| LoadedConfig::read(&file)).transpose()
+    }
+
+    /// The limits of calls whose answers `audience` reads: flag, else environment, else file, else default.
+    pub(crate) fn call_limits(&self, audience: Audience, config: &Config) -> Limits {
+        let (default, limits) = (Limits::default(), &config.limits);
+        let inline = match audience {
+            Audience::Clients => config::inline_budget(config, default.inline),
+            // The limits of the file apply to clients only.
+            Audience::CommandLine => Budget::default(),
+        };
+        let inline = Budget {
+            rows: self.inline_rows.map_or(inline.rows, LimitValue::limit),
+            bytes: self.inline_bytes.map_or(inline.bytes, LimitValue::limit),
+        };
+        let of_calls = Limits {
+            inline,
+            timeout: self.timeout.or(limits.timeout.map(|time| time.0)).unwrap_or(default.timeout),
+            task_after: limits.task_after.map_or(default.task_after, |time| time.0),
+            task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
+            input_timeout: limits.input_timeout.map_or(default.input_timeout, |time| time.0),
+            ..default
+        };
+        config::with_caller_limits(of_calls, limits)
     }
 
     /// The limits of the embedded engine: flag, else environment, else file, else default.

@@ -1,6 +1,7 @@
 //! An answer on standard output, printed as it comes, or in a file. What the server remarks on it goes to
 //! standard error, so that a file of rows holds nothing but rows.
 
+use std::fmt::Display;
 use std::io::{StdoutLock, Write as _};
 
 use serde_json::Value;
@@ -10,6 +11,18 @@ use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, Rep
 
 use crate::command_error::CommandError;
 use crate::terminal;
+
+/// Prints `text` to standard output.
+pub(crate) fn print(text: impl Display) -> Result<(), CommandError> {
+    let mut output = std::io::stdout().lock();
+    write!(output, "{text}")?;
+    Ok(output.flush()?)
+}
+
+/// Prints `text` to standard error. Without standard error it is lost.
+pub(crate) fn print_note(text: impl Display) {
+    let _ = write!(anstream::stderr(), "{text}");
+}
 
 /// Prints `reply` to its end. What it asks is asked at the terminal.
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
@@ -94,8 +107,7 @@ impl ReplyPrinter {
             Chunk::EndOfText => self.end_line(output),
             Chunk::Block(Content::Text { text, .. }) if self.has_streamed => {
                 self.end_line(output)?;
-                // Without standard error nobody can be told.
-                let _ = writeln!(anstream::stderr(), "{text}");
+                print_note(format_args!("{text}\n"));
                 Ok(())
             }
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => {

@@ -78,7 +78,7 @@ impl DatabaseSource {
     }
 
     /// The argument with an absolute path, which works in any current folder.
-    pub(crate) fn absolute_argument(&self) -> String {
+    fn absolute_argument(&self) -> String {
         let place = match &self.location {
             SourceLocation::Path(path) => {
                 std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
@@ -150,6 +150,15 @@ pub(crate) fn open_databases(
     engine: &Engine,
 ) -> Result<Vec<Arc<dyn Database>>, CommandError> {
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
+}
+
+/// Arguments with which a client starts this program, in any current folder.
+pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseSource]) -> Vec<String> {
+    let mut arguments = vec!["stdio".to_owned()];
+    arguments.extend(config.into_iter().flat_map(|file| ["--config".to_owned(), file.display().to_string()]));
+    let sources = if config.is_some() { sources } else { sources_or_current_folder(sources) };
+    arguments.extend(sources.iter().map(DatabaseSource::absolute_argument));
+    arguments
 }
 
 /// `sources`, or the current folder if `sources` is empty.

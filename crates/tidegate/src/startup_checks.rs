@@ -1,8 +1,52 @@
-//! What keeps `serve` from starting with a configuration that is right in itself.
+//! What prevents `serve` from starting with a valid configuration: an address beyond this machine without
+//! authentication, and an audit log that cannot be opened.
 
-use crate::audit_log;
-use crate::config::{ConfigProblem, LoadedConfig, callers_are_asked};
-use crate::listen_address::{DEFAULT_LISTEN_ADDRESS, resolve_listen_address};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+use anyhow::Context as _;
+use tidegate_audit::AuditLog;
+use tokio::net::TcpListener;
+
+use crate::command_error::CommandError;
+use crate::config::{ConfigProblem, LoadedConfig, audit_options, callers_are_asked};
+
+/// Where a server listens unless said.
+const DEFAULT_LISTEN_ADDRESS: &str = "127.0.0.1:7070";
+
+/// A listener at `address` (`host_triple:port`); `asks` says that callers must prove who they are.
+pub(crate) async fn listen(address: &str, asks: bool) -> Result<TcpListener, CommandError> {
+    let addresses = resolve_listen_address(address, asks).map_err(CommandError::Usage)?;
+    let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
+        format!("cannot listen on {address}; --listen takes another address, and with port 0 any free one")
+    })?;
+    Ok(listener)
+}
+
+/// What `address` (`host_triple:port`) stands for, if a server may listen there; `asks` as in [`listen`].
+///
+/// # Errors
+/// What is wrong with it, and what would be right.
+fn resolve_listen_address(address: &str, asks: bool) -> Result<Vec<SocketAddr>, String> {
+    let addresses: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| format!("{address} is no address to listen on: {error}; write it as 127.0.0.1:7070"))?
+        .collect();
+    let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if addresses.is_empty() || (!asks && reaches_out()) {
+        return Err(refusal_message(address));
+    }
+    Ok(addresses)
+}
+
+fn refusal_message(address: &str) -> String {
+    format!(
+        "{address} can be reached from other machines, and anybody who reaches it could read the data: nobody is asked who \
+         they are.\n\
+         Either let callers show keys: tidegate key add NAME --role ROLE, and a configuration with that role and\n\
+         \n    auth:\n      keys: tidegate-keys.json\n\n\
+         or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
+    )
+}
 
 /// The address that the configuration names; [`DEFAULT_LISTEN_ADDRESS`] where it names none.
 pub(crate) fn configured_address(loaded: &LoadedConfig) -> &str {
@@ -17,5 +61,27 @@ pub(crate) fn check_address(loaded: &LoadedConfig) -> Option<ConfigProblem> {
 
 /// Everything that `serve` would refuse, in its words.
 pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
-    check_address(loaded).into_iter().chain(audit_log::find_problem(loaded)).collect()
+    check_address(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
+}
+
+/// Why the audit log of the configuration cannot be opened, if it cannot. Nothing is written for that.
+pub(crate) fn find_audit_problem(loaded: &LoadedConfig) -> Option<ConfigProblem> {
+    let options = audit_options(loaded, &mut Vec::new())?;
+    AuditLog::check_openable(&options).err().map(|error| ConfigProblem::new("audit.file", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn unauthenticated_server_listens_on_loopback_only() {
+        for address in ["127.0.0.1:0", "[::1]:0", "localhost:0"] {
+            // A machine without IPv6 cannot listen there, but that is not refused as a usage.
+            assert!(!matches!(listen(address, false).await, Err(CommandError::Usage(_))), "{address}");
+        }
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "127.0.0.1", "nonsense"] {
+            assert!(matches!(listen(address, false).await, Err(CommandError::Usage(_))), "{address}");
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! What a server says when it listens: where, and how a client is connected to it.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 
 use serde_json::json;
 
-use crate::commands::serve::StartupHelp;
 use crate::open_node::OpenNode;
-use crate::source::{DatabaseSource, sources_or_current_folder};
+use crate::output;
+use crate::source::{self, DatabaseSource};
 
 /// Questions for the demo, one for each kind of join.
 const DEMO_QUESTIONS: [&str; 3] = [
@@ -15,6 +14,14 @@ const DEMO_QUESTIONS: [&str; 3] = [
     "Does bad weather explain the delays in June and July?",
     "How old are the planes of each airline, and does age matter for delays?",
 ];
+
+/// What is said after the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartupHelp {
+    None,
+    ConnectionHelp,
+    ConnectionAndExampleQuestions,
+}
 
 /// Says on standard error where the server listens and, with `help`, what to do with that.
 pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
@@ -29,24 +36,18 @@ pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp
             text.push_str(&format!("  - {question}\n"));
         }
     }
-    // Without standard error there is nobody to tell; the server serves all the same.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    output::print_note(text);
 }
 
 /// Says to somebody who started `tidegate stdio` by hand that a client is meant to do that.
 pub(crate) fn print_stdio_help(sources: &[DatabaseSource], opened: &OpenNode) {
-    let mut arguments = vec!["stdio".to_owned()];
-    if opened.has_file {
-        arguments.extend(["--config".to_owned(), opened.loaded_config.path().display().to_string()]);
-        arguments.extend(sources.iter().map(DatabaseSource::absolute_argument));
-    } else {
-        arguments.extend(sources_or_current_folder(sources).iter().map(DatabaseSource::absolute_argument));
-    }
+    let file = opened.has_file.then(|| opened.loaded_config.path());
+    let arguments = source::stdio_arguments(file, sources);
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
-    let text =
-        format!("waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n");
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    output::print_note(format_args!(
+        "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n"
+    ));
 }
 
 fn connection_instructions(url: &str) -> String {

@@ -1,11 +1,14 @@
 //! The clients whose configuration is known, and what their documentation says of it.
 
+use clap::ValueEnum;
+
 /// A program that connects to MCP servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpClient {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
+    #[value(name = "vscode")]
     VsCode,
     Codex,
     GeminiCli,
@@ -42,56 +45,51 @@ pub(super) enum VariableSyntax {
     Unknown,
 }
 
-struct ClientProfile {
-    name: &'static str,
-    title: &'static str,
-    documentation: &'static str,
-    /// The key under which the file lists its servers.
-    section: &'static str,
-    format: ClientFileFormat,
-    variables: VariableSyntax,
-}
-
 impl McpClient {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::ClaudeCode,
-        Self::ClaudeDesktop,
-        Self::Cursor,
-        Self::VsCode,
-        Self::Codex,
-        Self::GeminiCli,
-        Self::Windsurf,
-        Self::Zed,
-        Self::Kiro,
-        Self::Opencode,
-        Self::LmStudio,
-    ];
-
-    /// The client that the command line calls `name`.
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|client| client.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("known clients are {names}")
-        })
-    }
-
-    /// As the command line calls it: `claude-code`.
-    pub(crate) fn name(self) -> &'static str {
-        self.profile().name
-    }
-
     /// As it calls itself: `Claude Code`.
     pub(crate) fn title(self) -> &'static str {
-        self.profile().title
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Codex => "Codex",
+            Self::GeminiCli => "Gemini CLI",
+            Self::Windsurf => "Windsurf",
+            Self::Zed => "Zed",
+            Self::Kiro => "Kiro",
+            Self::Opencode => "OpenCode",
+            Self::LmStudio => "LM Studio",
+        }
     }
 
     /// Where its maker documents the configuration.
     pub(crate) fn documentation(self) -> &'static str {
-        self.profile().documentation
+        match self {
+            Self::ClaudeCode => "https://code.claude.com/docs/en/mcp",
+            Self::ClaudeDesktop => "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+            Self::Cursor => "https://cursor.com/docs/mcp",
+            Self::VsCode => "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
+            Self::Codex => "https://developers.openai.com/codex/mcp",
+            Self::GeminiCli => "https://geminicli.com/docs/tools/mcp-server/",
+            Self::Windsurf => "https://docs.windsurf.com/windsurf/cascade/mcp",
+            Self::Zed => "https://zed.dev/docs/ai/mcp",
+            Self::Kiro => "https://kiro.dev/docs/mcp/configuration/",
+            Self::Opencode => "https://opencode.ai/docs/mcp-servers/",
+            Self::LmStudio => "https://lmstudio.ai/docs/app/mcp",
+        }
     }
 
     pub(crate) fn format(self) -> ClientFileFormat {
-        self.profile().format
+        match self {
+            Self::ClaudeCode | Self::ClaudeDesktop | Self::Windsurf | Self::Kiro | Self::LmStudio => {
+                ClientFileFormat::Json
+            }
+            Self::Cursor | Self::VsCode | Self::GeminiCli | Self::Zed | Self::Opencode => {
+                ClientFileFormat::JsonWithComments
+            }
+            Self::Codex => ClientFileFormat::Toml,
+        }
     }
 
     /// What its documentation asks for once the entry stands in the file.
@@ -106,27 +104,25 @@ impl McpClient {
         }
     }
 
+    /// The key under which the file lists its servers.
     pub(super) fn section(self) -> &'static str {
-        self.profile().section
+        match self {
+            Self::VsCode => "servers",
+            Self::Codex => "mcp_servers",
+            Self::Zed => "context_servers",
+            Self::Opencode => "mcp",
+            _ => "mcpServers",
+        }
     }
 
     pub(super) fn variables(self) -> VariableSyntax {
-        self.profile().variables
-    }
-
-    fn profile(self) -> &'static ClientProfile {
         match self {
-            Self::ClaudeCode => &CLAUDE_CODE,
-            Self::ClaudeDesktop => &CLAUDE_DESKTOP,
-            Self::Cursor => &CURSOR,
-            Self::VsCode => &VS_CODE,
-            Self::Codex => &CODEX,
-            Self::GeminiCli => &GEMINI_CLI,
-            Self::Windsurf => &WINDSURF,
-            Self::Zed => &ZED,
-            Self::Kiro => &KIRO,
-            Self::Opencode => &OPENCODE,
-            Self::LmStudio => &LM_STUDIO,
+            Self::ClaudeCode | Self::Kiro => VariableSyntax::Braces,
+            Self::Cursor | Self::VsCode | Self::Windsurf => VariableSyntax::EnvInBraces,
+            Self::GeminiCli => VariableSyntax::Dollar,
+            Self::Opencode => VariableSyntax::EnvInCurlyBrackets,
+            Self::Codex => VariableSyntax::OwnField,
+            Self::ClaudeDesktop | Self::Zed | Self::LmStudio => VariableSyntax::Unknown,
         }
     }
 }
@@ -155,102 +151,3 @@ impl VariableSyntax {
         }
     }
 }
-
-const CLAUDE_CODE: ClientProfile = ClientProfile {
-    name: "claude-code",
-    title: "Claude Code",
-    documentation: "https://code.claude.com/docs/en/mcp",
-    section: "mcpServers",
-    format: ClientFileFormat::Json,
-    variables: VariableSyntax::Braces,
-};
-
-const CLAUDE_DESKTOP: ClientProfile = ClientProfile {
-    name: "claude-desktop",
-    title: "Claude Desktop",
-    documentation: "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
-    section: "mcpServers",
-    format: ClientFileFormat::Json,
-    variables: VariableSyntax::Unknown,
-};
-
-const CURSOR: ClientProfile = ClientProfile {
-    name: "cursor",
-    title: "Cursor",
-    documentation: "https://cursor.com/docs/mcp",
-    section: "mcpServers",
-    format: ClientFileFormat::JsonWithComments,
-    variables: VariableSyntax::EnvInBraces,
-};
-
-const VS_CODE: ClientProfile = ClientProfile {
-    name: "vscode",
-    title: "VS Code",
-    documentation: "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
-    section: "servers",
-    format: ClientFileFormat::JsonWithComments,
-    variables: VariableSyntax::EnvInBraces,
-};
-
-const CODEX: ClientProfile = ClientProfile {
-    name: "codex",
-    title: "Codex",
-    documentation: "https://developers.openai.com/codex/mcp",
-    section: "mcp_servers",
-    format: ClientFileFormat::Toml,
-    variables: VariableSyntax::OwnField,
-};
-
-const GEMINI_CLI: ClientProfile = ClientProfile {
-    name: "gemini-cli",
-    title: "Gemini CLI",
-    documentation: "https://geminicli.com/docs/tools/mcp-server/",
-    section: "mcpServers",
-    format: ClientFileFormat::JsonWithComments,
-    variables: VariableSyntax::Dollar,
-};
-
-const WINDSURF: ClientProfile = ClientProfile {
-    name: "windsurf",
-    title: "Windsurf",
-    documentation: "https://docs.windsurf.com/windsurf/cascade/mcp",
-    section: "mcpServers",
-    format: ClientFileFormat::Json,
-    variables: VariableSyntax::EnvInBraces,
-};
-
-const ZED: ClientProfile = ClientProfile {
-    name: "zed",
-    title: "Zed",
-    documentation: "https://zed.dev/docs/ai/mcp",
-    section: "context_servers",
-    format: ClientFileFormat::JsonWithComments,
-    variables: VariableSyntax::Unknown,
-};
-
-const KIRO: ClientProfile = ClientProfile {
-    name: "kiro",
-    title: "Kiro",
-    documentation: "https://kiro.dev/docs/mcp/configuration/",
-    section: "mcpServers",
-    format: ClientFileFormat::Json,
-    variables: VariableSyntax::Braces,
-};
-
-const OPENCODE: ClientProfile = ClientProfile {
-    name: "opencode",
-    title: "OpenCode",
-    documentation: "https://opencode.ai/docs/mcp-servers/",
-    section: "mcp",
-    format: ClientFileFormat::JsonWithComments,
-    variables: VariableSyntax::EnvInCurlyBrackets,
-};
-
-const LM_STUDIO: ClientProfile = ClientProfile {
-    name: "lm-studio",
-    title: "LM Studio",
-    documentation: "https://lmstudio.ai/docs/app/mcp",
-    section: "mcpServers",
-    format: ClientFileFormat::Json,
-    variables: VariableSyntax::Unknown,
-};

@@ -10,8 +10,8 @@ use super::error::ClientConfigError;
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
 /// How many links may lead from one to the next before they are taken for a circle.
 const LINKS_MAX: usize = 40;
-/// How many backups of one file, and how many abandoned temporary files, are stepped over.
-const SUFFIX_ATTEMPTS_MAX: u32 = 1_000;
+/// How many backups of one file are kept.
+const BACKUPS_MAX: u32 = 1_000;
 
 /// The file itself, where `path` is a link to it: replacing the link would part it from its target.
 pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, ClientConfigError> {
@@ -46,13 +46,18 @@ pub(super) fn replace(
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|source| cannot_write(folder, source))?;
     let access = FilePermissions::read_from(file, secret).map_err(|source| cannot_write(file, source))?;
-    let temporary = TemporaryFile::create_beside(file, after, &access)?;
+    // It is removed again unless it becomes the file.
+    let temporary = tempfile::Builder::new()
+        .prefix(".")
+        .suffix(".tmp")
+        .make_in(folder, |path| write_new(path, after, &access))
+        .map_err(|source| cannot_write(file, source))?;
     // Clients write these files too, and one of them may just have done so.
     if read(file)?.as_deref() != before {
         return Err(ClientConfigError::ChangedMeanwhile { path: file.to_owned() });
     }
     let backup = before.map(|before| back_up(file, before)).transpose()?;
-    temporary.rename_to(file).map_err(|source| cannot_write(file, source))?;
+    temporary.persist(file).map_err(|error| cannot_write(file, error.error))?;
     Ok(backup)
 }
 
@@ -60,9 +65,9 @@ pub(super) fn replace(
 fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     let access = FilePermissions::read_from(file, false)
         .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;
-    for number in 0..SUFFIX_ATTEMPTS_MAX {
+    for number in 0..BACKUPS_MAX {
         let ending = if number == 0 { ".bak".to_owned() } else { format!(".bak.{number}") };
-        let backup = sibling_path(file, "", &ending);
+        let backup = sibling_path(file, &ending);
         match write_new(&backup, content, &access) {
             Ok(()) => return Ok(backup),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -72,47 +77,8 @@ fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     Err(ClientConfigError::TooManyBackups { path: file.to_owned() })
 }
 
-/// The new content under another name, which goes away unless it becomes the file.
-struct TemporaryFile {
-    path: PathBuf,
-    renamed: bool,
-}
-
-impl TemporaryFile {
-    fn create_beside(file: &Path, content: &[u8], access: &FilePermissions) -> Result<Self, ClientConfigError> {
-        let mut number = 0;
-        loop {
-            let ending = format!(".{}-{number}.tmp", std::process::id());
-            let path = sibling_path(file, ".", &ending);
-            match write_new(&path, content, access) {
-                Ok(()) => return Ok(Self { path, renamed: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < SUFFIX_ATTEMPTS_MAX => {
-                    number += 1
-                }
-                Err(source) => return Err(ClientConfigError::Write { path, source }),
-            }
-        }
-    }
-
-    fn rename_to(mut self, file: &Path) -> io::Result<()> {
-        fs::rename(&self.path, file)?;
-        self.renamed = true;
-        Ok(())
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // What cannot be removed does no harm: no client reads it.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn sibling_path(file: &Path, prefix: &str, ending: &str) -> PathBuf {
-    let mut name = std::ffi::OsString::from(prefix);
-    name.push(file.file_name().unwrap_or_default());
+fn sibling_path(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     file.with_file_name(name)
 }

@@ -1,14 +1,14 @@
-//! Puts a server's entry into a client's configuration file.
+//! Puts a server's entry into a client's configuration file, or gives it as a text to paste.
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::catalog::{ClientFileFormat, McpClient};
 use super::connection::{McpServerConnection, check_name};
 use super::edit::{EditError, FileEdit};
 use super::error::ClientConfigError;
-use super::{files, json_file, snippet, toml_file};
+use super::{files, json_file, toml_file};
 
 /// Some editors put this before the first character; parsers do not take it.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -47,11 +47,7 @@ pub(crate) fn install(
     let file = files::resolve_links(path)?;
     let before = files::read(&file)?;
     let edit = edit_file(before.as_deref().unwrap_or_default(), client, name, &entry).map_err(|refusal| {
-        ClientConfigError::Refused {
-            path: path.to_owned(),
-            refusal,
-            snippet: snippet::render_document(client, name, &entry),
-        }
+        ClientConfigError::Refused { path: path.to_owned(), refusal, snippet: render_document(client, name, &entry) }
     })?;
     let (outcome, after) = match edit {
         FileEdit::Unchanged => {
@@ -73,7 +69,7 @@ fn edit_file(before: &[u8], client: McpClient, name: &str, entry: &Map<String, V
     let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
     let mark = &whole[..whole.len() - text.len()];
     let edit = match client.format() {
-        _ if text.trim().is_empty() => FileEdit::Added(snippet::render_document(client, name, entry)),
+        _ if text.trim().is_empty() => FileEdit::Added(render_document(client, name, entry)),
         ClientFileFormat::Toml => toml_file::set_entry(text, client.section(), name, entry)?,
         format => json_file::set_entry(text, format, client.section(), name, entry)?,
     };
@@ -82,4 +78,24 @@ fn edit_file(before: &[u8], client: McpClient, name: &str, entry: &Map<String, V
         FileEdit::Added(after) => FileEdit::Added(format!("{mark}{after}")),
         FileEdit::Replaced(after) => FileEdit::Replaced(format!("{mark}{after}")),
     })
+}
+
+/// A whole file in the client's format that holds this server alone.
+pub(crate) fn snippet(
+    client: McpClient,
+    name: &str,
+    connection: &McpServerConnection,
+) -> Result<String, ClientConfigError> {
+    check_name(name)?;
+    Ok(render_document(client, name, &client.entry(connection)?))
+}
+
+fn render_document(client: McpClient, name: &str, entry: &Map<String, Value>) -> String {
+    match client.format() {
+        ClientFileFormat::Toml => toml_file::render_document(client.section(), name, entry),
+        ClientFileFormat::Json | ClientFileFormat::JsonWithComments => {
+            let whole = json!({ client.section(): { name: entry } });
+            format!("{whole:#}\n")
+        }
+    }
 }

@@ -12,7 +12,6 @@ mod error;
 mod files;
 mod install;
 mod json_file;
-mod snippet;
 mod toml_file;
 
 #[cfg(test)]
@@ -21,5 +20,4 @@ mod tests;
 pub(crate) use catalog::McpClient;
 pub(crate) use config_locations::{ConfigLocations, InstallScope};
 pub(crate) use connection::{BearerSource, McpServerConnection};
-pub(crate) use install::{InstallOutcome, Installation, install};
-pub(crate) use snippet::snippet;
+pub(crate) use install::{InstallOutcome, Installation, install, snippet};

@@ -1,7 +1,10 @@
 //! Sets one server's entry in a TOML file and keeps its comments.
 
+use serde::de::IntoDeserializer as _;
+use serde::{Deserialize as _, Serialize as _};
 use serde_json::{Map, Value};
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike};
+use toml_edit::ser::ValueSerializer;
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
 
 use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
@@ -21,7 +24,7 @@ pub(super) fn set_entry(
     entry: &Map<String, Value>,
 ) -> Result<FileEdit, EditError> {
     let mut file = parse(text)?;
-    let before = table_to_json(file.as_table());
+    let before = to_json(file.as_item());
     let not_a_table = |subject: &str| EditError::NotATable { what: subject.to_owned() };
     let edit = match file.get_mut(section) {
         None => FileEdit::Added(append(text, section, name, entry)),
@@ -45,7 +48,7 @@ pub(super) fn set_entry(
     };
     if let FileEdit::Added(after) | FileEdit::Replaced(after) = &edit {
         let after = parse(after).map_err(|_| EditError::WouldChangeMore { name: name.to_owned() })?;
-        check_only_entry_differs(before, &table_to_json(after.as_table()), section, name, entry)?;
+        check_only_entry_differs(before, &to_json(after.as_item()), section, name, entry)?;
     }
     Ok(edit)
 }
@@ -149,41 +152,11 @@ fn match_newlines(text: &str, edited: String) -> String {
 }
 
 fn to_toml(value: &Value) -> toml_edit::Value {
-    match value {
-        Value::Null => "".into(),
-        Value::Bool(value) => (*value).into(),
-        Value::Number(number) => number.as_i64().map_or_else(|| number.as_f64().unwrap_or_default().into(), Into::into),
-        Value::String(text) => text.as_str().into(),
-        Value::Array(values) => values.iter().map(to_toml).collect::<Array>().into(),
-        Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.as_str(), to_toml(value))).collect::<InlineTable>().into()
-        }
-    }
+    // Entries hold no null, which is all that TOML lacks.
+    value.serialize(ValueSerializer::new()).unwrap_or_else(|_| "".into())
 }
 
 fn to_json(item: &Item) -> Value {
-    match item {
-        Item::None => Value::Null,
-        Item::Value(value) => value_to_json(value),
-        Item::Table(table) => table_to_json(table),
-        Item::ArrayOfTables(tables) => tables.iter().map(table_to_json).collect(),
-    }
-}
-
-fn table_to_json(table: &Table) -> Value {
-    table.iter().map(|(key, item)| (key.to_owned(), to_json(item))).collect()
-}
-
-fn value_to_json(value: &toml_edit::Value) -> Value {
-    match value {
-        toml_edit::Value::String(text) => text.value().as_str().into(),
-        toml_edit::Value::Integer(number) => (*number.value()).into(),
-        toml_edit::Value::Float(number) => (*number.value()).into(),
-        toml_edit::Value::Boolean(value) => (*value.value()).into(),
-        toml_edit::Value::Datetime(time) => time.value().to_string().into(),
-        toml_edit::Value::Array(values) => values.iter().map(value_to_json).collect(),
-        toml_edit::Value::InlineTable(table) => {
-            table.iter().map(|(key, value)| (key.to_owned(), value_to_json(value))).collect()
-        }
-    }
+    let value = item.clone().into_value().ok();
+    value.and_then(|value| Value::deserialize(value.into_deserializer()).ok()).unwrap_or_default()
 }

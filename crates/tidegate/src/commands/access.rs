@@ -1,7 +1,6 @@
 //! `tidegate access explain`: who reaches what, and what stands in the way.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -11,6 +10,7 @@ use tidegate_runtime::Snapshot;
 use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
+use crate::output;
 
 /// Show what a principal can access, and why access is denied
 #[derive(Debug, Subcommand)]
@@ -55,12 +55,7 @@ impl AccessCommand {
             let name = explain.name.unwrap_or_default();
             return Err(CommandError::Usage(format!("there is no tool, resource or prompt {name:?}")));
         }
-        let mut output = std::io::stdout().lock();
-        for line in lines {
-            writeln!(output, "{line}")?;
-        }
-        output.flush()?;
-        drop(output);
+        output::print(format_args!("{}\n", lines.join("\n")))?;
         opened.close().await;
         Ok(())
     }

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use tidegate_audit::{AuditKey, VerifyOptions, verify};
 
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, LoadedConfig, audit_options};
+use crate::config::audit_options;
 use crate::options::GlobalOptions;
 
 /// Verify the audit log
@@ -77,10 +77,8 @@ fn read_key(file: &Path) -> Result<AuditKey, CommandError> {
 
 /// The log of the configuration.
 fn configured_audit(options: &GlobalOptions) -> Result<tidegate_audit::AuditOptions, CommandError> {
-    let file =
-        options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
     let none = || CommandError::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
-    let loaded = LoadedConfig::read(&file.ok_or_else(none)?)?;
+    let loaded = options.load_config()?.ok_or_else(none)?;
     let mut problems = Vec::new();
     match audit_options(&loaded, &mut problems) {
         Some(options) => Ok(options),

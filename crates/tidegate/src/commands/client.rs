@@ -9,15 +9,15 @@ use crate::client::{
     install, snippet,
 };
 use crate::command_error::CommandError;
-use crate::config::CONFIG_FILE_NAME;
 use crate::options::GlobalOptions;
-use crate::source::{DatabaseSource, sources_or_current_folder};
+use crate::output;
+use crate::source::{self, DatabaseSource};
 
 /// Print the entry of this server for an MCP client's configuration, or write it
 #[derive(Debug, Args)]
 pub(crate) struct ClientCommand {
     /// The client: claude-code, claude-desktop, cursor, vscode, codex, gemini-cli, windsurf, zed, kiro, opencode, lm-studio
-    #[arg(value_parser = Kind::parse)]
+    #[arg(value_enum, hide_possible_values = true)]
     client: Kind,
 
     /// Folder or file to serve, if the client starts the server [default: the configuration, else the current folder]
@@ -61,7 +61,7 @@ impl ClientCommand {
             let config_locations = ConfigLocations::current().map_err(anyhow::Error::from)?;
             let file = self.client.config_file(scope, &config_locations).map_err(anyhow::Error::from)?;
             if scope == InstallScope::Project && connection.holds_secret() {
-                print_note("mind: the key stands in a file of the project; do not share it\n");
+                output::print_note("mind: the key stands in a file of the project; do not share it\n");
             }
             let installed = install(&file, self.client, &self.name, &connection).map_err(anyhow::Error::from)?;
             writeln!(std::io::stdout(), "{}", describe_installation(&installed))?;
@@ -70,7 +70,7 @@ impl ClientCommand {
             writeln!(std::io::stdout(), "{}", text.trim_end())?;
         }
         if let Some(afterwards) = self.client.next_step() {
-            print_note(&format!("{afterwards}\n"));
+            output::print_note(format_args!("{afterwards}\n"));
         }
         Ok(())
     }
@@ -82,19 +82,9 @@ impl ClientCommand {
             return Ok(McpServerConnection::Http { url: url.clone(), bearer });
         }
         let command = std::env::current_exe().map_err(anyhow::Error::from)?;
-        let mut args = vec!["stdio".to_owned()];
-        let file = options.config.clone().or_else(|| {
-            let file = std::path::PathBuf::from(CONFIG_FILE_NAME);
-            (self.paths.is_empty() && file.is_file()).then_some(file)
-        });
-        match &file {
-            Some(file) => {
-                let file = std::path::absolute(file).map_err(anyhow::Error::from)?;
-                args.extend(["--config".to_owned(), file.display().to_string()]);
-                args.extend(self.paths.iter().map(DatabaseSource::absolute_argument));
-            }
-            None => args.extend(sources_or_current_folder(&self.paths).iter().map(DatabaseSource::absolute_argument)),
-        }
+        let file = if self.paths.is_empty() { options.config_file() } else { options.config.clone() };
+        let file = file.map(std::path::absolute).transpose().map_err(anyhow::Error::from)?;
+        let mut args = source::stdio_arguments(file.as_deref(), &self.paths);
         args.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
         Ok(McpServerConnection::Stdio { command, args, env: Vec::new() })
     }
@@ -112,9 +102,4 @@ fn describe_installation(installed: &Installation) -> String {
         Some(backup) => format!("{subject}; as it was: {}", backup.display()),
         None => subject,
     }
-}
-
-fn print_note(text: &str) {
-    // Without standard error there is nobody to tell.
-    let _ = anstream::stderr().write_all(text.as_bytes());
 }

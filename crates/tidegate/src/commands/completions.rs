@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
+use super::Cli;
 use crate::command_error::CommandError;
 
 /// Print a completion script for a shell

@@ -1,23 +1,26 @@
 //! `tidegate doctor`: whether a set-up works from end to end, and what to mend if not.
 
-mod credentials;
-
-use std::io::Write as _;
 use std::path::Path;
+use std::time::SystemTime;
 
 use clap::Args;
+use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller};
 use tidegate_query::TableStatus;
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
+use tidegate_transport::tls::{CertificateValidity, ValidityState};
 use tokio::net::TcpListener;
 
-use crate::audit_log;
 use crate::command_error::CommandError;
-use crate::config::CONFIG_FILE_NAME;
+use crate::config::{CONFIG_FILE_NAME, tls_options, token_options};
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
+use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
+
+/// A certificate that ends sooner should be renewed by now.
+const DAYS_MIN: u64 = 30;
 
 /// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
@@ -57,17 +60,13 @@ impl DoctorCommand {
         check_configuration(&opened, &mut findings);
         check_databases(&opened, &mut findings).await?;
         check_identity(&opened, &mut findings);
-        credentials::check_certificates(&opened, &mut findings);
-        credentials::check_issuer(&opened, &mut findings).await;
+        check_certificates(&opened, &mut findings);
+        check_issuer(&opened, &mut findings).await;
         check_call(&opened, &mut findings).await?;
         check_audit(&opened, &mut findings);
         check_address(&opened, &mut findings).await;
         opened.close().await;
-        let mut output = std::io::stdout().lock();
-        for line in &findings.lines {
-            writeln!(output, "{line}")?;
-        }
-        output.flush()?;
+        output::print(format_args!("{}\n", findings.lines.join("\n")))?;
         match findings.wrong {
             0 => Ok(()),
             1 => Err(CommandError::Other(anyhow::anyhow!("1 thing is wrong"))),
@@ -174,7 +173,71 @@ fn check_permissions(path: &Path, findings: &mut DoctorReport) {
 }
 
 #[cfg(not(unix))]
-fn others_can_read(_path: &Path, _findings: &mut DoctorReport) {}
+fn check_permissions(_path: &Path, _findings: &mut DoctorReport) {}
+
+/// How long the certificates of the server are good. That the key is theirs was asked when the configuration was.
+fn check_certificates(opened: &OpenNode, findings: &mut DoctorReport) {
+    let Some(options) = tls_options(&opened.loaded_config) else { return };
+    let lives = match options.certificate_validity(SystemTime::now()) {
+        Ok(lives) => lives,
+        Err(error) => return findings.add_problem(error),
+    };
+    let file = options.certificate.display();
+    for (index, CertificateValidity { subject, state }) in lives.into_iter().enumerate() {
+        // Clients may know another way to a root than by those that follow the first.
+        let is_own = index == 0;
+        let description =
+            if is_own { format!("certificate {file}") } else { format!("certificate {file}: {subject} in it") };
+        match state {
+            ValidityState::Valid { ends, days } if days >= DAYS_MIN => {
+                if is_own {
+                    findings.add_ok(format!("{description} is good until {ends}"));
+                }
+            }
+            ValidityState::Valid { ends, days } => {
+                let renewed = "a renewed file counts without a restart";
+                findings.add_hint(format!("{description} is good for {days} days more, until {ends}; {renewed}"));
+            }
+            ValidityState::Expired { ended } if is_own => {
+                findings.add_problem(format!("{description} is good no longer, since {ended}: clients refuse it"));
+            }
+            ValidityState::NotYetValid { begins } if is_own => {
+                findings.add_problem(format!(
+                    "{description} is not good before {begins}: clients refuse it, or a clock is wrong"
+                ));
+            }
+            ValidityState::Expired { ended: time } | ValidityState::NotYetValid { begins: time } => {
+                findings.add_hint(format!("{description} is not good now ({time}): some clients may refuse the chain"));
+            }
+        }
+    }
+}
+
+/// Whether tokens can be checked.
+async fn check_issuer(opened: &OpenNode, findings: &mut DoctorReport) {
+    let Some(options) = token_options(&opened.loaded_config) else { return };
+    let issuer = &options.issuer;
+    match options.check_issuer().await {
+        Ok(IssuerCheck::NotNeeded) => findings.add_ok("signed tokens are checked"),
+        Ok(IssuerCheck::Introspects) => findings.add_ok(format!("the issuer {issuer} answers about tokens")),
+        Ok(IssuerCheck::RejectsProbe) => findings.add_hint(format!(
+            "the issuer {issuer} answers 400 about a text that is no token: if it does so about good ones too, the \
+             url or the client of auth.tokens.introspection is wrong, and nobody is let in; try a token"
+        )),
+        Ok(IssuerCheck::Keys { count: 0, .. }) => {
+            findings.add_problem(format!("the issuer {issuer} shows no key that can be used: no token is taken"));
+        }
+        Ok(IssuerCheck::Keys { count, missing_algorithms: without }) => {
+            findings.add_ok(format!("the issuer {issuer} shows {count} keys"));
+            for algorithm in without {
+                findings.add_hint(format!("none of the keys of {issuer} is for {algorithm} (auth.tokens.algorithms)"));
+            }
+        }
+        Err(trouble) => {
+            findings.add_problem(format!("the issuer {issuer} cannot be asked, and no new token is taken: {trouble}"))
+        }
+    }
+}
 
 /// A real call, through the one door.
 async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
@@ -205,15 +268,15 @@ async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<()
 fn check_audit(opened: &OpenNode, findings: &mut DoctorReport) {
     let loaded = &opened.loaded_config;
     let Some(entry) = &loaded.config.audit else { return };
-    match audit_log::find_problem(loaded) {
-        Some(problem) => findings.add_problem(loaded.redact(&problem.to_string())),
+    match startup_checks::find_audit_problem(loaded) {
+        Some(problem) => findings.add_problem(loaded.document.redact(&problem.to_string())),
         None => findings.add_ok(format!("the audit log {} can be written", loaded.resolve(&entry.file).display())),
     }
 }
 
 async fn check_address(opened: &OpenNode, findings: &mut DoctorReport) {
     if let Some(problem) = startup_checks::check_address(&opened.loaded_config) {
-        return findings.add_problem(opened.loaded_config.redact(&problem.to_string()));
+        return findings.add_problem(opened.loaded_config.document.redact(&problem.to_string()));
     }
     let address = startup_checks::configured_address(&opened.loaded_config);
     match TcpListener::bind(address).await {

@@ -1,13 +1,14 @@
 //! `tidegate export`: one statement, its rows in a file, however many there are.
 
 use clap::Args;
-use serde_json::{Map, json};
 use tidegate_client::fetch::{Destination, RemoteQuery, ResultServer};
 
 use super::call::ToolCaller;
+use super::query;
 use crate::command_error::CommandError;
 use crate::download_flags::{DownloadFlags, OutputFileFlags};
 use crate::options::GlobalOptions;
+use crate::quantity::LimitValue;
 use crate::shutdown::Shutdown;
 use crate::source::DatabaseSource;
 
@@ -66,13 +67,7 @@ impl ExportCommand {
     }
 
     async fn export_locally(&self, destination: &Destination, options: &GlobalOptions) -> Result<(), CommandError> {
-        let mut arguments = Map::new();
-        arguments.insert("sql".to_owned(), self.sql.as_str().into());
-        // The tool has no word for "all"; no table has that many rows.
-        arguments.insert("max_rows".to_owned(), json!(i64::MAX as u64));
-        if let Some(database) = &self.database {
-            arguments.insert("database".to_owned(), database.as_str().into());
-        }
+        let arguments = query::sql_arguments(&self.sql, self.database.as_deref(), LimitValue::Unlimited);
         let tool_caller = ToolCaller::open(&self.paths, options).await?;
         let written = tool_caller.call_and_write("sql", arguments, destination).await?;
         if written.is_truncated {

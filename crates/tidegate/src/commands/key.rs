@@ -1,15 +1,16 @@
 //! `tidegate key`: API keys for those who call over a network.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use tidegate_auth::{KeyFile, KeyStatus};
 
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, LoadedConfig};
+use crate::config::LoadedConfig;
 use crate::options::GlobalOptions;
+use crate::output;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -80,9 +81,7 @@ impl KeyFileArgument {
 
     /// The file, and the configuration that names it.
     fn open_with_config(&self, options: &GlobalOptions) -> Result<(KeyFile, Option<LoadedConfig>), CommandError> {
-        let config =
-            options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
-        let loaded = config.map(|path| LoadedConfig::read(&path)).transpose()?;
+        let loaded = options.load_config()?;
         let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth().keys.as_ref()?)));
         match self.file.clone().or(named) {
             Some(path) => Ok((KeyFile::new(path), loaded)),
@@ -114,23 +113,18 @@ fn add(
     let added = keys.add_for_tenant(tenant, name, roles, expires).map_err(usage_failure)?;
     // The key alone goes to standard output, so that it can be put where it belongs without being seen.
     writeln!(std::io::stdout(), "{}", added.key.expose())?;
-    let text = format!(
+    output::print_note(format_args!(
         "this key of {name} is shown once; only its digest is kept, in {}. Callers send it as\n\n    \
          Authorization: Bearer {}…\n",
         keys.path().display(),
         added.status.prefix()
-    );
-    // Without standard error there is nobody to tell.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    ));
     Ok(())
 }
 
 fn list(keys: &KeyFile) -> Result<(), CommandError> {
-    let mut output = std::io::stdout().lock();
-    for key in keys.list().map_err(usage_failure)? {
-        writeln!(output, "{}", describe_key(&key))?;
-    }
-    Ok(output.flush()?)
+    let lines: Vec<String> = keys.list().map_err(usage_failure)?.iter().map(describe_key).collect();
+    output::print(lines.concat())
 }
 
 fn describe_key(key: &KeyStatus) -> String {
@@ -138,7 +132,7 @@ fn describe_key(key: &KeyStatus) -> String {
     let expires = key.expires.as_ref().map_or_else(|| "never".to_owned(), |time| day(time));
     let tenant = key.tenant.as_ref().map(|tenant| format!("  tenant: {tenant}")).unwrap_or_default();
     format!(
-        "{}…  {:8}  {}  roles: {}{tenant}  added {}  expires {expires}",
+        "{}…  {:8}  {}  roles: {}{tenant}  added {}  expires {expires}\n",
         key.prefix(),
         key.state.name(),
         key.name,

@@ -1,19 +1,134 @@
-//! The verbs, one a file.
+//! The command line: the subcommands, one a file, and the options of all of them.
 
-pub(crate) mod access;
-pub(crate) mod audit;
-pub(crate) mod call;
-pub(crate) mod client;
-pub(crate) mod completions;
-pub(crate) mod config;
-pub(crate) mod demo;
-pub(crate) mod doctor;
-pub(crate) mod export;
-pub(crate) mod fetch;
-pub(crate) mod key;
-pub(crate) mod pg;
-pub(crate) mod query;
-pub(crate) mod serve;
-pub(crate) mod stdio;
-pub(crate) mod token;
-pub(crate) mod tools;
+mod access;
+mod audit;
+mod call;
+mod client;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod export;
+mod fetch;
+mod key;
+mod pg;
+mod query;
+mod serve;
+mod stdio;
+mod token;
+mod tools;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::command_error::CommandError;
+use crate::logging;
+use crate::options::GlobalOptions;
+use crate::renamed_flags;
+
+/// MCP data server: serves files, PostgreSQL and SQLite as tables, and streams its answers
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    options: GlobalOptions,
+}
+
+impl Cli {
+    /// Parses the arguments of the process and starts the log. Exits at `--help`, and if the arguments are wrong.
+    ///
+    /// # Errors
+    /// If the log cannot be started.
+    pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
+        let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
+        let cli = Self::parse_from(arguments);
+        logging::start(&cli.options.log, cli.command.log_level_default())?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(cli)
+    }
+
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// Why it failed, for [`CommandError::report`].
+    pub async fn run(self) -> Result<(), CommandError> {
+        self.command.run(&self.options).await
+    }
+}
+
+/// The subcommands. Each one has a file in `commands`.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoCommand),
+    Serve(serve::ServeCommand),
+    Stdio(stdio::StdioCommand),
+    Query(query::QueryCommand),
+    Export(export::ExportCommand),
+    Fetch(fetch::FetchCommand),
+    Call(call::CallCommand),
+    Tools(tools::ToolsCommand),
+    Client(client::ClientCommand),
+    Doctor(doctor::DoctorCommand),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    #[command(subcommand)]
+    Access(access::AccessCommand),
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    #[command(subcommand)]
+    Pg(pg::PgCommand),
+    Completions(completions::CompletionsCommand),
+}
+
+impl Command {
+    /// Servers log events by default; other commands print their output alone.
+    fn log_level_default(&self) -> &'static str {
+        match self {
+            Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
+            _ => "warn",
+        }
+    }
+
+    async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        match self {
+            Self::Demo(demo) => demo.run(options).await,
+            Self::Serve(serve) => serve.run(options).await,
+            Self::Stdio(stdio) => stdio.run(options).await,
+            Self::Query(query) => query.run(options).await,
+            Self::Export(export) => export.run(options).await,
+            Self::Fetch(fetch) => fetch.run().await,
+            Self::Call(call) => call.run(options).await,
+            Self::Tools(tools) => tools.run(options).await,
+            Self::Client(client) => client.run(options),
+            Self::Doctor(doctor) => doctor.run(options).await,
+            Self::Config(config) => config.run(options).await,
+            Self::Key(key) => key.run(options),
+            Self::Token(token) => token.run(options),
+            Self::Access(access) => access.run(options).await,
+            Self::Audit(audit) => audit.run(options),
+            Self::Pg(pg) => pg.run(options).await,
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn clap_debug_assert() {
+        Cli::command().debug_assert();
+    }
+}

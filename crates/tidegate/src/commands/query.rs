@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
-use serde_json::{Map, json};
+use serde_json::{Map, Value};
 use tidegate_query::OutputFormat;
 
 use super::call::ToolCaller;
@@ -43,15 +43,18 @@ impl QueryCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let for_eyes = std::io::stdout().is_terminal();
         let format = self.format.unwrap_or(if for_eyes { OutputFormat::Table } else { OutputFormat::Csv });
-        let mut arguments = Map::new();
-        arguments.insert("sql".to_owned(), self.sql.into());
+        let mut arguments = sql_arguments(&self.sql, self.database.as_deref(), self.max_rows);
         arguments.insert("format".to_owned(), format.name().into());
-        // The tool has no word for "all"; no table has that many rows.
-        arguments.insert("max_rows".to_owned(), json!(self.max_rows.limit().unwrap_or(i64::MAX as u64)));
-        if let Some(database) = self.database {
-            arguments.insert("database".to_owned(), database.into());
-        }
         let tool_caller = ToolCaller::open(&self.paths, options).await?;
         tool_caller.call_and_print("sql", arguments).await
     }
+}
+
+/// The arguments of the tool `sql`.
+pub(super) fn sql_arguments(sql: &str, database: Option<&str>, max_rows: LimitValue<u64>) -> Map<String, Value> {
+    // The tool has no word for "all"; no table has that many rows.
+    let max_rows = max_rows.limit().unwrap_or(i64::MAX as u64);
+    let arguments = [("sql", sql.into()), ("max_rows", max_rows.into())].into_iter();
+    let arguments = arguments.chain(database.map(|name| ("database", name.into())));
+    arguments.map(|(name, value)| (name.to_owned(), value)).collect()
 }

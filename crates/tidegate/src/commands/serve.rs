@@ -9,16 +9,13 @@ use tidegate_transport::http::{self, HttpOptions};
 
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, callers_are_asked};
-use crate::handler_updates;
-use crate::listen_address::listen;
 use crate::open_node::{NodeSpec, OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
-use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_checks;
-use crate::startup_help;
+use crate::startup_help::{self, StartupHelp};
 
 /// Serve folders of data over Streamable HTTP
 #[derive(Debug, Args)]
@@ -61,8 +58,8 @@ impl HttpArguments {
             server.max_body.map(|size| quantity::to_usize(size.0)).transpose().map_err(CommandError::Usage)?;
         Ok(HttpOptions {
             authenticator: opened.authenticator.clone(),
-            protected_resource: opened.assembly.protected_resource().clone(),
-            tls: opened.assembly.tls().load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
+            protected_resource: opened.assembly.protected_resource.clone(),
+            tls: opened.assembly.tls.load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
             body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
@@ -89,14 +86,6 @@ impl ServeCommand {
     }
 }
 
-/// What is said after the address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StartupHelp {
-    None,
-    ConnectionHelp,
-    ConnectionAndExampleQuestions,
-}
-
 /// Says which files were merged into one table, and warns of those that are in none.
 async fn log_notes(opened: &OpenNode) {
     for database in opened.assembly.open_databases() {
@@ -121,7 +110,9 @@ pub(crate) async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let plan = NodeSpec::read(ServedSources::Named(sources), options)?;
     // Before anything is opened: a node that is refused its address leaves no files behind.
-    let listener = listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config)).await?;
+    let listener =
+        startup_checks::listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config))
+            .await?;
     let opened = plan.open(Audience::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
     let http = http.http_options(&opened)?;
@@ -134,15 +125,7 @@ pub(crate) async fn serve(
             );
         }
     }
-    if opened.has_file {
-        reload::spawn_reloader(
-            opened.assembly.clone(),
-            opened.loaded_config.path(),
-            opened.file_hashes.clone(),
-            shutdown.graceful.clone(),
-        )?;
-        handler_updates::watch_handlers(opened.assembly.clone(), shutdown.graceful.clone());
-    }
+    opened.watch_changes(&shutdown.graceful)?;
     let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let scheme = if http.tls.is_some() { "https" } else { "http" };
@@ -150,13 +133,5 @@ pub(crate) async fn serve(
         http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     startup_help::print_address(scheme, server.address(), help);
     log_notes(&opened).await;
-    let ending = async {
-        server.wait().await;
-        opened.close().await;
-    };
-    let ended = shutdown.run_until_forced(ending).await;
-    if ended.is_err() {
-        opened.cancel_and_close().await;
-    }
-    ended
+    opened.serve_until_closed(server.wait(), &shutdown).await
 }

@@ -1,21 +1,40 @@
 //! `tidegate stdio`: MCP over the standard streams, for clients that start their servers: of data here, or of a server
 //! that runs already.
 
+use std::fmt::Display;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use tidegate_client::bridge::{self, BridgeNotice, BridgeOptions, ServerAddress};
 use tidegate_transport::stdio::{self, StdioOptions};
 
-use crate::bridge::{self, BridgeArguments};
+use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
-use crate::handler_updates;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
-use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_help;
+
+/// Where the server is, and who calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for a bridge")]
+pub(crate) struct BridgeArguments {
+    /// Bridge to the server at this address (http, https, ws, wss) instead of serving local data
+    #[arg(long, value_name = "URL", conflicts_with_all = ["paths", "toolset"])]
+    connect: Option<String>,
+
+    /// Bearer token [env: TIDEGATE_BEARER, which is not visible in process lists]
+    #[arg(long, value_name = "TOKEN", requires = "connect", conflicts_with = "bearer_file")]
+    bearer: Option<SecretArgument>,
+
+    /// File that contains the bearer token
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    bearer_file: Option<PathBuf>,
+}
 
 /// Serve folders of data over standard input and output, for the client that started this process
 #[derive(Debug, Args)]
@@ -39,21 +58,13 @@ impl StdioCommand {
                 let message = "--connect passes everything on to a running server; --config is for serving data here";
                 return Err(CommandError::Usage(message.to_owned()));
             }
-            return bridge::run(bridged).await;
+            return run_bridge(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
         let opened = OpenNode::open(ServedSources::Named(&self.paths), options, Audience::Clients).await?;
         // One that is not there is a mistake now; one that a reload takes away is empty.
         opened.local_caller(self.toolset.as_deref())?;
-        if opened.has_file {
-            reload::spawn_reloader(
-                opened.assembly.clone(),
-                opened.loaded_config.path(),
-                opened.file_hashes.clone(),
-                shutdown.graceful.clone(),
-            )?;
-            handler_updates::watch_handlers(opened.assembly.clone(), shutdown.graceful.clone());
-        }
+        opened.watch_changes(&shutdown.graceful)?;
         if std::io::stdin().is_terminal() {
             startup_help::print_stdio_help(&self.paths, &opened);
         }
@@ -65,15 +76,39 @@ impl StdioCommand {
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         let service = opened.node().service().clone();
-        let serving = async {
-            let served = stdio::serve(service, input, output, streams, shutdown.graceful.clone()).await;
-            opened.close().await;
-            served
-        };
-        let served = shutdown.run_until_forced(serving).await;
-        if served.is_err() {
-            opened.cancel_and_close().await;
-        }
-        Ok(served?.context("a standard stream broke")?)
+        let serving = stdio::serve(service, input, output, streams, shutdown.graceful.clone());
+        Ok(opened.serve_until_closed(serving, &shutdown).await?.context("a standard stream broke")?)
     }
+}
+
+impl BridgeArguments {
+    /// What the bridge needs; none when the command line asks for no bridge.
+    fn options(&self) -> Result<Option<BridgeOptions>, CommandError> {
+        let Some(url) = &self.connect else { return Ok(None) };
+        let usage = |error: &dyn Display| CommandError::Usage(format!("--connect: {error}"));
+        let address = ServerAddress::parse(url).map_err(|error| usage(&error))?;
+        let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref())?;
+        if bearer.is_some() && address.is_sent_unencrypted() {
+            tracing::warn!(server = %address, "the token and all data travel unencrypted; use https or wss");
+        }
+        Ok(Some(BridgeOptions {
+            bearer,
+            drain_within: DRAIN_TIMEOUT,
+            notice_listener: Arc::new(|notice: &BridgeNotice| match notice {
+                BridgeNotice::Reconnected | BridgeNotice::HandshakeRenewed => tracing::info!("{notice}"),
+                BridgeNotice::Disconnected(_) | BridgeNotice::Refused(_) | BridgeNotice::Ignored(_) => {
+                    tracing::warn!("{notice}")
+                }
+            }),
+            ..BridgeOptions::new(address)
+        }))
+    }
+}
+
+/// Bridges standard input and output until the client closes its side or a signal comes.
+async fn run_bridge(options: BridgeOptions) -> Result<(), CommandError> {
+    let shutdown = Shutdown::on_signals()?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let bridged = shutdown.run_until_forced(bridge::serve(input, output, options, shutdown.graceful.clone())).await;
+    Ok(bridged?.context("the bridge ended")?)
 }

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use tidegate_auth::{Clock, DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
 
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, LoadedConfig};
 use crate::options::GlobalOptions;
+use crate::output;
 use crate::quantity;
 
 /// Where the key lies, unless said.
@@ -86,13 +86,10 @@ fn create_key(path: &Path) -> Result<(), CommandError> {
     let public = Value::from(public.to_string_lossy().into_owned());
     let (issuer, audience) = (DevelopmentKey::ISSUER, DevelopmentKey::AUDIENCE);
     let algorithm = DevelopmentKey::ALGORITHM;
-    let mut output = std::io::stdout().lock();
-    writeln!(
-        output,
+    output::print(format_args!(
         "auth:\n  tokens:\n    issuer: {issuer}\n    audience: {audience}\n    algorithms: [{algorithm}]\n    \
-         public_key: {public}\n    tenant_claim: tenant"
-    )?;
-    Ok(output.flush()?)
+         public_key: {public}\n    tenant_claim: tenant\n"
+    ))
 }
 
 impl TokenNewArguments {
@@ -128,9 +125,7 @@ impl TokenNewArguments {
 
 /// Issuer and audience of the configuration, if there is one and it says how tokens are checked.
 fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>, CommandError> {
-    let config =
-        options.config.clone().or_else(|| Path::new(CONFIG_FILE_NAME).is_file().then(|| CONFIG_FILE_NAME.into()));
-    let loaded = config.map(|path| LoadedConfig::read(&path)).transpose()?;
+    let loaded = options.load_config()?;
     let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());
     let audience = |tokens: crate::config::TokensEntry| {
         let audience = tokens.audience.into_vec().into_iter().next();
@@ -165,9 +160,7 @@ fn parse_claims(written: &[String]) -> Result<Map<String, Value>, CommandError> 
 
 /// Says loudly what this is for.
 fn print_warning(text: &str) {
-    let text = format!("FOR DEVELOPMENT ONLY: {text}\n");
-    // Without standard error there is nobody to tell.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    output::print_note(format_args!("FOR DEVELOPMENT ONLY: {text}\n"));
 }
 
 fn usage_failure(error: DevelopmentKeyError) -> CommandError {

@@ -1,7 +1,5 @@
 //! `tidegate tools`: what a client finds.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::{Value, json};
 use tidegate_runtime::{Tool, ToolAnnotations};
@@ -9,6 +7,7 @@ use tidegate_runtime::{Tool, ToolAnnotations};
 use crate::command_error::CommandError;
 use crate::open_node::{OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
+use crate::output;
 
 /// List the tools that a client can call
 #[derive(Debug, Args)]
@@ -28,18 +27,15 @@ impl ToolsCommand {
         let caller = opened.local_caller(self.toolset.as_deref())?;
         let snapshot = opened.node().registry().snapshot();
         let tools = snapshot.tools(&caller);
-        let mut output = std::io::stdout().lock();
         if self.json {
-            let tools: Vec<Value> = tools.map(|tool| tool_json(tool)).collect();
-            writeln!(output, "{:#}", Value::Array(tools))?;
+            let tools: Value = tools.map(|tool| tool_json(tool)).collect();
+            output::print(format_args!("{tools:#}\n"))?;
         } else {
             for tool in tools {
                 let description = tool.description.as_deref().unwrap_or_default();
-                writeln!(output, "{}({})\n    {description}", tool.name, render_arguments(tool))?;
+                output::print(format_args!("{}({})\n    {description}\n", tool.name, render_arguments(tool)))?;
             }
         }
-        output.flush()?;
-        drop(output);
         opened.close().await;
         Ok(())
     }

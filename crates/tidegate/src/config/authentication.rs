@@ -1,8 +1,6 @@
 //! Builds the authenticator from the configuration of callers.
 
-mod certificates_and_proxy;
-mod scopes;
-mod tokens;
+mod credentials;
 
 use std::collections::BTreeSet;
 
@@ -93,7 +91,7 @@ fn key_file(loaded: &LoadedConfig) -> Option<KeyFile> {
 /// How tokens are checked by a configuration that is in force, if they are taken.
 pub(crate) fn token_options(loaded: &LoadedConfig) -> Option<TokenOptions> {
     // What is wrong with it was told when it was entered.
-    loaded.config.auth().tokens.as_ref().and_then(|entry| tokens::parse_tokens(entry, loaded, &mut Vec::new()))
+    loaded.config.auth().tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, &mut Vec::new()))
 }
 
 /// What callers may show beside keys.
@@ -107,9 +105,9 @@ struct CredentialOptions {
 impl CredentialOptions {
     fn read(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Self {
         let auth = loaded.config.auth();
-        let tokens = auth.tokens.as_ref().and_then(|entry| tokens::parse_tokens(entry, loaded, problems));
-        let certificates = certificates_and_proxy::parse_certificates(&auth.certificates, problems);
-        let proxy = auth.proxy.as_ref().and_then(|entry| certificates_and_proxy::parse_proxy(entry, problems));
+        let tokens = auth.tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, problems));
+        let certificates = credentials::parse_certificates(&auth.certificates, problems);
+        let proxy = auth.proxy.as_ref().and_then(|entry| credentials::parse_proxy(entry, problems));
         Self { tokens, certificates, proxy }
     }
 }
@@ -182,29 +180,16 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
              the audiences of auth.tokens"
         ));
     }
-    doubts.extend(find_offline_access(config).into_iter().map(|path| {
+    // By this scope, clients and their issuer agree on refresh tokens (MCP 2026-07-28, Authorization, Refresh Tokens).
+    let named = credentials::scope_lists(config).into_iter();
+    let named = named.filter(|(_, scopes)| scopes.iter().any(|scope| scope == "offline_access"));
+    doubts.extend(named.map(|(path, _)| {
         format!(
             "{path} names offline_access, by which clients ask their issuer for refresh tokens: it is no right of this \
              node, and tokens need not carry it; take it out"
         )
     }));
     doubts
-}
-
-/// Where the scope stands that is a matter of clients and their issuer alone (MCP 2026-07-28, Authorization, Refresh
-/// Tokens).
-fn find_offline_access(config: &Config) -> Vec<String> {
-    let names_it = |scopes: &[String]| scopes.iter().any(|scope| scope == "offline_access");
-    let is_message = config.auth().oauth.iter().any(|oauth| names_it(&oauth.scopes));
-    let of = |list: &str, scopes: Vec<&Vec<String>>| -> Vec<String> {
-        let named = scopes.into_iter().enumerate().filter(|(_, scopes)| names_it(scopes));
-        named.map(|(index, _)| format!("{list}[{index}].scopes")).collect()
-    };
-    let mut paths: Vec<String> = is_message.then(|| "auth.oauth.scopes".to_owned()).into_iter().collect();
-    paths.extend(of("tools", config.tools.iter().map(|entry| &entry.scopes).collect()));
-    paths.extend(of("resources", config.resources.iter().map(|entry| &entry.scopes).collect()));
-    paths.extend(of("prompts", config.prompts.iter().map(|entry| &entry.scopes).collect()));
-    paths
 }
 
 /// What clients of OAuth are told, if they are told anything.

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::nearest_names;
+use tidegate_core::{DatabaseTenants, nearest_names};
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
-use super::types::DatabaseEntry;
+use super::types::{Config, DatabaseEntry};
 use super::{LoadedConfig, policies, postgres, tables};
 
 const ONE_KIND_MESSAGE: &str = "wants one of files, sqlite, postgres and federated";
@@ -88,11 +88,8 @@ impl OpenDatabases {
     }
 
     fn add(&mut self, opened: Result<OpenedDatabase, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) {
-        match opened {
-            Ok(opened) => {
-                self.by_name.insert(opened.entry.name.clone(), opened);
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
+        if let Some(opened) = accept(opened, problems) {
+            self.by_name.insert(opened.entry.name.clone(), opened);
         }
     }
 
@@ -288,5 +285,36 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    checked((), problems)
+}
+
+/// Whose the databases are. One of several is there for those alone who may ask all of them.
+pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
+    let mut of_databases = Vec::new();
+    for (index, entry) in config.databases.iter().enumerate() {
+        let path = format!("databases[{index}]");
+        if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
+            problems.push(ConfigProblem::new(
+                format!("{path}.tenants"),
+                "names nobody; leave it out for everybody, or name the tenants that the database is for",
+            ));
+            continue;
+        }
+        let Some(tenants) = tenants_allowed(entry, config) else { continue };
+        if tenants.is_empty() {
+            let message = "joins databases that no tenant may ask all of";
+            problems.push(ConfigProblem::new(format!("{path}.federated"), message));
+        }
+        of_databases.push((entry.name.clone(), tenants));
+    }
+    DatabaseTenants::new(of_databases)
+}
+
+/// The tenants of `entry`; none if it is everybody's.
+fn tenants_allowed(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
+    let members = entry.federated.iter().flatten();
+    let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
+    let filter_maps = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
+    let text = filter_maps.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
+    text.reduce(|all, others| all.intersection(&others).cloned().collect())
 }

@@ -1,7 +1,7 @@
 //! From entries of the file to declarations of tools, resources and prompts.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use tidegate_tools::declared::{
 use super::LoadedConfig;
 use super::access::parse_access;
 use super::limits::{to_call_limits, to_tool_limits};
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, checked};
 use super::types::{
     AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry, MessageRole,
     PromptEntry, ResourceEntry, ToolEntry,
@@ -28,30 +28,24 @@ type Problems = Vec<ConfigProblem>;
 /// The declared tool that `entry`, which stands at `path`, describes.
 pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredSqlTool, Problems> {
     let mut problems = Vec::new();
-    let Some(sql) = &entry.sql else {
+    if entry.sql.is_none() {
         problems.push(ConfigProblem::new(path, "sql is missing: the statement that the tool runs"));
-        return Err(problems);
-    };
-    let inputs = collect(build_inputs(&entry.input, path), &mut problems);
-    let confirm = collect(parse_confirm(entry, path), &mut problems);
-    let access = collect(parse_access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
-    match (inputs, confirm, access) {
-        (Some(inputs), Some(confirm), Some(access)) if problems.is_empty() => Ok(DeclaredSqlTool {
-            name: entry.name.clone(),
-            title: entry.title.clone(),
-            description: entry.description.clone(),
-            annotations: annotations(entry.annotations),
-            database: entry.database.clone(),
-            sql: sql.clone(),
-            inputs,
-            confirm,
-            access,
-            limits: to_tool_limits(&entry.limits),
-            transaction: transaction(entry),
-            cache: entry.cache.map(cache),
-        }),
-        _ => Err(problems),
     }
+    let tool = DeclaredSqlTool {
+        name: entry.name.clone(),
+        title: entry.title.clone(),
+        description: entry.description.clone(),
+        annotations: annotations(entry.annotations),
+        database: entry.database.clone(),
+        sql: entry.sql.clone().unwrap_or_default(),
+        inputs: build_inputs(&entry.input, path, &mut problems),
+        confirm: parse_confirm(entry, path, &mut problems),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+        limits: to_tool_limits(&entry.limits),
+        transaction: transaction(entry),
+        cache: entry.cache.map(cache),
+    };
+    checked(tool, problems)
 }
 
 /// The request that `entry` of the tool at `path` describes. Braces in what variables hold stand for themselves.
@@ -65,11 +59,8 @@ pub(super) fn build_http_tool(
     if entry.sql.is_some() || entry.database.is_some() {
         problems.push(ConfigProblem::new(path, "wants either sql or http, and not both"));
     }
-    let inputs = collect(build_inputs(&entry.input, path), &mut problems);
-    let confirm = collect(parse_confirm(entry, path), &mut problems);
-    let access = collect(parse_access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     let at = |member: &str| format!("{path}.http.{member}");
-    let text = |member: &str, text: &str| loaded.template(&at(member)).unwrap_or(text).to_owned();
+    let text = |member: &str, text: &str| loaded.document.template(&at(member)).unwrap_or(text).to_owned();
     let query = http
         .query
         .iter()
@@ -82,38 +73,36 @@ pub(super) fn build_http_tool(
         query: query.collect(),
         headers: headers.collect(),
         body: http.body.as_ref().map(|body| substitute_templates(body, &at("body"), loaded)),
-        secrets: held.iter().flat_map(|path| loaded.secret_values_within(path)).map(str::to_owned).collect(),
+        secrets: held.iter().flat_map(|path| loaded.document.secret_values_within(path)).map(str::to_owned).collect(),
         rows: http.rows.clone(),
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    match (inputs, confirm, access) {
-        (Some(inputs), Some(confirm), Some(access)) if problems.is_empty() => Ok(DeclaredHttpTool {
-            name: entry.name.clone(),
-            title: entry.title.clone(),
-            description: entry.description.clone(),
-            annotations: annotations(entry.annotations),
-            request,
-            inputs,
-            confirm,
-            access,
-            limits: to_tool_limits(&entry.limits),
-            cache: entry.cache.map(cache),
-        }),
-        _ => Err(problems),
-    }
+    let tool = DeclaredHttpTool {
+        name: entry.name.clone(),
+        title: entry.title.clone(),
+        description: entry.description.clone(),
+        annotations: annotations(entry.annotations),
+        request,
+        inputs: build_inputs(&entry.input, path, &mut problems),
+        confirm: parse_confirm(entry, path, &mut problems),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+        limits: to_tool_limits(&entry.limits),
+        cache: entry.cache.map(cache),
+    };
+    checked(tool, problems)
 }
 
 /// What a person must agree to before the tool at `path` does anything.
-fn parse_confirm(entry: &ToolEntry, path: &str) -> Result<Option<TextTemplate>, Problems> {
-    let question = entry.confirm.as_deref().map(TextTemplate::parse).transpose();
-    question.map_err(|error| vec![ConfigProblem::new(format!("{path}.confirm"), error.to_string())])
+fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
+    let question = TextTemplate::parse(entry.confirm.as_deref()?);
+    question.map_err(|error| problems.push(ConfigProblem::new(format!("{path}.confirm"), error.to_string()))).ok()
 }
 
 /// `value`, which stands at `path`, with the braces that variables hold as what they are.
 fn substitute_templates(value: &Value, path: &str, loaded: &LoadedConfig) -> Value {
     match value {
-        Value::String(text) => Value::from(loaded.template(path).unwrap_or(text)),
+        Value::String(text) => Value::from(loaded.document.template(path).unwrap_or(text)),
         Value::Array(items) => {
             let items = items.iter().enumerate();
             items.map(|(index, item)| substitute_templates(item, &format!("{path}[{index}]"), loaded)).collect()
@@ -131,62 +120,57 @@ fn substitute_templates(value: &Value, path: &str, loaded: &LoadedConfig) -> Val
 /// The declared resource that `entry` describes; its file is below `folder`.
 pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
     let mut problems = Vec::new();
-    let inputs = collect(build_inputs(&entry.input, path), &mut problems);
-    let access = collect(parse_access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
+    let inputs = build_inputs(&entry.input, path, &mut problems);
+    let access = parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems);
     let source = match (&entry.sql, &entry.file) {
         (Some(sql), None) => {
             let format = entry.format.as_deref().map_or(Ok(OutputFormat::Mcp), OutputFormat::parse);
-            let format = format.map_err(|error| vec![ConfigProblem::new(format!("{path}.format"), error.to_string())]);
-            collect(format, &mut problems).zip(inputs).map(|(format, inputs)| ResourceSource::Sql {
-                database: entry.database.clone(),
-                sql: sql.clone(),
-                inputs,
-                format,
-            })
+            let format = format.map_err(|error| ConfigProblem::new(format!("{path}.format"), error.to_string()));
+            let (database, sql) = (entry.database.clone(), sql.clone());
+            format.map(|format| ResourceSource::Sql { database, sql, inputs, format })
         }
-        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems)
-            .zip(inputs)
-            .map(|((folder, path), inputs)| ResourceSource::File { folder, path, inputs }),
-        _ => {
-            problems.push(ConfigProblem::new(path, "wants either sql or file, and not both"));
-            None
-        }
+        (None, Some(file)) => file_source(file, path, folder, inputs),
+        _ => Err(ConfigProblem::new(path, "wants either sql or file, and not both")),
     };
-    match (source, access) {
-        (Some(source), Some(access)) if problems.is_empty() => Ok(DeclaredResource {
-            uri: entry.uri.clone(),
-            name: entry.name.clone(),
-            title: entry.title.clone(),
-            description: entry.description.clone(),
-            mime_type: entry.mime_type.clone(),
-            source,
-            access,
-            limits: to_call_limits(entry.limits),
-            cache: entry.cache.map(cache),
-        }),
-        _ => Err(problems),
-    }
+    let source = source.map_err(|problem| problems.push(problem));
+    let (Ok(source), true) = (source, problems.is_empty()) else { return Err(problems) };
+    Ok(DeclaredResource {
+        uri: entry.uri.clone(),
+        name: entry.name.clone(),
+        title: entry.title.clone(),
+        description: entry.description.clone(),
+        mime_type: entry.mime_type.clone(),
+        source,
+        access,
+        limits: to_call_limits(entry.limits),
+        cache: entry.cache.map(cache),
+    })
 }
 
 /// Everything before the first variable's name is fixed; what a variable says stays in that folder.
-fn file_source(file: &str, path: &str, folder: &Path) -> Result<(PathBuf, TextTemplate), Problems> {
+fn file_source(
+    file: &str,
+    path: &str,
+    folder: &Path,
+    inputs: Vec<DeclaredInput>,
+) -> Result<ResourceSource, ConfigProblem> {
     let fixed = file.split("{{").next().unwrap_or_default();
     let (below, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
         None => ("", file),
     };
     let template = TextTemplate::parse(name);
-    let path = template.map_err(|error| vec![ConfigProblem::new(format!("{path}.file"), error.to_string())])?;
-    Ok((folder.join(below), path))
+    let path = template.map_err(|error| ConfigProblem::new(format!("{path}.file"), error.to_string()))?;
+    Ok(ResourceSource::File { folder: folder.join(below), path, inputs })
 }
 
 /// The declared prompt that `entry` describes.
 pub(super) fn build_prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPrompt, Problems> {
     let mut problems = Vec::new();
-    let access = collect(parse_access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     let mut messages = Vec::new();
     for (index, entry) in entry.messages.iter().enumerate() {
-        messages.extend(collect(build_message(entry, &format!("{path}.messages[{index}]")), &mut problems));
+        let message = build_message(entry, &format!("{path}.messages[{index}]"));
+        messages.extend(message.map_err(|problem| problems.push(problem)));
     }
     let arguments = entry.arguments.iter().map(|argument| PromptArgument {
         name: argument.name.clone(),
@@ -194,46 +178,43 @@ pub(super) fn build_prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPr
         description: argument.description.clone(),
         required: argument.required,
     });
-    match access {
-        Some(access) if problems.is_empty() => Ok(DeclaredPrompt {
-            name: entry.name.clone(),
-            title: entry.title.clone(),
-            description: entry.description.clone(),
-            arguments: arguments.collect(),
-            messages,
-            access,
-        }),
-        _ => Err(problems),
-    }
+    let prompt = DeclaredPrompt {
+        name: entry.name.clone(),
+        title: entry.title.clone(),
+        description: entry.description.clone(),
+        arguments: arguments.collect(),
+        messages,
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+    };
+    checked(prompt, problems)
 }
 
-fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, PromptPart), Problems> {
+fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, PromptPart), ConfigProblem> {
     let role = match entry.role {
         MessageRole::User => ContentRole::User,
         MessageRole::Assistant => ContentRole::Assistant,
     };
     let parse = |member: &str, text: &str| {
-        TextTemplate::parse(text)
-            .map_err(|error| vec![ConfigProblem::new(format!("{path}.{member}"), error.to_string())])
+        TextTemplate::parse(text).map_err(|error| ConfigProblem::new(format!("{path}.{member}"), error.to_string()))
     };
     match (&entry.text, &entry.resource) {
         (Some(text), None) => Ok((role, PromptPart::Text(parse("text", text)?))),
         (None, Some(uri)) => Ok((role, PromptPart::Resource(parse("resource", uri)?))),
-        _ => Err(vec![ConfigProblem::new(path, "wants either text or resource, and not both")]),
+        _ => Err(ConfigProblem::new(path, "wants either text or resource, and not both")),
     }
 }
 
-fn build_inputs(entries: &BTreeMap<String, InputEntry>, path: &str) -> Result<Vec<DeclaredInput>, Problems> {
-    let mut problems = Vec::new();
+fn build_inputs(entries: &BTreeMap<String, InputEntry>, path: &str, problems: &mut Problems) -> Vec<DeclaredInput> {
     let mut inputs = Vec::new();
     for (name, entry) in entries {
-        inputs.extend(collect(build_input(name, entry, &format!("{path}.input.{name}")), &mut problems));
+        let input = build_input(name, entry, &format!("{path}.input.{name}"));
+        inputs.extend(input.map_err(|problem| problems.push(problem)));
     }
-    if problems.is_empty() { Ok(inputs) } else { Err(problems) }
+    inputs
 }
 
-fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInput, Problems> {
-    let wrong = |member: &str, message: &str| Err(vec![ConfigProblem::new(format!("{path}{member}"), message)]);
+fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInput, ConfigProblem> {
+    let wrong = |member: &str, message: &str| Err(ConfigProblem::new(format!("{path}{member}"), message));
     let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     if !is_name {
@@ -265,7 +246,7 @@ fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInp
         constraints,
     };
     let schema = tidegate_core::JsonSchema::new(input.schema());
-    let schema = schema.map_err(|error| vec![ConfigProblem::new(path, error.to_string())])?;
+    let schema = schema.map_err(|error| ConfigProblem::new(path, error.to_string()))?;
     match entry.default.as_ref().map(|default| schema.check(default)) {
         Some(Err(_)) => wrong(".default", "does not fit the parameter's type"),
         _ => Ok(input),
@@ -327,16 +308,5 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
         destructive: entry.destructive,
         idempotent: entry.idempotent,
         open_world: entry.open_world,
-    }
-}
-
-/// The value, or its problems among the others.
-fn collect<T>(result: Result<T, Problems>, problems: &mut Problems) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(mut more) => {
-            problems.append(&mut more);
-            None
-        }
     }
 }

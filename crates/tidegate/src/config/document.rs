@@ -4,25 +4,19 @@
 //! with line and column. Variables are put in after parsing, so that nothing they hold is ever read as YAML.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, SourcePosition};
 use super::renamed_keys;
-use super::variables::{ExpandedText, Expansion, VariableResolver, VariableValue};
+use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
 
 /// Longer files are refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// Where a value stands in its file; both count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SourcePosition {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-}
 
 /// A YAML file.
 #[derive(Debug)]
@@ -34,17 +28,9 @@ pub(crate) struct Document {
     /// Where each value stands, by its path (`tools[0].sql`).
     positions: BTreeMap<String, SourcePosition>,
     /// Values that hold variables: what a variable holds is told to nobody.
-    expanded: BTreeMap<String, ExpandedValue>,
+    expanded: BTreeMap<String, ExpandedText>,
     /// Keys that were written with their old names.
     pub(super) deprecations: Vec<ConfigProblem>,
-}
-
-/// A value that holds variables.
-#[derive(Debug)]
-struct ExpandedValue {
-    /// As it was written.
-    source_text: String,
-    filled: ExpandedText,
 }
 
 impl Document {
@@ -124,12 +110,12 @@ impl Document {
 
     /// The value at `path` as a template in which braces that variables hold mean nothing, if it holds any.
     pub(crate) fn template(&self, path: &str) -> Option<&str> {
-        self.expanded.get(path).map(|variable| variable.filled.template.as_str())
+        self.expanded.get(path).map(|variable| variable.template.as_str())
     }
 
     /// `text` as it may be told: with the names of variables for what they hold.
     pub(crate) fn redact(&self, text: &str) -> String {
-        let held = self.expanded.values().flat_map(|variable| &variable.filled.values);
+        let held = self.expanded.values().flat_map(|variable| &variable.values);
         held.fold(text.to_owned(), |text, held| held.redact_in(&text))
     }
 
@@ -137,7 +123,7 @@ impl Document {
     pub(crate) fn secret_values_within(&self, path: &str) -> impl Iterator<Item = &str> {
         let within = self.expanded.range(path.to_owned()..).take_while(move |(other, _)| other.starts_with(path));
         let within = within.filter(move |(other, _)| is_within(other, path));
-        within.flat_map(|(_, variable)| variable.filled.values.iter().map(VariableValue::value))
+        within.flat_map(|(_, variable)| variable.values.iter().map(VariableValue::value))
     }
 
     /// The nearest value at or around `path` that holds variables, as it was written.
@@ -145,6 +131,27 @@ impl Document {
         let mut around = self.expanded.iter().filter(|(other, _)| is_within(path, other));
         around.next_back().map(|(_, variable)| variable.source_text.as_str())
     }
+}
+
+/// `file:line:column: path: message`, one problem after the other in the order of the file.
+pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
+    let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
+    let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
+    sorted.sort_by_key(|problem| place(problem));
+    let mut text = String::new();
+    for problem in sorted {
+        let _ = write!(text, "{}", file.display());
+        if let Some(SourcePosition { line, column }) = place(problem) {
+            let _ = write!(text, ":{line}:{column}");
+        }
+        // A name may hold any character; a line stays one.
+        let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
+        let path = if path.is_empty() { path } else { format!("{path}: ") };
+        let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
+        // A message of several lines stays together.
+        let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
+    }
+    text
 }
 
 /// Whether `path` is the path `around`, or is below it.
@@ -155,7 +162,7 @@ fn is_within(path: &str, around: &str) -> bool {
 /// Makes values out of nodes and notes their places.
 struct ValueBuilder<'a> {
     positions: BTreeMap<String, SourcePosition>,
-    expanded: BTreeMap<String, ExpandedValue>,
+    expanded: BTreeMap<String, ExpandedText>,
     problems: Vec<ConfigProblem>,
     deprecations: Vec<ConfigProblem>,
     /// The keys around the value, `[]` for an item of a list.
@@ -211,12 +218,12 @@ impl<'a> ValueBuilder<'a> {
 
     fn expand_scalar(&mut self, text: &str, is_plain: bool, place: SourcePosition, path: String) -> Value {
         match self.variables.expand(text) {
-            Ok(Expansion::Unchanged) if is_plain => parse_plain_scalar(text),
-            Ok(Expansion::Unchanged) => Value::from(text),
+            Ok(None) if is_plain => parse_plain_scalar(text),
+            Ok(None) => Value::from(text),
             // What a variable holds is text, whatever it looks like.
-            Ok(Expansion::Expanded(filled)) => {
+            Ok(Some(filled)) => {
                 let value = Value::from(filled.text.as_str());
-                self.expanded.insert(path, ExpandedValue { source_text: text.to_owned(), filled });
+                self.expanded.insert(path, filled);
                 value
             }
             Err(message) => {

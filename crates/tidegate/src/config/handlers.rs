@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::node::NodeState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate::NodeState;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind};
 use tidegate_postgres_handlers::{
     DatabaseHandlers, HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher,

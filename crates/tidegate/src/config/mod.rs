@@ -5,12 +5,12 @@ mod authentication;
 mod databases;
 mod declarations;
 mod document;
-mod duplicates;
 mod file_hashes;
 #[cfg(test)]
 mod fuzz_corpus;
 mod handlers;
 mod limits;
+mod names;
 mod node_assembler;
 mod parsing;
 mod policies;
@@ -19,11 +19,8 @@ mod problem;
 mod quantities;
 mod renamed_keys;
 mod safeguards;
-mod schema_check;
 mod tables;
-mod tenants;
 mod tls;
-mod toolsets;
 mod types;
 mod variables;
 mod yaml_tree;
@@ -32,11 +29,12 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication as callers_are_asked, token_options};
 use document::Document;
+pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
 pub(crate) use limits::{usage_file, with_caller_limits};
 pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};
 pub(crate) use parsing::schema;
-pub(crate) use problem::{ConfigProblem, render_report};
+pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
 pub(crate) use tls::tls_options;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
@@ -49,13 +47,13 @@ pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
 #[derive(Debug)]
 pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
-    document: Document,
+    pub(crate) document: Document,
 }
 
 /// A configuration that cannot be used, as text for people: one line for each problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.trim_end())]
-pub(crate) struct ConfigError(pub(crate) String);
+pub struct ConfigError(pub(crate) String);
 
 impl LoadedConfig {
     /// Reads the file at `path` and checks its shape; what it says may still make no sense.
@@ -115,21 +113,6 @@ impl LoadedConfig {
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         // Without the dots in it, which say nothing to a reader.
         self.folder().join(path).components().collect()
-    }
-
-    /// The value at `path` as a template in which braces that variables hold mean nothing, if it holds any.
-    pub(crate) fn template(&self, path: &str) -> Option<&str> {
-        self.document.template(path)
-    }
-
-    /// `text` as it may be told: with the names of variables for what they hold.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        self.document.redact(text)
-    }
-
-    /// What the variables of the value at `path`, and of all values in it, hold.
-    pub(crate) fn secret_values_within(&self, path: &str) -> impl Iterator<Item = &str> {
-        self.document.secret_values_within(path)
     }
 
     /// The problems as text for people. What is said of a value that holds variables may quote them, and stays unsaid.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::node::{Node, NodeState};
 use futures::StreamExt as _;
 use parking_lot::Mutex;
-use tidegate::{Node, NodeState};
 use tidegate_auth::{ReloadableAuthenticator, Role};
 use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
 use tidegate_engines::Engine;
@@ -20,23 +20,21 @@ use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
 use super::handlers::ServedEntries;
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
-use super::{
-    ConfigError, LoadedConfig, authentication, declarations, duplicates, limits, safeguards, tenants, tls, toolsets,
-};
+use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
 
 /// Statements that are prepared at the same time.
 const PREPARED_AT_ONCE: usize = 8;
 
 /// Puts configurations into a running node, one after the other.
 pub(crate) struct NodeAssembler {
-    node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     engine: Engine,
     authenticator: Arc<ReloadableAuthenticator>,
-    /// What clients of OAuth are told.
-    protected_resource: SharedProtectedResource,
+    /// What clients of OAuth are told, now and after each configuration to come.
+    pub(crate) protected_resource: SharedProtectedResource,
     /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     /// Databases that the command line adds.
@@ -53,7 +51,8 @@ pub(crate) struct NodeAssembler {
     served_entries: Mutex<Option<ServedEntries>>,
     /// Tells of each generation that was entered.
     applied_generations: watch::Sender<u64>,
-    tls: RunningTls,
+    /// The TLS of the server that runs.
+    pub(crate) tls: RunningTls,
 }
 
 /// What became of a configuration.
@@ -117,16 +116,6 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    /// What clients of OAuth are told, now and after each configuration to come.
-    pub(crate) fn protected_resource(&self) -> &SharedProtectedResource {
-        &self.protected_resource
-    }
-
-    /// The node.
-    pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
     /// Makes the node what `loaded_config` says.
     ///
     /// # Errors
@@ -180,11 +169,6 @@ impl NodeAssembler {
         }
     }
 
-    /// The TLS of the server that runs.
-    pub(crate) fn tls(&self) -> &RunningTls {
-        &self.tls
-    }
-
     /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
     /// with a new configuration or with anything else that entering one takes.
     pub(crate) fn reload_authenticator(&self) {
@@ -215,7 +199,7 @@ impl NodeAssembler {
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
         let is_private = authentication::requires_authentication(config);
         limits::check_limits(config, &mut problems);
-        let tenancy = tenants::build_tenancy(config, &mut problems);
+        let tenancy = databases::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if is_private { limits.with_default_shares() } else { limits };
         let guard = safeguards::build_answer_protection(config, &mut problems);
@@ -228,8 +212,8 @@ impl NodeAssembler {
                 entries.limits(limits).cache_hint(cache).protection(guard).generation(generation)
             });
         let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
-        duplicates::check_duplicates(config, &offered, &mut problems);
-        state = toolsets::add_toolsets(state, config, &mut problems);
+        names::check_duplicates(config, &offered, &mut problems);
+        state = names::add_toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
         state = add_sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
         state = add_http_tools(state, loaded, &mut problems);
@@ -249,7 +233,7 @@ impl NodeAssembler {
         let credential_authenticator =
             authentication::build_authenticator(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
-        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.redact(warning));
+        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
                 Ok((state, credential_authenticator, open, assembled))
@@ -282,12 +266,9 @@ async fn add_sql_tools(
         .collect();
     let mut prepared = futures::stream::iter(preparing).buffered(PREPARED_AT_ONCE);
     while let Some(prepared) = prepared.next().await {
-        match prepared {
-            Ok((tool, unreachable)) => {
-                warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
-                state = state.entries(|entries| entries.tool(tool));
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
+        if let Some((tool, unreachable)) = accept(prepared, problems) {
+            warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
+            state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
@@ -308,20 +289,15 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
         let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
         client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
     });
-    let client = match client {
-        Ok(client) => client,
-        Err(mut wrong) => {
-            problems.append(&mut wrong);
-            return state;
-        }
-    };
+    let Some(client) = accept(client, problems) else { return state };
     for (index, entry) in config.tools.iter().enumerate() {
         let Some(http) = &entry.http else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded);
-        match tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| nest_problems(&path, wrong))) {
-            Ok(tool) => state = state.entries(|entries| entries.tool(tool)),
-            Err(mut wrong) => problems.append(&mut wrong),
+        let tool =
+            tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| nest_problems(&path, wrong)));
+        if let Some(tool) = accept(tool, problems) {
+            state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
@@ -339,16 +315,12 @@ async fn add_resources(
             Ok(resource) => resource.prepare(state.view()).await.map_err(|wrong| nest_problems(&path, wrong)),
             Err(wrong) => Err(wrong),
         };
-        match resource {
-            Ok((prepared, unreachable)) => {
-                warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
-                state = state.entries(|entries| match prepared {
-                    PreparedResource::Resource(resource) => entries.resource(*resource),
-                    PreparedResource::Template(template) => entries.template(*template),
-                });
-            }
-            Err(mut wrong) => problems.append(&mut wrong),
-        }
+        let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
+        warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
+        state = state.entries(|entries| match prepared {
+            PreparedResource::Resource(resource) => entries.resource(*resource),
+            PreparedResource::Template(template) => entries.template(*template),
+        });
     }
     state
 }
@@ -357,9 +329,10 @@ fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigP
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);
-        match prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| nest_problems(&path, wrong))) {
-            Ok(prompt) => state = state.entries(|entries| entries.prompt(prompt)),
-            Err(mut wrong) => problems.append(&mut wrong),
+        let prompt =
+            prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| nest_problems(&path, wrong)));
+        if let Some(prompt) = accept(prompt, problems) {
+            state = state.entries(|entries| entries.prompt(prompt));
         }
     }
     state

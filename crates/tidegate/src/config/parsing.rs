@@ -1,18 +1,22 @@
-//! From a document to what it says: its shape first, for people, then its types.
+//! From a document to what it says: its shape first, with all complaints at once, each with its place and in words for
+//! people; then its types. What a value says is quoted only if it was written there.
 //!
 //! Knows no engine and opens nothing: `fuzz/` compiles it by itself.
 
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tidegate_core::nearest_names;
 
 use super::document::Document;
 use super::problem::ConfigProblem;
-use super::schema_check;
 use super::types::Config;
+
+/// Complaints told at once.
+const PROBLEMS_MAX: usize = 50;
 
 /// What `document` says; it may still make no sense.
 pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProblem>> {
-    let problems = schema_check::check_schema(document, &schema());
+    let problems = check_schema(document, &schema());
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -33,4 +37,153 @@ fn redacted_message(document: &Document, error: &serde_path_to_error::Error<serd
 /// The JSON Schema of a configuration.
 pub(crate) fn schema() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
+}
+
+/// Compares `document` with `schema`, as schemars generates it for our types.
+fn check_schema(document: &Document, schema: &Value) -> Vec<ConfigProblem> {
+    let mut checker = SchemaChecker { document, root: schema, problems: Vec::new() };
+    checker.value(&document.value, schema, "");
+    checker.problems.truncate(PROBLEMS_MAX);
+    checker.problems
+}
+
+struct SchemaChecker<'a> {
+    document: &'a Document,
+    root: &'a Value,
+    problems: Vec<ConfigProblem>,
+}
+
+impl<'a> SchemaChecker<'a> {
+    fn value(&mut self, value: &Value, schema: &'a Value, path: &str) {
+        let schema = self.resolve_reference(schema);
+        if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
+            let fitting =
+                choices.iter().map(|choice| self.resolve_reference(choice)).find(|choice| has_type(value, choice));
+            match fitting {
+                Some(choice) => self.value(value, choice, path),
+                None => {
+                    // Nobody wants what need not be said said as nothing.
+                    let expected = choices.iter().map(|choice| expected_types(self.resolve_reference(choice)));
+                    let expected: Vec<String> = expected.filter(|expected| !expected.is_empty()).collect();
+                    self.wrong_type(value, &expected.join(" or "), path);
+                }
+            }
+            return;
+        }
+        if !has_type(value, schema) {
+            return self.wrong_type(value, &expected_types(schema), path);
+        }
+        if let Some(allowed) = schema.get("enum").and_then(Value::as_array).filter(|allowed| !allowed.contains(value)) {
+            let choices: Vec<String> = allowed.iter().filter(|choice| !choice.is_null()).map(display_value).collect();
+            let message = format!("{} is none of {}", self.quote_source(value, path), choices.join(", "));
+            self.problems.push(ConfigProblem::new(path, message));
+        }
+        match value {
+            Value::Object(members) => self.members(members, schema, path),
+            Value::Array(items) => {
+                if let Some(of_items) = schema.get("items") {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(item, of_items, &format!("{path}[{index}]"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn members(&mut self, members: &Map<String, Value>, schema: &'a Value, path: &str) {
+        let known = schema.get("properties").and_then(Value::as_object);
+        let further = schema.get("additionalProperties");
+        for (name, value) in members {
+            let path = join_path(path, name);
+            match (known.and_then(|known| known.get(name)), further) {
+                (Some(schema), _) => self.value(value, schema, &path),
+                (None, Some(schema @ Value::Object(_))) => self.value(value, schema, &path),
+                (None, Some(Value::Bool(false))) => {
+                    let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
+                    let near = nearest_names(name, names());
+                    let advice = match near.first() {
+                        Some(near) => format!("did you mean {near}?"),
+                        None => format!("known are {}", names().collect::<Vec<_>>().join(", ")),
+                    };
+                    self.problems.push(ConfigProblem::new(path, format!("unknown key; {advice}")));
+                }
+                (None, _) => {}
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !members.contains_key(name) {
+                self.problems.push(ConfigProblem::new(path, format!("{name} is missing")));
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, value: &Value, expected: &str, path: &str) {
+        let message = format!("{} where {expected} is wanted", self.quote_source(value, path));
+        self.problems.push(ConfigProblem::new(path, message));
+    }
+
+    /// What was written at `path`; never what a variable holds.
+    fn quote_source(&self, value: &Value, path: &str) -> String {
+        match (self.document.source_text(path), value) {
+            (Some(written), _) => format!("the text {written}"),
+            (None, Value::Object(_)) => "a map".to_owned(),
+            (None, Value::Array(_)) => "a list".to_owned(),
+            (None, Value::Null) => "nothing".to_owned(),
+            (None, value) => display_value(value),
+        }
+    }
+
+    fn resolve_reference(&self, schema: &'a Value) -> &'a Value {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+        target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
+    }
+}
+
+fn join_path(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn display_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn has_type(value: &Value, schema: &Value) -> bool {
+    let types = types(schema);
+    types.is_empty()
+        || types.iter().any(|expected| match *expected {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "string" => value.is_string(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            _ => true,
+        })
+}
+
+fn expected_types(schema: &Value) -> String {
+    let words = types(schema).into_iter().filter(|expected| *expected != "null").map(|expected| match expected {
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text",
+        "array" => "a list",
+        "object" => "a map",
+        other => other,
+    });
+    words.collect::<Vec<_>>().join(" or ")
 }

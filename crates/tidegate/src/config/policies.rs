@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_core::nearest_names;
 use tidegate_query::{HashKey, Mask, PolicyPart, PolicyProblem, RowCondition, RowPolicies, RowPolicy};
 
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, checked};
 use super::types::{Config, DatabaseEntry, MaskEntry, NamedMask, PolicyEntry};
 
 const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
@@ -28,7 +28,7 @@ pub(super) fn build_row_policies(
         Some(secret) => HashKey::from_secret(secret.0.expose().as_bytes()),
         None => HashKey::process_key(),
     };
-    if problems.is_empty() { Ok(RowPolicies::new(policies, key)) } else { Err(problems) }
+    checked(RowPolicies::new(policies, key), problems)
 }
 
 /// Complains about policies of a kind of database that has none.

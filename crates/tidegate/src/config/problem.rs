@@ -1,9 +1,13 @@
 //! What is wrong with a configuration: where, what, and what would be right.
 
-use std::fmt::{self, Write as _};
-use std::path::Path;
+use std::fmt;
 
-use super::document::{Document, SourcePosition};
+/// Where a value stands in its file; both count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourcePosition {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,23 +39,29 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// `file:line:column: path: message`, one problem after the other in the order of the file.
-pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
-    let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
-    let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
-    sorted.sort_by_key(|problem| place(problem));
-    let mut text = String::new();
-    for problem in sorted {
-        let _ = write!(text, "{}", file.display());
-        if let Some(SourcePosition { line, column }) = place(problem) {
-            let _ = write!(text, ":{line}:{column}");
+/// The items of the list at `path`, parsed. Each item that `parse` rejects is a problem.
+pub(super) fn parse_items<T>(
+    items: &[String],
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let mut parsed = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match parse(item) {
+            Ok(item) => parsed.push(item),
+            Err(message) => problems.push(ConfigProblem::new(format!("{path}[{index}]"), message)),
         }
-        // A name may hold any character; a line stays one.
-        let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
-        let path = if path.is_empty() { path } else { format!("{path}: ") };
-        let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
-        // A message of several lines stays together.
-        let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
     }
-    text
+    parsed
+}
+
+/// `value`, unless there are problems.
+pub(super) fn checked<T>(value: T, problems: Vec<ConfigProblem>) -> Result<T, Vec<ConfigProblem>> {
+    if problems.is_empty() { Ok(value) } else { Err(problems) }
+}
+
+/// The value of `result`, if it has one; else its problems are added to `problems`.
+pub(super) fn accept<T>(result: Result<T, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) -> Option<T> {
+    result.map_err(|mut wrong| problems.append(&mut wrong)).ok()
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
 
-use super::problem::ConfigProblem;
-use super::types::{OneOrManyTexts, RaggedEntry, TableEntry};
+use super::problem::{ConfigProblem, checked};
+use super::quantities::OneOrMany;
+use super::types::{RaggedEntry, TableEntry};
 
 /// What is told of each table of the database at `path`.
 pub(super) fn build_text_tables(
@@ -17,7 +18,7 @@ pub(super) fn build_text_tables(
     for (name, entry) in entries {
         tables.insert(name.clone(), text_table(entry, &format!("{path}.tables.{name}"), &mut problems));
     }
-    if problems.is_empty() { Ok(tables) } else { Err(problems) }
+    checked(tables, problems)
 }
 
 fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>) -> TextTableOptions {
@@ -62,10 +63,7 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>)
         delimiter,
         quote,
         has_header: entry.header,
-        null: entry.null.clone().map(|null| match null {
-            OneOrManyTexts::One(text) => vec![text],
-            OneOrManyTexts::Many(texts) => texts,
-        }),
+        null: entry.null.clone().map(OneOrMany::into_vec),
         numbers,
         encoding,
         skip: entry.skip,

@@ -27,13 +27,6 @@ pub(crate) struct VariableResolver<'a> {
     files: RefCell<FileHashes>,
 }
 
-/// A text, with its variables put in if it has any.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Expansion {
-    Unchanged,
-    Expanded(ExpandedText),
-}
-
 /// What a variable holds that did not stand in the configuration.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct VariableValue {
@@ -68,6 +61,8 @@ impl VariableValue {
 /// A text with its variables put in.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ExpandedText {
+    /// As it was written.
+    pub(crate) source_text: String,
     /// The whole.
     pub(crate) text: String,
     /// The whole as a template in which only the braces that were written mean anything.
@@ -107,12 +102,12 @@ impl<'a> VariableResolver<'a> {
         self.files.borrow().clone()
     }
 
-    /// Puts the variables in. `$${` stands for `${`.
-    pub(crate) fn expand(&self, text: &str) -> Result<Expansion, String> {
+    /// Puts the variables in; none if there are none. `$${` stands for `${`.
+    pub(crate) fn expand(&self, text: &str) -> Result<Option<ExpandedText>, String> {
         if !text.contains("${") {
-            return Ok(Expansion::Unchanged);
+            return Ok(None);
         }
-        let mut filled = ExpandedText::default();
+        let mut filled = ExpandedText { source_text: text.to_owned(), ..ExpandedText::default() };
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
@@ -128,7 +123,7 @@ impl<'a> VariableResolver<'a> {
             rest = behind;
         }
         filled.push_text(rest);
-        Ok(Expansion::Expanded(filled))
+        Ok(Some(filled))
     }
 
     fn resolve(&self, inside: &str) -> Result<String, String> {
@@ -176,7 +171,7 @@ impl<'a> VariableResolver<'a> {
 mod tests {
     use super::*;
 
-    fn expand(text: &str) -> Result<Expansion, String> {
+    fn expand(text: &str) -> Result<Option<ExpandedText>, String> {
         let lookup = |name: &str| match name {
             "HOST" => Some("db.example.com".to_owned()),
             "QUOTED" => Some("a \"b\"".to_owned()),
@@ -190,13 +185,13 @@ mod tests {
 
     #[track_caller]
     fn filled(text: &str, expected: &str) {
-        let Ok(Expansion::Expanded(filled)) = expand(text) else { panic!("{text} holds no variables") };
+        let Ok(Some(filled)) = expand(text) else { panic!("{text} holds no variables") };
         assert_eq!(filled.text, expected);
     }
 
     #[test]
     fn variables_are_expanded_once() {
-        assert_eq!(expand("plain $1 {x}"), Ok(Expansion::Unchanged));
+        assert_eq!(expand("plain $1 {x}"), Ok(None));
         filled("postgres://${HOST}/a", "postgres://db.example.com/a");
         filled("${ODD}", "${HOST}: {a}");
         filled("${NONE:-5s}${EMPTY:-x}${EMPTY}", "5sx");
@@ -205,7 +200,7 @@ mod tests {
 
     #[test]
     fn values_are_redacted_by_their_variable_names() {
-        let Ok(Expansion::Expanded(filled)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let Ok(Some(filled)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
         let held = filled.values;
         let message =
             held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.redact_in(&text));
@@ -215,7 +210,7 @@ mod tests {
 
     #[test]
     fn braces_in_values_are_escaped() {
-        let Ok(Expansion::Expanded(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
+        let Ok(Some(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
         assert_eq!(filled.text, "{id} ${HOST}: {a}");
         assert_eq!(filled.template, "{id} ${{HOST}}: {{a}}");
         assert_eq!(filled.values[0].value(), "${HOST}: {a}");

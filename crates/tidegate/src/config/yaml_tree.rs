@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, ScalarStyle, Span};
 
-use super::document::SourcePosition;
-use super::problem::ConfigProblem;
+use super::problem::{ConfigProblem, SourcePosition};
 
 /// Values of a document, those that aliases repeat included.
 const VALUES_MAX: usize = 200_000;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::{all_clients, name};
 use crate::client::config_locations::OperatingSystem;
 use crate::client::error::ClientConfigError;
 use crate::client::{ConfigLocations, InstallScope, McpClient};
@@ -38,9 +39,8 @@ fn display_paths(client: McpClient, scope: InstallScope, config_locations: &Conf
 
 #[test]
 fn files_of_a_project() {
-    let table: Vec<String> = McpClient::ALL
-        .into_iter()
-        .map(|client| format!("{}: {}", client.name(), display_paths(client, InstallScope::Project, &linux())))
+    let table: Vec<String> = all_clients()
+        .map(|client| format!("{}: {}", name(client), display_paths(client, InstallScope::Project, &linux())))
         .collect();
     insta::assert_snapshot!(table.join("\n"), @r"
     claude-code: /work/p/.mcp.json
@@ -59,9 +59,8 @@ fn files_of_a_project() {
 
 #[test]
 fn files_of_a_user() {
-    let table: Vec<String> = McpClient::ALL
-        .into_iter()
-        .map(|client| format!("{}: {}", client.name(), display_paths(client, InstallScope::User, &linux())))
+    let table: Vec<String> = all_clients()
+        .map(|client| format!("{}: {}", name(client), display_paths(client, InstallScope::User, &linux())))
         .collect();
     insta::assert_snapshot!(table.join("\n"), @r"
     claude-code: /home/u/.claude.json

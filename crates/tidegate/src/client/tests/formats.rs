@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{http, key, stdio, stdio_with_env, variable};
+use super::{all_clients, http, key, name, stdio, stdio_with_env, variable};
 use crate::client::catalog::ClientFileFormat;
 use crate::client::error::ClientConfigError;
 use crate::client::{McpClient, install};
@@ -141,7 +141,7 @@ fn parse(client: McpClient, text: &str) -> Value {
 
 #[test]
 fn written_entries_match_client_documentation() {
-    for client in McpClient::ALL {
+    for client in all_clients() {
         let servers = json!({ "type": "object", "additionalProperties": { "oneOf": entries(client) } });
         let schema = closed_object(&json!({ section(client): servers }), &[section(client)]);
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -156,14 +156,14 @@ fn written_entries_match_client_documentation() {
             }
             let value = parse(client, &std::fs::read_to_string(&path).unwrap());
             let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
-            assert!(errors.is_empty(), "{}: {value}: {errors:?}", client.name());
+            assert!(errors.is_empty(), "{}: {value}: {errors:?}", name(client));
         }
         let expected = match client {
             McpClient::ClaudeDesktop => 2,
             McpClient::Zed | McpClient::LmStudio => 4,
             _ => 5,
         };
-        assert_eq!(written, expected, "{}", client.name());
+        assert_eq!(written, expected, "{}", name(client));
         // The schema itself must be able to fail.
         assert!(!validator.is_valid(&json!({ section(client): { "tidegate": { "unheard": 1 } } })));
     }

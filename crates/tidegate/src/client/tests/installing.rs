@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{http, key, stdio, variable};
+use super::{all_clients, http, key, stdio, variable};
 use crate::client::edit::EditError;
 use crate::client::error::ClientConfigError;
 use crate::client::{InstallOutcome, Installation, McpClient, McpServerConnection, install, snippet};
@@ -51,7 +51,7 @@ fn check(path: &Path, connection: &McpServerConnection, outcome: InstallOutcome,
 
 #[test]
 fn a_missing_file_is_created_with_its_folders() {
-    for client in McpClient::ALL {
+    for client in all_clients() {
         let folder = Folder::new();
         let path = folder.path("a/b/config");
         let installed = install(&path, client, "tidegate", &stdio()).unwrap();
@@ -72,7 +72,7 @@ fn an_empty_file_is_filled() {
 
 #[test]
 fn a_second_run_changes_nothing() {
-    for client in McpClient::ALL {
+    for client in all_clients() {
         let (folder, path) = Folder::with("config", "");
         install(&path, client, "other", &stdio()).unwrap();
         install(&path, client, "tidegate", &stdio()).unwrap();

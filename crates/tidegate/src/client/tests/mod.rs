@@ -12,7 +12,9 @@ mod formats;
 mod installing;
 mod snippets;
 
-use super::{BearerSource, McpServerConnection};
+use clap::ValueEnum as _;
+
+use super::{BearerSource, McpClient, McpServerConnection};
 
 fn stdio() -> McpServerConnection {
     let args = vec!["stdio".to_owned(), "shop=/data/shop".to_owned()];
@@ -34,4 +36,13 @@ fn key() -> Option<BearerSource> {
 
 fn variable() -> Option<BearerSource> {
     Some(BearerSource::Variable("TIDEGATE_KEY".to_owned()))
+}
+
+fn all_clients() -> impl Iterator<Item = McpClient> {
+    McpClient::value_variants().iter().copied()
+}
+
+/// The name on the command line.
+fn name(client: McpClient) -> String {
+    client.to_possible_value().unwrap().get_name().to_owned()
 }

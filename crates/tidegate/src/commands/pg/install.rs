@@ -1,30 +1,107 @@
-//! `tidegate pg install`.
+//! `tidegate pg install`, `upgrade` and `print`: the schema of handlers, created, upgraded or printed.
 
 use std::io::Write as _;
 
 use clap::Args;
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallChanges, InstallMode};
 
-use super::change_report;
-use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
+use super::{ExecutionFlags, HandlerSchemaArguments, SchemaFlag};
 use crate::command_error::CommandError;
 
-/// Create the schema of handlers, or upgrade it to this version
+/// The arguments of `install` and `upgrade`.
 #[derive(Debug, Args)]
-pub(crate) struct PgInstallCommand {
+pub(crate) struct PgInstallArguments {
     #[command(flatten)]
     schema_arguments: HandlerSchemaArguments,
     #[command(flatten)]
     execution: ExecutionFlags,
 }
 
-impl PgInstallCommand {
-    pub(super) async fn run(self) -> Result<(), CommandError> {
+impl PgInstallArguments {
+    /// Creates the schema or upgrades it; with `is_upgrade`, it must exist.
+    pub(super) async fn run(self, is_upgrade: bool) -> Result<(), CommandError> {
         let Self { schema_arguments: place, execution: manner } = self;
         if manner.print {
+            // The script finds out itself what exists.
             return Ok(write!(std::io::stdout(), "{}", place.schema.install_script())?);
         }
-        let ending = manner.ending();
-        let change = place.installer()?.install(ending).await?;
-        Ok(write!(std::io::stdout(), "{}", change_report::render_change(&change, ending))?)
+        let (installer, ending) = (place.installer()?, manner.ending());
+        let change = if is_upgrade { installer.upgrade(ending).await? } else { installer.install(ending).await? };
+        Ok(write!(std::io::stdout(), "{}", render_change(&change, ending))?)
+    }
+}
+
+/// Print the SQL that creates the schema of handlers, for psql
+#[derive(Debug, Args)]
+pub(crate) struct PgPrintCommand {
+    #[command(flatten)]
+    schema: SchemaFlag,
+    /// Print the SQL that removes the schema
+    #[arg(long)]
+    uninstall: bool,
+}
+
+impl PgPrintCommand {
+    pub(super) fn run(self) -> Result<(), CommandError> {
+        let script = if self.uninstall { self.schema.uninstall_script() } else { self.schema.install_script() };
+        Ok(write!(std::io::stdout(), "{script}")?)
+    }
+}
+
+/// Steps that are listed one by one.
+const STEPS_LISTED_MAX: usize = 8;
+
+/// What an installation changed, in a few lines.
+fn render_change(change: &InstallChanges, ending: InstallMode) -> String {
+    let InstallChanges { database, schema, .. } = change;
+    let place = format!("the schema {schema} of the database {database}");
+    let is_dry = ending == InstallMode::DryRun;
+    if change.is_empty() {
+        return format!(
+            "{place} has the handlers of this program, version {}: there is nothing to change\n",
+            HandlerSchemaScripts::VERSION
+        );
+    }
+    let mut text = match (change.was_installed, is_dry) {
+        (false, false) => format!("handlers are installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
+        (false, true) => format!("handlers would be installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
+        (true, false) => format!("{place} had handlers already and is upgraded {}\n", versions(change)),
+        (true, true) => format!("{place} has handlers already and would be upgraded {}\n", versions(change)),
+    };
+    match change.steps.as_slice() {
+        [] => {}
+        [first, .., last] if change.steps.len() > STEPS_LISTED_MAX => {
+            text.push_str(&format!("  steps      {}, from {first} to {last}\n", change.steps.len()));
+        }
+        steps => {
+            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+            text.push_str(&format!("  steps      {}\n", steps.join(", ")));
+        }
+    }
+    let counts = [
+        (change.functions_added, "added"),
+        (change.functions_replaced, "replaced"),
+        (change.functions_dropped, "dropped"),
+    ];
+    let counts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, subject)| format!("{count} {subject}")).collect();
+    if !counts.is_empty() {
+        text.push_str(&format!("  functions  {}\n", counts.join(", ")));
+    }
+    match (is_dry, change.was_installed) {
+        (true, _) => text.push_str("this was a dry run: nothing is changed\n"),
+        (false, false) => {
+            text.push_str(&format!("a role that is to call them needs SELECT {schema}.grant_mcp_access('ROLE')\n"))
+        }
+        (false, true) => {}
+    }
+    text
+}
+
+fn versions(change: &InstallChanges) -> String {
+    match change.version_before {
+        Some(version) if version == HandlerSchemaScripts::VERSION => format!("within version {version}"),
+        Some(version) => format!("from version {version} to {}", HandlerSchemaScripts::VERSION),
+        None => format!("from a version before {0} to {0}", HandlerSchemaScripts::VERSION),
     }
 }

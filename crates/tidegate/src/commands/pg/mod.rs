@@ -1,17 +1,17 @@
 //! `tidegate pg`: what a PostgreSQL server needs to be asked through Tidegate, and the handlers that live in one.
 
-mod change_report;
 mod install;
 mod new;
-mod print;
-mod role;
-mod schema_arguments;
 mod status;
 mod test;
 mod uninstall;
-mod upgrade;
 
-use clap::Subcommand;
+use std::io::Write as _;
+
+use clap::{Args, Subcommand};
+use tidegate_postgres::RoleRequest;
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode, Installer, SchemaName};
 
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
@@ -20,12 +20,14 @@ use crate::options::GlobalOptions;
 #[derive(Debug, Subcommand)]
 pub(crate) enum PgCommand {
     /// Print the SQL of a role that can read and nothing else
-    Role(role::PgRoleCommand),
-    Install(install::PgInstallCommand),
+    Role(PgRoleCommand),
+    /// Create the schema of handlers, or upgrade it to this version
+    Install(install::PgInstallArguments),
     Status(status::PgStatusCommand),
-    Upgrade(upgrade::PgUpgradeCommand),
+    /// Upgrade an existing schema of handlers to this version
+    Upgrade(install::PgInstallArguments),
     Uninstall(uninstall::PgUninstallCommand),
-    Print(print::PgPrintCommand),
+    Print(install::PgPrintCommand),
     New(new::PgNewCommand),
     Test(test::PgTestCommand),
 }
@@ -34,13 +36,112 @@ impl PgCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Role(role) => role.run(),
-            Self::Install(install) => install.run().await,
+            Self::Install(install) => install.run(false).await,
             Self::Status(status) => status.run().await,
-            Self::Upgrade(upgrade) => upgrade.run().await,
+            Self::Upgrade(upgrade) => upgrade.run(true).await,
             Self::Uninstall(uninstall) => uninstall.run().await,
             Self::Print(print) => print.run(),
             Self::New(new) => new.run(),
             Self::Test(test) => test.run(options).await,
         }
+    }
+}
+
+/// What the role is for.
+#[derive(Debug, Args)]
+pub(crate) struct PgRoleCommand {
+    /// Role that Tidegate logs in as
+    #[arg(default_value = "tidegate_reader")]
+    login: String,
+    /// Schema whose tables may be read; can be repeated
+    #[arg(long, value_name = "NAME", default_value = "public")]
+    schema: Vec<String>,
+    /// Role that calls run as, so that policies can distinguish callers; can be repeated
+    #[arg(long, value_name = "ROLE")]
+    run_as: Vec<String>,
+    /// Schema of handlers that the role may call
+    #[arg(long, value_name = "SCHEMA", value_parser = SchemaName::parse)]
+    handlers: Option<SchemaName>,
+}
+
+impl PgRoleCommand {
+    fn run(self) -> Result<(), CommandError> {
+        let Self { login, schema, run_as, handlers } = self;
+        let mut request = RoleRequest { login, schemas: schema, run_as, further_sql: String::new() };
+        if let Some(schema) = handlers {
+            request.further_sql = schema.grants_sql(&request.readers());
+        }
+        Ok(write!(std::io::stdout(), "{}", request.sql())?)
+    }
+}
+
+/// A schema of a database.
+#[derive(Debug, Args)]
+struct HandlerSchemaArguments {
+    /// Connection string of the role that owns the handlers, in the syntax of psql [default: the PG* variables]
+    #[arg(value_name = "DSN")]
+    dsn: Option<String>,
+
+    #[command(flatten)]
+    schema: SchemaFlag,
+}
+
+/// The schema.
+#[derive(Debug, Args)]
+struct SchemaFlag {
+    /// Schema that contains only handlers
+    #[arg(long = "schema", value_name = "NAME", default_value = "api", value_parser = SchemaName::parse)]
+    name: SchemaName,
+}
+
+/// Whether it is done at all.
+#[derive(Debug, Args)]
+struct ExecutionFlags {
+    /// Run everything, print the changes, and roll them back
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print the SQL instead of running it; does not connect
+    #[arg(long, conflicts_with = "dry_run")]
+    print: bool,
+}
+
+impl HandlerSchemaArguments {
+    fn installer(&self) -> Result<Installer, CommandError> {
+        Ok(Installer::new(parse_target(self.dsn.as_deref().unwrap_or_default())?, self.schema.layer()))
+    }
+}
+
+/// Where the connection string `dsn` leads.
+fn parse_target(dsn: &str) -> Result<ConnectTarget, CommandError> {
+    let target = ConnectTarget::parse(dsn, &ConnectEnvironment::from_process());
+    let target = target.map_err(|error| CommandError::Usage(error.to_string()))?;
+    for warning in target.warnings() {
+        tracing::warn!("{warning}");
+    }
+    Ok(target)
+}
+
+impl SchemaFlag {
+    fn layer(&self) -> HandlerSchemaScripts {
+        HandlerSchemaScripts::new(self.name.clone())
+    }
+
+    /// The script that makes the schema.
+    fn install_script(&self) -> String {
+        let layer = self.layer();
+        layer.script(&layer.install_sql())
+    }
+
+    /// The script that takes it away.
+    fn uninstall_script(&self) -> String {
+        let layer = self.layer();
+        layer.script(&layer.uninstall_sql())
+    }
+}
+
+impl ExecutionFlags {
+    fn ending(&self) -> InstallMode {
+        if self.dry_run { InstallMode::DryRun } else { InstallMode::Commit }
     }
 }

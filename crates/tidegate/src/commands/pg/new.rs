@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use super::schema_arguments::SchemaFlag;
+use super::SchemaFlag;
 use crate::command_error::CommandError;
 
 /// Characters of a name at most, as in the metadata of handlers.
@@ -42,12 +42,6 @@ enum NewHandlerKind {
     Prompt,
 }
 
-/// The SQL of a handler and of its test, with places to fill.
-struct HandlerTemplates {
-    handler: &'static str,
-    test: &'static str,
-}
-
 impl PgNewCommand {
     pub(super) fn run(self) -> Result<(), CommandError> {
         if self.function.is_some() && self.kind != NewHandlerKind::Tool {
@@ -55,7 +49,7 @@ impl PgNewCommand {
                 "only tools can be made of functions: tidegate pg new tool NAME --function …".into(),
             ));
         }
-        let texts = self.kind.templates(self.function.is_some());
+        let (handler_sql, test_sql) = self.kind.templates(self.function.is_some());
         let file = format!("{}.sql", self.name);
         let (handler, test) = (self.folder.join(&file), self.folder.join("tests").join(&file));
         for path in [&handler, &test] {
@@ -64,10 +58,10 @@ impl PgNewCommand {
                 return Err(CommandError::Usage(message));
             }
         }
-        self.write(&handler, &self.fill_template(texts.handler, &handler, &test))?;
-        self.write(&test, &self.fill_template(texts.test, &handler, &test))?;
+        self.write(&handler, &self.fill_template(handler_sql, &handler, &test))?;
+        self.write(&test, &self.fill_template(test_sql, &handler, &test))?;
         let (handler, test) = (handler.display(), test.display());
-        let schema = match self.schema.name().as_str() {
+        let schema = match self.schema.name.as_str() {
             "api" => String::new(),
             other => format!(" --schema {other}"),
         };
@@ -84,7 +78,7 @@ impl PgNewCommand {
         let function = self.function.as_deref().unwrap_or_default();
         // A name alone is found by the type of names, one with its arguments by that of signatures.
         let cast = if function.contains('(') { "regprocedure" } else { "regproc::regprocedure" };
-        text.replace("@schema@", self.schema.name().as_str())
+        text.replace("@schema@", self.schema.name.as_str())
             .replace("@name@", &self.name)
             .replace("@handler@", &handler.display().to_string())
             .replace("@test@", &test.display().to_string())
@@ -102,22 +96,13 @@ impl PgNewCommand {
 }
 
 impl NewHandlerKind {
-    fn templates(self, is_function: bool) -> HandlerTemplates {
+    /// The SQL of a handler and of its test, with places to fill.
+    fn templates(self, is_function: bool) -> (&'static str, &'static str) {
         match self {
-            Self::Tool if is_function => HandlerTemplates {
-                handler: include_str!("new/function.sql"),
-                test: include_str!("new/function_test.sql"),
-            },
-            Self::Tool => {
-                HandlerTemplates { handler: include_str!("new/tool.sql"), test: include_str!("new/tool_test.sql") }
-            }
-            Self::Resource => HandlerTemplates {
-                handler: include_str!("new/resource.sql"),
-                test: include_str!("new/resource_test.sql"),
-            },
-            Self::Prompt => {
-                HandlerTemplates { handler: include_str!("new/prompt.sql"), test: include_str!("new/prompt_test.sql") }
-            }
+            Self::Tool if is_function => (include_str!("new/function.sql"), include_str!("new/function_test.sql")),
+            Self::Tool => (include_str!("new/tool.sql"), include_str!("new/tool_test.sql")),
+            Self::Resource => (include_str!("new/resource.sql"), include_str!("new/resource_test.sql")),
+            Self::Prompt => (include_str!("new/prompt.sql"), include_str!("new/prompt_test.sql")),
         }
     }
 }

@@ -7,7 +7,7 @@ use tidegate_postgres_handlers::{
     ExchangeLogStatus, HandlerSchemaScripts, InstallStatus as Installed, InstalledVersion, LineCount,
 };
 
-use super::schema_arguments::HandlerSchemaArguments;
+use super::HandlerSchemaArguments;
 use crate::command_error::CommandError;
 
 /// Show the installed version, its owner, and the roles that may call handlers

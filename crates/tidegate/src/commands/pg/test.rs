@@ -1,23 +1,30 @@
 //! `tidegate pg test`: SQL test files of handlers, and what became of them.
 
-mod console_report;
-mod files;
 mod junit;
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
 use clap::Args;
 use tidegate_postgres_handlers::{TestOptions, TestReport, run_test_file};
 
-use super::schema_arguments::{self, SchemaFlag};
+use super::{SchemaFlag, parse_target};
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
 /// How long a statement may take unless --timeout says otherwise.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Bytes of a test file at most.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+const PASSED_STYLE: Style = AnsiColor::Green.on_default();
+const FAILED_STYLE: Style = AnsiColor::Red.on_default().bold();
+const DIMMED_STYLE: Style = Style::new().dimmed();
 
 /// Run SQL test files, each in a transaction that is rolled back
 #[derive(Debug, Args)]
@@ -43,10 +50,10 @@ struct TestFileRun {
 
 impl PgTestCommand {
     pub(super) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let target = schema_arguments::parse_target(&self.dsn)?;
-        let files = files::read(&self.files)?;
-        let statement_timeout = options.timeout().unwrap_or(STATEMENT_TIMEOUT);
-        let options = TestOptions { schema: self.schema.name().clone(), statement_timeout };
+        let target = parse_target(&self.dsn)?;
+        let files = read_files(&self.files)?;
+        let statement_timeout = options.timeout.unwrap_or(STATEMENT_TIMEOUT);
+        let options = TestOptions { schema: self.schema.name.clone(), statement_timeout };
         let shutdown = Shutdown::on_signals()?;
         let mut tested = Vec::with_capacity(files.len());
         for file in files {
@@ -57,18 +64,100 @@ impl PgTestCommand {
                 .await?
                 .map_err(|error| CommandError::Other(anyhow::Error::from(error)))?;
             let file = TestFileRun { name: file.name, report, took: began.elapsed() };
-            console_report::print_file(&file)?;
+            print_file(&file)?;
             tested.push(file);
         }
         if let Some(path) = &self.junit {
             let written = std::fs::write(path, junit::render_junit(&tested));
             written.with_context(|| format!("cannot write {}", path.display()))?;
         }
-        console_report::print_summary(&tested)?;
+        print_summary(&tested)?;
         match tested.iter().map(|file| file.report.failed()).sum::<usize>() {
             0 => Ok(()),
             1 => Err(CommandError::Other(anyhow::anyhow!("1 test failed"))),
             count => Err(CommandError::Other(anyhow::anyhow!("{count} tests failed"))),
         }
     }
+}
+
+/// A test file that was read.
+struct SqlTestFile {
+    /// As the reader finds it.
+    name: String,
+    text: String,
+}
+
+/// Reads `paths`; a folder stands for the SQL files in it, in the order of their names.
+fn read_files(paths: &[PathBuf]) -> Result<Vec<SqlTestFile>, CommandError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            for path in list_sql_files(path)? {
+                files.push(read_file(&path)?);
+            }
+        } else {
+            files.push(read_file(path)?);
+        }
+    }
+    Ok(files)
+}
+
+fn list_sql_files(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let unreadable = |error| CommandError::Usage(format!("cannot read {}: {error}", folder.display()));
+    let mut paths = Vec::new();
+    for entry in folder.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "sql") && path.is_file() {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        return Err(CommandError::Usage(format!("there is no *.sql file in {}", folder.display())));
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_file(path: &Path) -> Result<SqlTestFile, CommandError> {
+    let name = path.display().to_string();
+    let unreadable = |error: std::io::Error| CommandError::Usage(format!("cannot read {name}: {error}"));
+    if std::fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
+        return Err(CommandError::Usage(format!(
+            "{name} is larger than a test file may be, which is {} MiB",
+            FILE_BYTES_MAX >> 20
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    Ok(SqlTestFile { name, text })
+}
+
+/// One file, with what failed in it.
+fn print_file(file: &TestFileRun) -> Result<(), CommandError> {
+    let mut output = anstream::stdout().lock();
+    let TestFileRun { name, report, took } = file;
+    let (passed, failed) = (report.passed(), report.failed());
+    let took = format!("{DIMMED_STYLE}{} ms{DIMMED_STYLE:#}", took.as_millis());
+    if failed == 0 {
+        writeln!(output, "{PASSED_STYLE}ok{PASSED_STYLE:#}    {name}  {passed} passed  {took}")?;
+    } else {
+        writeln!(output, "{FAILED_STYLE}FAIL{FAILED_STYLE:#}  {name}  {passed} passed, {failed} failed  {took}")?;
+    }
+    for result in report.results.iter().filter(|result| !result.is_ok) {
+        let line = result.line.map(|line| format!(":{line}")).unwrap_or_default();
+        writeln!(output, "      {name}{line}: {FAILED_STYLE}{}{FAILED_STYLE:#}", result.name)?;
+        for note in &result.notes {
+            writeln!(output, "          {note}")?;
+        }
+    }
+    Ok(output.flush()?)
+}
+
+/// The counts of all files.
+fn print_summary(tested: &[TestFileRun]) -> Result<(), CommandError> {
+    let mut output = anstream::stdout().lock();
+    let sum = |count: fn(&TestFileRun) -> usize| tested.iter().map(count).sum::<usize>();
+    let (passed, failed) = (sum(|file| file.report.passed()), sum(|file| file.report.failed()));
+    let style = if failed == 0 { PASSED_STYLE } else { FAILED_STYLE };
+    writeln!(output, "\n{style}{passed} passed, {failed} failed{style:#}")?;
+    Ok(output.flush()?)
 }

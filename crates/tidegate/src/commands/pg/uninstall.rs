@@ -7,8 +7,7 @@ use serde_json::json;
 use tidegate_core::{InputAnswer, InputRequest};
 use tidegate_postgres_handlers::{InstallMode, InstallStatus, Installer, LineCount};
 
-use super::schema_arguments::{ExecutionFlags, HandlerSchemaArguments};
-use super::status;
+use super::{ExecutionFlags, HandlerSchemaArguments, status};
 use crate::command_error::CommandError;
 use crate::terminal;
 

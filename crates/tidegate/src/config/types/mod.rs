@@ -3,11 +3,9 @@
 mod databases;
 mod identity;
 mod limits;
-mod policies;
 mod resources_and_prompts;
-mod results;
 mod safeguards;
-mod tls;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -18,15 +16,14 @@ use serde_json::{Map, Value};
 use super::quantities::{SecretText, Size, Time};
 
 pub(crate) use databases::{
-    DatabaseEntry, HandlerSchemaEntry, HandlersEntry, OneOrManyTexts, RaggedEntry, RoleChoice, TableEntry, TenancyEntry,
+    DatabaseEntry, HandlerSchemaEntry, HandlersEntry, MaskEntry, NamedMask, PolicyEntry, RaggedEntry, RoleChoice,
+    TableEntry, TenancyEntry,
 };
 pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
-pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
-pub(crate) use policies::{MaskEntry, NamedMask, PolicyEntry};
+pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ResultsEntry, ToolLimitsEntry};
 pub(crate) use resources_and_prompts::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
-pub(crate) use results::ResultsEntry;
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
-pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
+pub(crate) use server::{ClientCertificatesEntry, ServerEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -70,50 +67,6 @@ pub(crate) struct Config {
     /// Puts rows that a model reads between two lines with a random mark, so that data cannot pretend to be outside.
     /// Default: false.
     pub(crate) fence: bool,
-}
-
-/// Address, TLS, transports and name of the server.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ServerEntry {
-    /// Address to listen on. Default: 127.0.0.1:7070.
-    pub(crate) listen: Option<String>,
-    /// TLS and client certificates. Default: none; the server accepts plain HTTP.
-    pub(crate) tls: Option<TlsEntry>,
-    /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
-    pub(crate) allow_hosts: Vec<String>,
-    /// Origins of web pages that may call, in addition to those of this machine. Default: none.
-    pub(crate) allow_origins: Vec<String>,
-    /// Maximum size of a request body, in bytes. Default: 4MiB.
-    pub(crate) max_body: Option<Size>,
-    /// Name of the server for people. Default: none.
-    pub(crate) title: Option<String>,
-    /// Instructions that a model receives when it connects. Default: the built-in instructions.
-    pub(crate) instructions: Option<String>,
-    /// Transports that are on. Default: all.
-    pub(crate) transports: TransportsEntry,
-}
-
-/// HTTP transports, each of which can be switched off.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TransportsEntry {
-    /// MCP over Streamable HTTP at /mcp. Default: true.
-    pub(crate) mcp: bool,
-    /// MCP over HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
-    pub(crate) sse: bool,
-    /// MCP over WebSocket at /mcp/ws. Default: true.
-    pub(crate) ws: bool,
-    /// REST at /rest. Default: true.
-    pub(crate) rest: bool,
-    /// Prometheus metrics at /metrics. Default: true.
-    pub(crate) metrics: bool,
-}
-
-impl Default for TransportsEntry {
-    fn default() -> Self {
-        Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
-    }
 }
 
 /// A declared tool: an SQL statement, or a request to an HTTP API.

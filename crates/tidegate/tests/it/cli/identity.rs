@@ -4,7 +4,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::results::ENDLESS_QUERY;
-use super::server::Server;
+use super::server::{Server, wait_until};
 use super::{ConfiguredFolder, tidegate};
 
 const CONFIGURATION: &str = r"
@@ -41,11 +41,7 @@ impl Node {
 
     /// Waits until the node lets nobody in who shows `key`.
     async fn wait_until_refused(&self, key: Option<&str>) {
-        let began = std::time::Instant::now();
-        while self.request("", key, "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
-            assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still let in");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        wait_until(async || self.request("", key, "tools/list", json!({})).await.0 == StatusCode::UNAUTHORIZED).await;
     }
 
     /// A new key, which the running node knows as soon as it answers to it.
@@ -291,9 +287,7 @@ async fn unreadable_key_file_rejects_all_keys() {
     std::fs::write(&file, "{").unwrap();
     node.wait_until_refused(Some(&key)).await;
     std::fs::write(&file, keys).unwrap();
-    while node.request("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until(async || node.request("", Some(&key), "tools/list", json!({})).await.0 == StatusCode::OK).await;
 }
 
 #[cfg(unix)]

@@ -1,11 +1,37 @@
-//! Names and URIs that stand twice, of which the last would silently take the place of the others.
+//! Names that the configuration gives: of tools, resources, prompts and toolsets.
 
 use std::collections::BTreeSet;
 
-use tidegate_runtime::Snapshot;
+use tidegate_core::{AllowedNames, NamePattern, Toolset};
+use tidegate_runtime::{Snapshot, SnapshotBuilder};
+use tidegate_tools::DISCOVER_TOOLSET;
 
 use super::problem::ConfigProblem;
 use super::types::Config;
+use crate::node::NodeState;
+
+/// Names under /mcp/ that are doors of their own.
+const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];
+
+/// Adds the toolsets that the configuration names, and says which names cannot be.
+pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
+    for name in config.toolsets.keys() {
+        let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        let complaint = match name.as_str() {
+            DISCOVER_TOOLSET => Some("is built in; choose another name"),
+            name if RESERVED_NAMES.contains(&name) => Some("is the address of another door; choose another name"),
+            _ if !is_word => Some("must be letters, digits, _ and -, as it stands in an address"),
+            _ => None,
+        };
+        problems.extend(complaint.map(|complaint| ConfigProblem::new(format!("toolsets.{name}"), complaint)));
+    }
+    state.entries(|entries| config.toolsets.iter().map(build_toolset).fold(entries, SnapshotBuilder::toolset))
+}
+
+fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
+    let patterns = patterns.iter().map(NamePattern::new).collect();
+    Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
+}
 
 /// Adds what stands twice, in the file or in it and among what is `built_in`, and tools whose names are none.
 pub(super) fn check_duplicates(config: &Config, built_in: &Snapshot, problems: &mut Vec<ConfigProblem>) {

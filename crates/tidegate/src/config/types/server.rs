@@ -1,9 +1,55 @@
-//! Configuration of TLS and client certificates.
+//! Configuration of the server: address, transports, TLS and client certificates.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::config::quantities::Size;
+
+/// Address, TLS, transports and name of the server.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerEntry {
+    /// Address to listen on. Default: 127.0.0.1:7070.
+    pub(crate) listen: Option<String>,
+    /// TLS and client certificates. Default: none; the server accepts plain HTTP.
+    pub(crate) tls: Option<TlsEntry>,
+    /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
+    pub(crate) allow_hosts: Vec<String>,
+    /// Origins of web pages that may call, in addition to those of this machine. Default: none.
+    pub(crate) allow_origins: Vec<String>,
+    /// Maximum size of a request body, in bytes. Default: 4MiB.
+    pub(crate) max_body: Option<Size>,
+    /// Name of the server for people. Default: none.
+    pub(crate) title: Option<String>,
+    /// Instructions that a model receives when it connects. Default: the built-in instructions.
+    pub(crate) instructions: Option<String>,
+    /// Transports that are on. Default: all.
+    pub(crate) transports: TransportsEntry,
+}
+
+/// HTTP transports, each of which can be switched off.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TransportsEntry {
+    /// MCP over Streamable HTTP at /mcp. Default: true.
+    pub(crate) mcp: bool,
+    /// MCP over HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
+    pub(crate) sse: bool,
+    /// MCP over WebSocket at /mcp/ws. Default: true.
+    pub(crate) ws: bool,
+    /// REST at /rest. Default: true.
+    pub(crate) rest: bool,
+    /// Prometheus metrics at /metrics. Default: true.
+    pub(crate) metrics: bool,
+}
+
+impl Default for TransportsEntry {
+    fn default() -> Self {
+        Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
+    }
+}
 
 /// TLS and client certificates. Changed files take effect without a restart.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -1,0 +1,178 @@
+//! Credentials beside keys: tokens and their scopes, client certificates, and a proxy that authenticates callers.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_auth::{
+    CertificateName, CertificateRule, IntrospectionOptions, ProxyOptions, TokenKey, TokenOptions, TrustedNetworkError,
+    UnknownAlgorithm,
+};
+use tidegate_core::{ImpliedScopes, SCOPE_CLAIMS, nearest_names};
+
+use crate::config::LoadedConfig;
+use crate::config::problem::{ConfigProblem, parse_items};
+use crate::config::types::{CertificateEntry, Config, ProxyEntry, TokensEntry};
+
+const IMPLIED_SCOPES_KEY: &str = "auth.tokens.implied_scopes";
+
+/// How tokens are checked, if nothing is wrong with what is said of it.
+pub(super) fn parse_tokens(
+    entry: &TokensEntry,
+    loaded: &LoadedConfig,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<TokenOptions> {
+    let key = parse_token_key(entry, loaded, problems)?;
+    let algorithms = parse_items(&entry.algorithms, "auth.tokens.algorithms", problems, |name| {
+        name.parse().map_err(|error: UnknownAlgorithm| error.to_string())
+    });
+    let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
+    if let Some(leeway) = entry.leeway {
+        // A part of a second counts as a whole one.
+        options.leeway_seconds = u32::try_from(leeway.0.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
+    }
+    options.tenant_claim.clone_from(&entry.tenant_claim);
+    options.implied_scopes = parse_implied_scopes(entry, &loaded.config, problems);
+    Some(options)
+}
+
+/// The one thing that tokens are checked with.
+fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<TokenKey> {
+    let mut read = |member: &str, path: &Path| {
+        let whole = loaded.resolve(path);
+        let text = std::fs::read_to_string(&whole);
+        text.map_err(|error| {
+            let message = format!("{} cannot be read: {error}", whole.display());
+            problems.push(ConfigProblem::new(format!("auth.tokens.{member}"), message));
+        })
+        .ok()
+    };
+    let output = [
+        entry.jwks.is_some(),
+        entry.jwks_url.is_some(),
+        entry.discovery,
+        entry.public_key.is_some(),
+        entry.secret.is_some(),
+        entry.introspection.is_some(),
+    ];
+    if output.iter().filter(|is_reported| **is_reported).count() == 1 {
+        if let Some(path) = &entry.jwks {
+            return read("jwks", path).map(TokenKey::Jwks);
+        }
+        if let Some(path) = &entry.public_key {
+            return read("public_key", path).map(TokenKey::PublicKeyPem);
+        }
+        if let Some(url) = &entry.jwks_url {
+            return Some(TokenKey::JwksUrl(url.clone()));
+        }
+        if let Some(secret) = &entry.secret {
+            return Some(TokenKey::Secret(secret.0.clone()));
+        }
+        if let Some(introspection_entry) = &entry.introspection {
+            let (url, client_id) = (introspection_entry.url.clone(), introspection_entry.client_id.clone());
+            let client_secret = introspection_entry.client_secret.0.clone();
+            let needs_audience = introspection_entry.needs_audience.unwrap_or(true);
+            return Some(TokenKey::Introspection(IntrospectionOptions {
+                url,
+                client_id,
+                client_secret,
+                needs_audience,
+            }));
+        }
+        return Some(TokenKey::Discovery);
+    }
+    let message = "wants exactly one of jwks, jwks_url, discovery, public_key, secret and introspection: what tokens \
+                   are checked with";
+    problems.push(ConfigProblem::new("auth.tokens", message));
+    None
+}
+
+/// Which scopes imply which, if nothing is wrong with what is said of them.
+fn parse_implied_scopes(entry: &TokensEntry, config: &Config, problems: &mut Vec<ConfigProblem>) -> Arc<ImpliedScopes> {
+    let implied = ImpliedScopes::new(&entry.implied_scopes);
+    let implied = implied.map_err(|error| problems.push(ConfigProblem::new(IMPLIED_SCOPES_KEY, error.to_string())));
+    if implied.is_ok() {
+        problems.extend(find_unused_scopes(entry, config));
+    }
+    Arc::new(implied.unwrap_or_default())
+}
+
+/// Scopes that are implied, though nothing asks for them. Which broader ones there are only the issuer knows.
+fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem> {
+    let requested = required_scopes(config);
+    let mut problems = Vec::new();
+    for (broad, narrow) in &entry.implied_scopes {
+        for (index, scope) in narrow.iter().enumerate() {
+            if requested.contains(scope.as_str()) || entry.implied_scopes.contains_key(scope) {
+                continue;
+            }
+            let meant = nearest_names(scope, requested.iter().copied());
+            let meant = meant.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
+            let message = format!("nothing asks for the scope {scope:?}: no entry, no role and not auth.oauth{meant}");
+            problems.push(ConfigProblem::new(format!("{IMPLIED_SCOPES_KEY}.{broad}[{index}]"), message));
+        }
+    }
+    problems
+}
+
+/// The scopes that anything here asks for.
+fn required_scopes(config: &Config) -> BTreeSet<&str> {
+    let lists = scope_lists(config).into_iter().flat_map(|(_, scopes)| scopes);
+    let claims =
+        config.roles.iter().flat_map(|role| SCOPE_CLAIMS.iter().filter_map(move |name| role.claims.get(*name)));
+    let of_roles = claims.flat_map(|claim| match claim {
+        Value::Array(any_of) => any_of.iter().collect::<Vec<_>>(),
+        one => vec![one],
+    });
+    lists.map(String::as_str).chain(of_roles.filter_map(Value::as_str)).collect()
+}
+
+/// The lists of scopes of `auth.oauth` and of the declared entries, with their paths.
+pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
+    let at = |list: &str, index: usize| format!("{list}[{index}].scopes");
+    let oauth = config.auth().oauth.iter().map(|oauth| ("auth.oauth.scopes".to_owned(), &oauth.scopes[..]));
+    let tools = config.tools.iter().enumerate().map(|(index, entry)| (at("tools", index), &entry.scopes[..]));
+    let resources = config.resources.iter().enumerate();
+    let resources = resources.map(|(index, entry)| (at("resources", index), &entry.scopes[..]));
+    let prompts = config.prompts.iter().enumerate().map(|(index, entry)| (at("prompts", index), &entry.scopes[..]));
+    oauth.chain(tools).chain(resources).chain(prompts).collect()
+}
+
+/// Whose certificates are taken; less those that are wrong.
+pub(super) fn parse_certificates(
+    entries: &[CertificateEntry],
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<CertificateRule> {
+    let mut rules = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let holds = match (&entry.subject, &entry.alternative_name) {
+            (Some(subject), None) => CertificateName::Subject(subject.clone()),
+            (None, Some(name)) => CertificateName::AlternativeName(name.clone()),
+            _ => {
+                let message = "wants exactly one of subject and alternative_name: what stands in the certificate";
+                problems.push(ConfigProblem::new(format!("auth.certificates[{index}]"), message));
+                continue;
+            }
+        };
+        if let CertificateName::AlternativeName(name) = &holds
+            && !["dns:", "email:", "ip:", "uri:"].iter().any(|sort| name.starts_with(sort))
+        {
+            let message = format!("{name:?} wants its sort before it: dns:, email:, ip: or uri:");
+            problems.push(ConfigProblem::new(format!("auth.certificates[{index}].alternative_name"), message));
+        }
+        let (name, roles, tenant) = (entry.name.clone(), entry.roles.clone(), entry.tenant.clone());
+        rules.push(CertificateRule { name, certificate_name: holds, roles, tenant });
+    }
+    rules
+}
+
+/// The proxies that are believed, if nothing is wrong with what is said of them.
+pub(super) fn parse_proxy(entry: &ProxyEntry, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
+    let before = problems.len();
+    let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, |text| {
+        text.parse().map_err(|error: TrustedNetworkError| error.to_string())
+    });
+    let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());
+    (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles })
+}
