@@ -11,7 +11,7 @@ const INTRODUCTION: &str = "\
 
 A server offers these built-in entries. [Tools of your own](declared-entries.md) are declared in `tidegate.yaml`, and `built_in` selects among
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
-`extract` and the limits of an answer. [Stored results](../explanation/large-answers.md) describes `delivery` and `cursor`.
+`extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
 ";
 
