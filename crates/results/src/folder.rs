@@ -97,7 +97,7 @@ impl ProcessFolder {
             match read_manifest(&entry.path()).filter(|found| found.head.id == id) {
                 Some(found) => results.push(found),
                 // A folder that cannot be deleted does no harm.
-                None => drop(fs::remove_dir_all(entry.path())),
+                None => drop(delete_result(&entry.path())),
             }
         }
         Ok(results)
@@ -115,7 +115,7 @@ impl ProcessFolder {
             let place = Self { path, _lock: lock };
             let found = place.recover_results().unwrap_or_default().into_iter();
             for late in found.filter(|found| found.head.expires_at_ms <= now_ms) {
-                let _ = fs::remove_dir_all(place.result_path(late.head.id));
+                let _ = delete_result(&place.result_path(late.head.id));
             }
         }
     }
@@ -124,6 +124,13 @@ impl ProcessFolder {
     pub(crate) fn result_path(&self, id: ResultId) -> PathBuf {
         self.path.join(id.to_string())
     }
+}
+
+/// Deletes the files of a result, the manifest first: if the process is killed here, the next start finds no result that
+/// lacks blocks, only a folder without a manifest, and deletes it.
+pub(crate) fn delete_result(folder: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(folder.join(MANIFEST_FILE));
+    fs::remove_dir_all(folder)
 }
 
 impl ResultFiles {

@@ -292,7 +292,7 @@ impl ResultStore {
     pub(crate) fn discard(&self, result: &StoredResult) {
         self.index.lock().results.remove(&result.header.id);
         // The folder has a manifest and no block. If it cannot be deleted, the next start deletes it.
-        let _ = std::fs::remove_dir_all(&result.folder);
+        let _ = folder::delete_result(&result.folder);
     }
 
     /// Adds the result of an earlier process. If it was still being written, it is marked as incomplete.
@@ -316,7 +316,7 @@ impl ResultStore {
         let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
         let Some((RecoveredResult { head, blocks, .. }, end, schema)) = read else {
             // The columns are unknown.
-            let _ = run_blocking(move || std::fs::remove_dir_all(folder)).await;
+            let _ = run_blocking(move || folder::delete_result(&folder)).await;
             return;
         };
         let id = head.id;
@@ -333,7 +333,7 @@ async fn remove_files(results: Vec<Arc<StoredResult>>) {
     let cleared = run_blocking(move || {
         for result in results {
             // The next start finds and deletes what remains.
-            let _ = std::fs::remove_dir_all(&result.folder);
+            let _ = folder::delete_result(&result.folder);
         }
         Ok(())
     });
