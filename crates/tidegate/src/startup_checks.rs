@@ -8,31 +8,31 @@ use tidegate_audit::AuditLog;
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
-use crate::config::{ConfigProblem, LoadedConfig, audit_options, callers_are_asked};
+use crate::config::{ConfigProblem, LoadedConfig, audit_options, requires_authentication};
 
-/// Where a server listens unless said.
+/// Where a server listens by default.
 const DEFAULT_LISTEN_ADDRESS: &str = "127.0.0.1:7070";
 
-/// A listener at `address` (`host_triple:port`); `asks` says that callers must prove who they are.
-pub(crate) async fn listen(address: &str, asks: bool) -> Result<TcpListener, CommandError> {
-    let addresses = resolve_listen_address(address, asks).map_err(CommandError::Usage)?;
+/// A listener at `address` (`host:port`). Without `requires_authentication`, only loopback addresses are allowed.
+pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Result<TcpListener, CommandError> {
+    let addresses = resolve_listen_address(address, requires_authentication).map_err(CommandError::Usage)?;
     let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
         format!("cannot listen on {address}; --listen takes another address, and with port 0 any free one")
     })?;
     Ok(listener)
 }
 
-/// What `address` (`host_triple:port`) stands for, if a server may listen there; `asks` as in [`listen`].
+/// The socket addresses of `address` (`host:port`), if a server may listen there; see [`listen`].
 ///
 /// # Errors
 /// What is wrong with it, and what would be right.
-fn resolve_listen_address(address: &str, asks: bool) -> Result<Vec<SocketAddr>, String> {
+fn resolve_listen_address(address: &str, requires_authentication: bool) -> Result<Vec<SocketAddr>, String> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| format!("{address} is no address to listen on: {error}; write it as 127.0.0.1:7070"))?
         .collect();
     let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
-    if addresses.is_empty() || (!asks && reaches_out()) {
+    if addresses.is_empty() || (!requires_authentication && reaches_out()) {
         return Err(refusal_message(address));
     }
     Ok(addresses)
@@ -40,11 +40,11 @@ fn resolve_listen_address(address: &str, asks: bool) -> Result<Vec<SocketAddr>, 
 
 fn refusal_message(address: &str) -> String {
     format!(
-        "{address} can be reached from other machines, and anybody who reaches it could read the data: nobody is asked who \
-         they are.\n\
-         Either let callers show keys: tidegate key add NAME --role ROLE, and a configuration with that role and\n\
+        "{address} can be reached from other machines, and every client there could read the data, because callers are not \
+         authenticated.\n\
+         Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role and\n\
          \n    auth:\n      keys: tidegate-keys.json\n\n\
-         or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
+         or listen on 127.0.0.1:7070 and give others a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
     )
 }
 
@@ -55,11 +55,11 @@ pub(crate) fn configured_address(loaded: &LoadedConfig) -> &str {
 
 /// Why a server may not listen at that address, if it may not.
 pub(crate) fn check_address(loaded: &LoadedConfig) -> Option<ConfigProblem> {
-    let allowed = resolve_listen_address(configured_address(loaded), callers_are_asked(&loaded.config));
+    let allowed = resolve_listen_address(configured_address(loaded), requires_authentication(&loaded.config));
     allowed.err().map(|message| ConfigProblem::new("server.listen", message))
 }
 
-/// Everything that `serve` would refuse, in its words.
+/// The errors with which `serve` would refuse to start.
 pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
     check_address(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
 }

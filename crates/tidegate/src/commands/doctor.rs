@@ -222,7 +222,7 @@ async fn check_issuer(opened: &OpenNode, findings: &mut DoctorReport) {
         Ok(IssuerCheck::Introspects) => findings.add_ok(format!("the issuer {issuer} answers about tokens")),
         Ok(IssuerCheck::RejectsProbe) => findings.add_hint(format!(
             "the issuer {issuer} answers 400 about a text that is no token: if it does so about good ones too, the \
-             url or the client of auth.tokens.introspection is wrong, and nobody is let in; try a token"
+             url or the client of auth.tokens.introspection is wrong, and all tokens are rejected; try a token"
         )),
         Ok(IssuerCheck::Keys { count: 0, .. }) => {
             findings.add_problem(format!("the issuer {issuer} shows no key that can be used: no token is taken"));

@@ -8,7 +8,7 @@ use tidegate_core::LinkVerifier;
 use tidegate_transport::http::{self, HttpOptions};
 
 use crate::command_error::CommandError;
-use crate::config::{LoadedConfig, callers_are_asked};
+use crate::config::{LoadedConfig, requires_authentication};
 use crate::open_node::{NodeSpec, OpenNode, ServedSources};
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
@@ -111,7 +111,7 @@ pub(crate) async fn serve(
     let plan = NodeSpec::read(ServedSources::Named(sources), options)?;
     // Before anything is opened: a node that is refused its address leaves no files behind.
     let listener =
-        startup_checks::listen(http.address(&plan.loaded_config), callers_are_asked(&plan.loaded_config.config))
+        startup_checks::listen(http.address(&plan.loaded_config), requires_authentication(&plan.loaded_config.config))
             .await?;
     let opened = plan.open(Audience::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;

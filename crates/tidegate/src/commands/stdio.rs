@@ -82,7 +82,7 @@ impl StdioCommand {
 }
 
 impl BridgeArguments {
-    /// What the bridge needs; none when the command line asks for no bridge.
+    /// The options of the bridge; `None` without `--connect`.
     fn options(&self) -> Result<Option<BridgeOptions>, CommandError> {
         let Some(url) = &self.connect else { return Ok(None) };
         let usage = |error: &dyn Display| CommandError::Usage(format!("--connect: {error}"));

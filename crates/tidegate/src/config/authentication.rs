@@ -142,7 +142,7 @@ fn lockout_warning(config: &Config) -> Option<&'static str> {
         || auth.proxy.is_some()
         || !auth.anonymous.is_empty();
     if config.auth.is_some() && !lets_in {
-        return Some("auth names no keys, no tokens and no anonymous roles: over HTTP nobody is let in");
+        return Some("auth names no keys, no tokens and no anonymous roles: all callers over HTTP are rejected");
     }
     let is_requested = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
     (is_requested && !lets_in)

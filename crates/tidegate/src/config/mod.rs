@@ -27,7 +27,7 @@ mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use authentication::{requires_authentication as callers_are_asked, token_options};
+pub(crate) use authentication::{requires_authentication, token_options};
 use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;

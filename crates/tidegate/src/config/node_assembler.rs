@@ -33,13 +33,13 @@ pub(crate) struct NodeAssembler {
     pub(crate) node: Arc<Node>,
     engine: Engine,
     authenticator: Arc<ReloadableAuthenticator>,
-    /// What clients of OAuth are told, now and after each configuration to come.
+    /// The OAuth metadata of the configuration in force.
     pub(crate) protected_resource: SharedProtectedResource,
-    /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
+    /// Bounds by flag, environment and default; the file counts where neither flag nor environment sets them.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     /// Databases that the command line adds.
     command_line_databases: Vec<Arc<dyn Database>>,
-    /// Whether callers beyond this machine reach the node, so that it must ask them who they are.
+    /// Whether callers beyond this machine reach the node, so that they must authenticate.
     requires_authentication: AtomicBool,
     /// The configuration that was entered last.
     current_config: Mutex<Option<Arc<LoadedConfig>>>,

@@ -11,10 +11,10 @@ use super::document::Document;
 use super::problem::ConfigProblem;
 use super::types::Config;
 
-/// Complaints told at once.
+/// The maximum number of problems in one report.
 const PROBLEMS_MAX: usize = 50;
 
-/// What `document` says; it may still make no sense.
+/// The configuration in `document`. Its values may still contradict each other.
 pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProblem>> {
     let problems = check_schema(document, &schema());
     if !problems.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProb
     })
 }
 
-/// What a library says of a value that holds variables may quote them.
+/// A library may quote the value of a variable in its message, so that such a message is replaced.
 fn redacted_message(document: &Document, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     match document.source_text(&error.path().to_string()) {
         Some(written) => format!("what {written} holds does not fit here"),

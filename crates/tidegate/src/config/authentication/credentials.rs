@@ -98,7 +98,7 @@ fn parse_implied_scopes(entry: &TokensEntry, config: &Config, problems: &mut Vec
     Arc::new(implied.unwrap_or_default())
 }
 
-/// Scopes that are implied, though nothing asks for them. Which broader ones there are only the issuer knows.
+/// Implied scopes that nothing requires. Broader scopes are not checked, because the issuer defines them.
 fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem> {
     let requested = required_scopes(config);
     let mut problems = Vec::new();
@@ -109,14 +109,14 @@ fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem
             }
             let meant = nearest_names(scope, requested.iter().copied());
             let meant = meant.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-            let message = format!("nothing asks for the scope {scope:?}: no entry, no role and not auth.oauth{meant}");
+            let message = format!("nothing requires the scope {scope:?}: no entry, no role and not auth.oauth{meant}");
             problems.push(ConfigProblem::new(format!("{IMPLIED_SCOPES_KEY}.{broad}[{index}]"), message));
         }
     }
     problems
 }
 
-/// The scopes that anything here asks for.
+/// The scopes that the configuration requires anywhere.
 fn required_scopes(config: &Config) -> BTreeSet<&str> {
     let lists = scope_lists(config).into_iter().flat_map(|(_, scopes)| scopes);
     let claims =

@@ -32,13 +32,13 @@ fn listening_beyond_this_machine_is_refused() {
     let ran = run(&["serve", "--listen", "0.0.0.0:7070", &shop.argument()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: 0.0.0.0:7070 can be reached from other machines, and anybody who reaches it could read the data: nobody is asked who they are.
-    Either let callers show keys: tidegate key add NAME --role ROLE, and a configuration with that role and
+    error: 0.0.0.0:7070 can be reached from other machines, and every client there could read the data, because callers are not authenticated.
+    Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role and
 
         auth:
           keys: tidegate-keys.json
 
-    or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
+    or listen on 127.0.0.1:7070 and give others a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
     ");
 }
 

@@ -56,7 +56,7 @@ fn reports_unused_and_cyclic_scopes() {
         // Without the place in the file.
         output.lines().nth(1).and_then(|line| line.split_once(": ")).unwrap().1.to_owned()
     };
-    insta::assert_snapshot!(complaint("{admin: ['data:reed']}"), @r#"auth.tokens.implied_scopes.admin[0]: nothing asks for the scope "data:reed": no entry, no role and not auth.oauth; did you mean "data:read"?"#);
+    insta::assert_snapshot!(complaint("{admin: ['data:reed']}"), @r#"auth.tokens.implied_scopes.admin[0]: nothing requires the scope "data:reed": no entry, no role and not auth.oauth; did you mean "data:read"?"#);
     insta::assert_snapshot!(complaint("{a: [b], b: [a]}"), @r#"auth.tokens.implied_scopes: the scope "a" implies itself: a, which implies b, which implies a"#);
     insta::assert_snapshot!(complaint("{admin: ['data read']}"), @r#"auth.tokens.implied_scopes: "data read" is no scope: one is a word without spaces, quotes and backslashes"#);
 }

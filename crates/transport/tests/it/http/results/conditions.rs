@@ -56,11 +56,14 @@ async fn conditions_and_ranges_follow_rfc_9110() {
         &[("If-None-Match", "*")],
         &[("If-None-Match", "\"other\"")],
         &[("If-None-Match", "tag-arrow")],
+        &[("If-None-Match", "\"a b\"")],
         &[("If-None-Match", "\"tag-arrow\""), range],
         &[("If-Match", "\"tag-arrow\"")],
         &[("If-Match", "*")],
         &[("If-Match", "\"other\"")],
         &[("If-Match", "W/\"tag-arrow\"")],
+        &[("If-Match", "\"a b\"")],
+        &[("If-Match", "tag-arrow")],
         &[("If-Match", "\"other\""), ("If-None-Match", "\"tag-arrow\"")],
         &[("If-Match", "\"tag-arrow\""), range],
         &[("If-Modified-Since", "Sun, 22 Nov 2026 12:00:00 GMT")],
@@ -106,11 +109,14 @@ async fn conditions_and_ranges_follow_rfc_9110() {
     If-None-Match: *                                                            304 -
     If-None-Match: "other"                                                      200 -
     If-None-Match: tag-arrow                                                    200 -
+    If-None-Match: "a b"                                                        200 -
     If-None-Match: "tag-arrow"; Range: bytes=100-199                            304 -
     If-Match: "tag-arrow"                                                       200 -
     If-Match: *                                                                 200 -
     If-Match: "other"                                                           412 -
     If-Match: W/"tag-arrow"                                                     412 -
+    If-Match: "a b"                                                             412 -
+    If-Match: tag-arrow                                                         412 -
     If-Match: "other"; If-None-Match: "tag-arrow"                               412 -
     If-Match: "tag-arrow"; Range: bytes=100-199                                 206 bytes 100-199/617780
     If-Modified-Since: Sun, 22 Nov 2026 12:00:00 GMT                            200 -
