@@ -1,8 +1,8 @@
 //! Queries: query specs, statements, the database trait, the executor and the output formats.
 //!
-//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a [`QuerySpec`], and the
-//! [`Executor`] streams the rows of its plan into a reply in the requested format. This crate depends on no engine and
-//! no protocol.
+//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a
+//! [`QuerySpec`], and the [`Executor`] streams the rows of its plan into a reply in the requested format. This crate
+//! depends on no engine and no protocol.
 
 mod answer;
 mod batch_channel;
@@ -18,9 +18,9 @@ mod row_policy;
 mod secrets;
 mod spec;
 mod stable_hash;
-mod stamp;
 mod structured;
 mod usage;
+mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{BodyWriter, stored_columns};
@@ -43,6 +43,6 @@ pub use spec::{
     QueryJoin, QuerySpec, Selection, SortKey,
 };
 pub use stable_hash::StableHasher;
-pub use stamp::{StampCache, compute_schema_stamp};
 pub use structured::output_schema;
 pub use usage::{UsageRanks, UsageTracker};
+pub use version_tag::{VersionTagCache, compute_schema_version_tag};

@@ -1,5 +1,5 @@
-//! The manifest of a stored result on disk: a header line, a line for each block, and an end line; and the identifier of
-//! the result.
+//! The manifest of a stored result on disk: a header line, a line for each block, and an end line; and the identifier
+//! of the result.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,8 +20,8 @@ pub struct ResultHeader {
     pub tool: String,
     /// The database that was queried; empty for a file.
     pub database: String,
-    /// A stamp of the row policies that applied to the owner at the time of the query
-    /// (`Database::row_policy_stamp`).
+    /// A fingerprint of the row policies that applied to the owner at the time of the query
+    /// (`Database::row_policy_fingerprint`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub policies: u64,
     /// The job that writes it.

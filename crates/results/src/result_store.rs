@@ -40,7 +40,7 @@ pub struct NewResult<'a> {
     pub job: &'a Job,
     /// The database that is queried.
     pub database: &'a str,
-    /// The stamp of the row policies that apply to the caller.
+    /// The fingerprint of the row policies that apply to the caller.
     pub policies: u64,
     /// Maximum bytes of blocks; `None` means up to the quota of the owner.
     pub bytes_max: Option<u64>,

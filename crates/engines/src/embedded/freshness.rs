@@ -59,9 +59,9 @@ pub(super) fn compute_freshness(
     Ok(Freshness::UntilChanged(version.finish()))
 }
 
-/// Computes the stamp of the table called `table`, or of all tables: of the current files and column corrections. For
-/// tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
-pub(super) fn compute_stamp(
+/// Computes the version tag of the table called `table`, or of all tables: of the current files and column corrections.
+/// For tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
+pub(super) fn compute_version_tag(
     snapshot: &Snapshot,
     table: Option<&str>,
     restrictions: &PrincipalPolicies,

@@ -74,8 +74,9 @@ pub(crate) struct TaskFacts {
     /// see the task.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
-    /// The stamp of the row policies for its owner ([`RowPolicyStamper`](tidegate_core::RowPolicyStamper)). A caller
-    /// with another stamp cannot see the task. Old records without a stamp are for callers to whom no policy applies.
+    /// The fingerprint of the row policies for its owner
+    /// ([`RowPolicyFingerprinter`](tidegate_core::RowPolicyFingerprinter)). A caller with another fingerprint cannot
+    /// see the task. Old records without a fingerprint are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,
     /// The length of its result in bytes.

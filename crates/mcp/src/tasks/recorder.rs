@@ -37,7 +37,7 @@ impl TaskStore {
             roles: job.principal().roles.clone(),
             tool: job.target().name().to_owned(),
             databases: job.databases(),
-            row_policies: job.row_policy_stamp(),
+            row_policies: job.row_policy_fingerprint(),
             bytes: 0,
             status: TaskStatus::Working,
             message,

@@ -188,7 +188,8 @@ impl TaskStore {
             needed.flatten().is_some_and(|(tool, databases, row_policies)| {
                 let state = registry.snapshot_for(caller);
                 let reaches_all = databases.iter().all(|name| state.can_query_database(name, &caller.principal));
-                let is_bound_alike = state.row_policy_stamper().stamp_for(&caller.principal) == row_policies;
+                let is_bound_alike =
+                    state.row_policy_fingerprinter().fingerprint_for(&caller.principal) == row_policies;
                 reaches_all && is_bound_alike && state.tool(&tool, caller).is_ok()
             })
         });

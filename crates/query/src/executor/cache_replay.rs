@@ -39,7 +39,7 @@ impl Executor {
             Freshness::UntilChanged(version) => (version, None),
             Freshness::MaxAge(age) => (0, Some(age)),
         };
-        let policies = question.database.row_policy_stamp(job.principal());
+        let policies = question.database.row_policy_fingerprint(job.principal());
         let mark = job.redactor().map_or("", |screen| screen.rules_id());
         let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
         let key = statement_cache_key(&question.statement, question.database.name(), version, &shape, job);

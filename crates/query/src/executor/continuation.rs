@@ -83,7 +83,7 @@ impl<'a> AnswerRecorder<'a> {
             return None;
         }
         let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
-        let policies = question.database.row_policy_stamp(job.principal());
+        let policies = question.database.row_policy_fingerprint(job.principal());
         Some(Self {
             store,
             database,

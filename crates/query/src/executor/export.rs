@@ -73,7 +73,7 @@ impl Executor {
             None => rows,
         };
         let database = &question.database;
-        let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
+        let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
         let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
         let writer = store.begin(new_result, stored_columns(&schema)).await?;
         let result = writer.result().clone();

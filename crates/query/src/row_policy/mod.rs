@@ -150,24 +150,24 @@ impl RowPolicies {
         Ok(Some(TableView { rows: RowFilter::all(filters), masks }))
     }
 
-    /// A stamp of the policies that apply to `principal` and the attributes that they use. It reveals nothing about
-    /// them. Zero where no policy applies.
-    pub fn stamp(&self, principal: &Principal) -> u64 {
+    /// A fingerprint of the policies that apply to `principal` and the attributes that they use. It reveals nothing
+    /// about them. Zero where no policy applies.
+    pub fn fingerprint(&self, principal: &Principal) -> u64 {
         let mut binding = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
         if binding.peek().is_none() {
             return 0;
         }
-        let mut stamp = StableHasher::default();
+        let mut hasher = StableHasher::default();
         // The key may change after a restart, which matters only where a hash is visible.
         if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
-            stamp.add(self.key.hash("stamp"));
+            hasher.add(self.key.hash("stamp"));
         }
         for policy in binding {
-            stamp.add(format!("{policy:?}"));
+            hasher.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.caller_attributes());
-            brought.for_each(|caller_attribute| stamp.add(format!("{:?}", caller_attribute.value_for(principal))));
+            brought.for_each(|caller_attribute| hasher.add(format!("{:?}", caller_attribute.value_for(principal))));
         }
-        stamp.finish()
+        hasher.finish()
     }
 }
 

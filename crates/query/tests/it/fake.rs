@@ -147,7 +147,7 @@ impl Database for FakeDatabase {
         Ok(Box::new(self.clone()))
     }
 
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         self.bound_by.and_then(|claim| principal.claims.get(claim)?.as_u64()).unwrap_or_default()
     }
 

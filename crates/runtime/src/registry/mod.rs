@@ -225,7 +225,7 @@ impl Registry {
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
         job.protection = JobProtection::new(snapshot.protection().clone());
-        job.row_policy_stamper = snapshot.row_policy_stamper().clone();
+        job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
         if self.events.auditor().is_some() {
             job.enable_audit_trail();
         }

@@ -12,7 +12,7 @@ use crate::tool::Tool;
 
 use tidegate_core::{
     Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
-    RowPolicyStamper, TemplateVariables, Toolset, nearest_names,
+    RowPolicyFingerprinter, TemplateVariables, Toolset, nearest_names,
 };
 
 /// One state of the registry, in a deterministic order (by name or URI).
@@ -29,7 +29,7 @@ pub struct Snapshot {
     cache_hint: CacheHint,
     limits: Limits,
     database_tenants: DatabaseTenants,
-    row_policy_stamper: RowPolicyStamper,
+    row_policy_fingerprinter: RowPolicyFingerprinter,
     protection: AnswerProtection,
 }
 
@@ -104,9 +104,9 @@ impl Snapshot {
         is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
     }
 
-    /// Stamps the row policies of all databases for a principal.
-    pub fn row_policy_stamper(&self) -> &RowPolicyStamper {
-        &self.row_policy_stamper
+    /// Computes a fingerprint of the row policies of all databases for a principal.
+    pub fn row_policy_fingerprinter(&self) -> &RowPolicyFingerprinter {
+        &self.row_policy_fingerprinter
     }
 
     /// The protection of answers.

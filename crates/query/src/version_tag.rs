@@ -1,7 +1,7 @@
-//! Stamps that detect changes of a table or a database.
+//! Version tags that detect changes of a table or a database.
 //!
 //! The default is computed from the visible schema. Engines with more information (such as file times) include it.
-//! Engines that must query a server keep stamps for a while in [`StampCache`].
+//! Engines that must query a server keep version tags for a while in [`VersionTagCache`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -12,18 +12,18 @@ use tidegate_core::{Error, ErrorKind, Principal};
 
 use crate::database::{Database, TableStatus};
 
-/// Maximum number of stamps per database; the least recently used one is evicted first.
-const STAMPS_MAX: NonZeroUsize = match NonZeroUsize::new(1_000) {
+/// Maximum number of version tags per database; the least recently used one is evicted first.
+const VERSION_TAGS_MAX: NonZeroUsize = match NonZeroUsize::new(1_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 
-/// A stamp of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when the
-/// table does not exist.
+/// A version tag of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when
+/// the table does not exist.
 ///
 /// # Errors
 /// Those of [`Database::columns`] and [`Database::catalog`].
-pub async fn compute_schema_stamp<D: Database + ?Sized>(
+pub async fn compute_schema_version_tag<D: Database + ?Sized>(
     database: &D,
     table: Option<&str>,
     principal: &Principal,
@@ -51,21 +51,21 @@ pub async fn compute_schema_stamp<D: Database + ?Sized>(
     Ok(Some(format!("{:016x}", hash.finish())))
 }
 
-/// Stamps with the generation in which they were computed.
+/// Version tags with the generation in which they were computed.
 #[derive(Debug)]
-pub struct StampCache {
+pub struct VersionTagCache {
     entries: Mutex<LruCache<String, (u64, Option<String>)>>,
 }
 
-impl Default for StampCache {
+impl Default for VersionTagCache {
     fn default() -> Self {
-        Self { entries: Mutex::new(LruCache::new(STAMPS_MAX)) }
+        Self { entries: Mutex::new(LruCache::new(VERSION_TAGS_MAX)) }
     }
 }
 
-impl StampCache {
-    /// The stamp under `key`, if it was computed in the generation `moment`; otherwise computes it with `find` and
-    /// stores it if that succeeds.
+impl VersionTagCache {
+    /// The version tag under `key`, if it was computed in the generation `moment`; otherwise computes it with `find`
+    /// and stores it if that succeeds.
     ///
     /// # Errors
     /// Those of `find`.
@@ -75,13 +75,13 @@ impl StampCache {
         moment: u64,
         find: impl Future<Output = Result<Option<String>, Error>>,
     ) -> Result<Option<String>, Error> {
-        if let Some((at, stamp)) = self.entries.lock().get(&key)
+        if let Some((at, version_tag)) = self.entries.lock().get(&key)
             && *at == moment
         {
-            return Ok(stamp.clone());
+            return Ok(version_tag.clone());
         }
-        let stamp = find.await?;
-        self.entries.lock().put(key, (moment, stamp.clone()));
-        Ok(stamp)
+        let version_tag = find.await?;
+        self.entries.lock().put(key, (moment, version_tag.clone()));
+        Ok(version_tag)
     }
 }
