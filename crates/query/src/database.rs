@@ -1,6 +1,7 @@
 //! The interface of an engine: a catalog, plans, and streams of Arrow record batches.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -10,7 +11,6 @@ use futures::stream::BoxStream;
 
 use crate::freshness::Freshness;
 use crate::stable_hash::StableHasher;
-use crate::version_tag::compute_schema_version_tag;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -91,6 +91,39 @@ pub trait Database: Send + Sync + 'static {
     async fn close(&self) {}
 }
 
+/// A version tag of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when
+/// the table does not exist.
+///
+/// # Errors
+/// Those of [`Database::columns`] and [`Database::catalog`].
+pub async fn compute_schema_version_tag<D: Database + ?Sized>(
+    database: &D,
+    table: Option<&str>,
+    principal: &Principal,
+) -> Result<Option<String>, Error> {
+    let mut hash = DefaultHasher::new();
+    match table {
+        Some(table) => match database.columns(table, principal).await {
+            Ok(columns) => {
+                for column in columns {
+                    (column.name, column.type_name, column.nullable, column.comment).hash(&mut hash);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        },
+        None => {
+            for table in &database.catalog(principal).await?.tables {
+                (&table.name, &table.comment).hash(&mut hash);
+                if let TableStatus::Unreadable(reason) = &table.status {
+                    reason.hash(&mut hash);
+                }
+            }
+        }
+    }
+    Ok(Some(format!("{:016x}", hash.finish())))
+}
+
 /// A statement that is ready to run.
 #[async_trait]
 pub trait Plan: Send + Sync {
@@ -105,7 +138,7 @@ pub trait Plan: Send + Sync {
     fn estimated_bytes(&self) -> Option<u64>;
 
     /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
-    fn is_blocking(&self) -> bool;
+    fn is_pipeline_breaking(&self) -> bool;
 
     /// The plan as text for people and models.
     ///

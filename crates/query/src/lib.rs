@@ -13,6 +13,7 @@ mod executor;
 mod format;
 mod freshness;
 mod render;
+mod request;
 mod result_manifest;
 mod row_policy;
 mod secrets;
@@ -24,14 +25,15 @@ mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{BodyWriter, stored_columns};
-pub use database::{Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus};
-pub use executor::{
-    AnswerMode, Delivery, Executor, OutputOptions, OverflowPolicy, PageOptions, QueryRequest, compute_query_id,
+pub use database::{
+    Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, compute_schema_version_tag,
 };
+pub use executor::{Executor, compute_query_id};
 pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
+pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
@@ -44,5 +46,6 @@ pub use spec::{
 };
 pub use stable_hash::StableHasher;
 pub use structured::output_schema;
+pub use tidegate_results::{array_bytes, batch_bytes};
 pub use usage::{UsageRanks, UsageTracker};
-pub use version_tag::{VersionTagCache, compute_schema_version_tag};
+pub use version_tag::VersionTagCache;

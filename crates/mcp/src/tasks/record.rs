@@ -60,9 +60,9 @@ impl TaskStatus {
     }
 }
 
-/// The facts about a task.
+/// The metadata of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TaskFacts {
+pub(crate) struct TaskMetadata {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
     /// The roles of its owner. A caller without one of them cannot see the task.
@@ -102,12 +102,14 @@ pub(crate) struct TaskResult {
 /// The stored record of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
-    pub(crate) facts: TaskFacts,
+    // The name in the files.
+    #[serde(rename = "facts")]
+    pub(crate) metadata: TaskMetadata,
     #[serde(default)]
     pub(crate) ending: TaskResult,
 }
 
-impl TaskFacts {
+impl TaskMetadata {
     /// Whether it has expired.
     pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();

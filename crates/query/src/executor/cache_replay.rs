@@ -1,20 +1,18 @@
 //! Reuses earlier answers: the same statement, by a caller with the same rights, over unchanged data.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::Executor;
 use super::continuation::{ResultPosition, no_store_error};
-use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, ProgressReporter};
 use crate::format::AnswerForm;
 use crate::freshness::Freshness;
+use crate::request::{OverflowPolicy, QueryRequest};
 use tidegate_core::{Error, Owner};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 use tidegate_sql::Statement;
-
-/// Faster answers are not cached.
-pub(super) const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
 /// The result of a cache lookup.
 #[derive(Default)]

@@ -55,13 +55,13 @@ pub struct RegistryEntry<'a> {
 impl Snapshot {
     /// A caller of this snapshot. `None` if the snapshot belongs to another configuration than the principal, which can
     /// happen for a moment while a new configuration is applied.
-    pub fn pin(self: Arc<Self>, principal: Arc<Principal>, origin: CallOrigin) -> Option<Caller> {
+    pub fn create_caller(self: Arc<Self>, principal: Arc<Principal>, origin: CallOrigin) -> Option<Caller> {
         let is_current = self.matches_generation(&principal);
         is_current.then(|| Caller { pinned_snapshot: Some(self), ..Caller::new(principal, origin) })
     }
 
     /// The snapshot that `caller` calls; `None` for the current one.
-    pub fn pinned_by(caller: &Caller) -> Option<Arc<Self>> {
+    pub fn for_caller(caller: &Caller) -> Option<Arc<Self>> {
         caller.pinned_snapshot.clone()?.downcast().ok()
     }
 
