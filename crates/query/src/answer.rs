@@ -29,11 +29,9 @@ pub(crate) use self::response_sink::stored_result_link;
 /// Answers with a larger budget have no structured content, because the rows would have to be buffered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
-/// The properties of an answer that are known before its rows.
 pub(crate) struct AnswerExpectation<'a> {
     /// Reports the progress of the answer; also has its job and reply.
     pub(crate) progress: &'a ProgressReporter<'a>,
-    /// The maximum number of rows.
     pub(crate) rows_max: Option<u64>,
     pub(crate) answer_form: AnswerForm,
     /// Whether the answer is a list of the values of one column, without its name.
@@ -41,7 +39,6 @@ pub(crate) struct AnswerExpectation<'a> {
     pub(crate) started: Instant,
 }
 
-/// Writes rows into a reply.
 pub(crate) enum AnswerWriter<'a> {
     Text(TextAnswerWriter<'a>),
     Batches(BatchAnswerWriter<'a>),
@@ -67,14 +64,12 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Inspects the first rows before they are pushed.
     pub(crate) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
         if let Self::Text(answer) = self {
             answer.inspect_rows(batches);
         }
     }
 
-    /// Writes the rows of `batch`; breaks when the answer has reached a limit.
     pub(crate) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         match self {
             Self::Text(answer) => answer.push(batch).await,
@@ -90,7 +85,6 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// Whether the answer ended before its rows did.
     pub(crate) fn is_truncated(&self) -> bool {
         self.truncation().is_some()
     }
@@ -138,9 +132,6 @@ impl<'a> AnswerWriter<'a> {
 
 impl<'a> AnswerExpectation<'a> {
     /// Starts an answer with the columns of `schema`; `holding` says whether text is buffered until it is complete.
-    ///
-    /// # Errors
-    /// For columns that a format of batches cannot represent.
     pub(crate) fn start(&self, schema: &SchemaRef, holding: bool) -> Result<AnswerWriter<'a>, Error> {
         let bound = AnswerBound::new(self.rows_max, self.progress.job().inline_budget());
         let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };

@@ -33,14 +33,9 @@ pub(crate) trait BatchBody: Send {
     /// than the sum of these sizes.
     fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
 
-    /// Ends the body and returns the remaining bytes.
     fn finish(self: Box<Self>) -> Result<Bytes, Error>;
 }
 
-/// An empty body with the columns of `schema`.
-///
-/// # Errors
-/// For columns that the format cannot represent.
 pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
     Ok(match format {
         BatchFormat::Arrow => Box::new(ArrowBody::new(schema)?),

@@ -10,13 +10,11 @@ use super::bound::{AnswerBound, TruncationReason};
 use super::response_sink::ResponseSink;
 use crate::body::BatchBody;
 
-/// Writes batches into a body.
 pub(crate) struct BatchAnswerWriter<'a> {
     sink: ResponseSink<'a>,
     bound: AnswerBound,
     body: Box<dyn BatchBody>,
     rows: u64,
-    /// Rows that were written and not sent.
     unsent_rows: u64,
     /// An upper bound of the bytes in the body; counted only where bytes are limited.
     body_bytes_max: usize,
@@ -24,7 +22,6 @@ pub(crate) struct BatchAnswerWriter<'a> {
 }
 
 impl<'a> BatchAnswerWriter<'a> {
-    /// An empty answer into `sink`, within `bound`.
     pub(super) fn new(body: Box<dyn BatchBody>, bound: AnswerBound, sink: ResponseSink<'a>) -> Self {
         Self { sink, bound, body, rows: 0, unsent_rows: 0, body_bytes_max: 0, truncation: None }
     }

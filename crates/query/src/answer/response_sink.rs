@@ -9,19 +9,15 @@ use tidegate_runtime::{BodyHead, Job, Metadata, ReplySender};
 
 use super::progress::ProgressReporter;
 
-/// The maximum size of one piece, in bytes.
 pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Sends one answer into its reply.
 pub(super) struct ResponseSink<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
     /// The header of the body; `None` for text blocks.
     body: Option<BodyHead>,
     has_begun: bool,
-    /// The delimiters around the text of rows.
     fence: Option<&'a DataFence>,
-    /// Bytes of the fence that were not sent.
     fence_bytes: usize,
     is_mid_line: bool,
     pub(super) sent_bytes: usize,
@@ -38,17 +34,14 @@ impl<'a> ResponseSink<'a> {
         Self { job, reply, body, has_begun, fence, fence_bytes, is_mid_line, sent_bytes, started, progress }
     }
 
-    /// Bytes of the fence that are still to be sent.
     pub(super) fn fence_bytes_left(&self) -> usize {
         self.fence_bytes
     }
 
-    /// Whether the answer is a body.
     pub(super) fn is_body(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Sends `text`, which contains `rows` new rows.
     pub(super) async fn send_text(&mut self, text: String, rows: u64) -> Result<(), Error> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
@@ -70,7 +63,6 @@ impl<'a> ResponseSink<'a> {
         opening + &text
     }
 
-    /// Closes the fence after the last row, if there is one.
     pub(super) async fn close_fence(&mut self) -> Result<(), Error> {
         let Some(fence) = self.fence.filter(|_| self.has_begun) else { return Ok(()) };
         let closing = fence.closing(self.is_mid_line);
@@ -92,7 +84,6 @@ impl<'a> ResponseSink<'a> {
         Ok(())
     }
 
-    /// Sends `bytes` of the body, which contain `rows` new rows.
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
         self.job.count_rows(rows);
         self.sent_bytes += bytes.len();
@@ -111,27 +102,22 @@ impl<'a> ResponseSink<'a> {
         self.reply.send_block(Content::text(line)).await
     }
 
-    /// Sends a link to the stored result.
     pub(super) async fn send_result_link(&self, uri: &str) -> Result<(), Error> {
         self.reply.send_block(stored_result_link(uri)).await
     }
 
-    /// Ends the text block.
     pub(super) async fn end_text(&self) -> Result<(), Error> {
         self.reply.end_text().await
     }
 
-    /// Sends the structured content.
     pub(super) async fn send_structured(&self, json: String) -> Result<(), Error> {
         self.reply.send_structured_json(json).await
     }
 
-    /// Reports the number of rows, at most four times per second.
     pub(super) async fn report_progress(&mut self, rows: u64) -> Result<(), Error> {
         self.progress.update(rows, self.sent_bytes as u64).await
     }
 
-    /// The metadata of an answer of `rows` rows.
     pub(super) fn metadata(&self, was_held: bool, rows: u64, truncated: bool) -> Metadata {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         [
@@ -147,7 +133,6 @@ impl<'a> ResponseSink<'a> {
     }
 }
 
-/// A resource link to the stored result with that URI.
 pub(crate) fn stored_result_link(uri: &str) -> Content {
     Content::Link(ResourceLink {
         uri: uri.to_owned(),

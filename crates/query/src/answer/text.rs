@@ -20,19 +20,16 @@ const FIRST_PIECE_BYTES: usize = 4 * 1024;
 /// Maximum text that batch mode buffers. A longer answer streams from there on.
 const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Writes rows as text.
 pub(crate) struct TextAnswerWriter<'a> {
     pub(super) sink: ResponseSink<'a>,
     body: TextBody,
     pub(super) structured: Option<StructuredRows>,
     pub(super) bound: AnswerBound,
-    /// Whether text is buffered until the answer is complete.
     is_buffering: bool,
     truncation: Option<TruncationReason>,
 }
 
 impl<'a> TextAnswerWriter<'a> {
-    /// An empty answer into `sink`, within `bound`.
     pub(super) fn new(
         writer: Box<dyn RowWriter>,
         is_buffering: bool,
@@ -91,7 +88,6 @@ impl<'a> TextAnswerWriter<'a> {
         self.sink.report_progress(self.body.rows()).await
     }
 
-    /// The size at which text is sent.
     fn piece_bytes(&self) -> usize {
         if self.is_buffering {
             BUFFERED_BYTES_MAX
@@ -149,7 +145,6 @@ impl<'a> TextAnswerWriter<'a> {
         self.truncation.map(|cut| (cut, self.body.rows()))
     }
 
-    /// Sends the remaining text.
     async fn send_rest(&mut self) -> Result<(), Error> {
         let (text, rows) = self.body.take_rest();
         self.sink.send_text(text, rows).await

@@ -13,10 +13,8 @@ use super::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 
-/// Encodes batches as a stream.
 pub(super) struct ArrowBody {
     portable: PortableSchema,
-    /// Buffers what was not sent.
     writer: StreamWriter<Vec<u8>>,
 }
 

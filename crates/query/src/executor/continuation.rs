@@ -35,36 +35,28 @@ pub(super) struct AnswerRecorder<'a> {
 }
 
 impl<'a> AnswerRecorder<'a> {
-    /// The recorder for the answer to `question`, if it may be stored; `key` is its cache key.
+    /// The recorder for the answer to `request`, if it may be stored; `key` is its cache key.
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
-        question: &QueryRequest,
+        request: &QueryRequest,
         form: AnswerForm,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
     ) -> Option<Self> {
-        let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, question.overflow) else { return None };
+        let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
         if !matches!(form, AnswerForm::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
-        let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
-        let policies = question.database.row_policy_fingerprint(job.principal());
-        Some(Self {
-            store,
-            database,
-            policies,
-            rows_max,
-            is_linked: linked,
-            cache_key: key,
-            job,
-            started: Instant::now(),
-        })
+        let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
+        let policies = request.database.row_policy_fingerprint(job.principal());
+        let (is_linked, cache_key, started) = (linked, key, Instant::now());
+        Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, started })
     }
 
     /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
     pub(super) async fn continue_in_store(
-        self,
+        &self,
         rows: RecordBatches,
         schema: &SchemaRef,
         visible: u64,
@@ -77,7 +69,7 @@ impl<'a> AnswerRecorder<'a> {
             drop(rows);
             return answer.finish(&hints, None).await;
         };
-        let Self { store, is_linked, job, .. } = self;
+        let Self { store, is_linked, job, .. } = *self;
         let result = writer.result().clone();
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
@@ -165,19 +157,17 @@ impl Executor {
         let progress = ProgressReporter::new(job, reply);
         let answer_expectation =
             AnswerExpectation { progress: &progress, rows_max, answer_form: form, is_list, started: Instant::now() };
-        let place = ResultPosition { store, result, row, is_linked: false, is_structured };
-        place.answer(&answer_expectation).await
+        let position = ResultPosition { store, result, row, is_linked: false, is_structured };
+        position.answer(&answer_expectation).await
     }
 }
 
-/// A position in a stored result from which a page is read.
 pub(super) struct ResultPosition<'a> {
     pub(super) store: &'a ResultStore,
     pub(super) result: &'a Arc<StoredResult>,
     pub(super) row: u64,
     /// Whether the answer links to the stored result.
     pub(super) is_linked: bool,
-    /// Whether the answer has structured content.
     pub(super) is_structured: bool,
 }
 

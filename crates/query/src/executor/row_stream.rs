@@ -13,7 +13,6 @@ use crate::answer::{AnswerWriter, ProgressReporter};
 
 pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
-/// Closes `answer`, which ended with `error`.
 pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
     // When the caller is gone, nothing needs to be closed.
     if error.kind() != ErrorKind::Cancelled {
@@ -22,7 +21,6 @@ pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Re
     Ok(error)
 }
 
-/// Streams rows until they end or the answer reaches a limit.
 pub(super) async fn stream_rows(
     batches: &mut RecordBatches,
     answer: &mut AnswerWriter<'_>,

@@ -1,58 +1,31 @@
 //! The formats of answers: the format argument of a tool, combined with the format of the call.
 
-use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_core::AnswerFormat;
 
-/// The format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum OutputFormat {
-    /// Bare rows: `[{…},{…}]`.
-    #[default]
-    Mcp,
-    /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
-    Json,
-    /// Aligned text for people.
-    Table,
-    /// RFC 4180.
-    Csv,
-    /// A Markdown table.
-    Markdown,
-    /// One JSON object per line.
-    Ndjson,
-    /// Token-Oriented Object Notation.
-    Toon,
-}
+use crate::named_enum::named_enum;
 
-impl OutputFormat {
-    /// Every format.
-    pub const ALL: [Self; 7] =
-        [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::Json => "json",
-            Self::Table => "table",
-            Self::Csv => "csv",
-            Self::Markdown => "markdown",
-            Self::Ndjson => "ndjson",
-            Self::Toon => "toon",
-        }
-    }
-
-    /// Parses the name of a format.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the valid names.
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))
-                .with_choices(Self::ALL.map(|format| format.name().to_owned()))
-        })
+named_enum! {
+    /// The format of an answer.
+    #[derive(Default)]
+    pub enum OutputFormat parse_as "format" {
+        /// Bare rows: `[{…},{…}]`.
+        #[default]
+        Mcp = "mcp",
+        /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
+        Json = "json",
+        /// Aligned text for people.
+        Table = "table",
+        /// RFC 4180.
+        Csv = "csv",
+        /// A Markdown table.
+        Markdown = "markdown",
+        /// One JSON object per line.
+        Ndjson = "ndjson",
+        /// Token-Oriented Object Notation.
+        Toon = "toon",
     }
 }
 
-/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerForm {
     /// Blocks of text for a model.
@@ -66,9 +39,7 @@ pub(crate) enum AnswerForm {
 /// The format of a binary body, which is written in whole batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchFormat {
-    /// A stream of Arrow's IPC format.
     Arrow,
-    /// A Parquet file.
     Parquet,
 }
 
@@ -82,7 +53,6 @@ impl AnswerForm {
         }
     }
 
-    /// The body for `answer_format`.
     pub(crate) fn from_answer_format(answer_format: AnswerFormat) -> Self {
         Self::Body(match answer_format {
             AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
@@ -95,7 +65,6 @@ impl AnswerForm {
         })
     }
 
-    /// The text format, if the answer is text.
     pub(crate) fn text_format(self) -> Option<OutputFormat> {
         match self {
             Self::Content(format) | Self::Body(format) => Some(format),

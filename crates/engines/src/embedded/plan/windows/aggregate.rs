@@ -17,16 +17,13 @@ use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 use crate::embedded::delegation::delegate_to_inner;
 
-/// An aggregate that is used over a window.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
     pub(super) cancellation: QueryCancellation,
-    /// The extent of the window frame.
     pub(super) reach: FrameReach,
 }
 
-/// The extent of a window frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FrameReach {
     /// Some rows, different for each row.
@@ -122,7 +119,6 @@ struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
     cancellation_check: CancellationCheck,
     reach: FrameReach,
-    /// Number of input rows.
     rows: usize,
 }
 

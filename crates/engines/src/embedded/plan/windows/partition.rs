@@ -21,7 +21,6 @@ use super::window_memory::count_values;
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 use crate::embedded::delegation::delegate_to_inner;
 
-/// A window function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedWindow {
     pub(super) inner: Arc<WindowUDF>,
@@ -85,9 +84,9 @@ impl PartitionEvaluator for BoundedEvaluator {
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         self.cancellation_check.check()?;
-        let given = self.inner.evaluate_all(values, rows)?;
-        count_values(array_bytes(&given), rows)?;
-        Ok(given)
+        let results = self.inner.evaluate_all(values, rows)?;
+        count_values(array_bytes(&results), rows)?;
+        Ok(results)
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
