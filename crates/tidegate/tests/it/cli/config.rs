@@ -80,7 +80,7 @@ fn reports_unknown_references() {
     tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
     tidegate.yaml:2:45: roles[1].name: clerk is the name of another
     tidegate.yaml:3:28: toolsets.discover: is built in; choose another name
-    tidegate.yaml:3:42: toolsets.sse: is the address of another door; choose another name
+    tidegate.yaml:3:42: toolsets.sse: is the address of another transport; choose another name
     tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
     tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
     "#);
