@@ -113,8 +113,8 @@ impl ProcessFolder {
     }
 }
 
-/// Deletes the files of a result, the manifest first: if the process is killed here, the next start finds no result that
-/// lacks blocks, only a folder without a manifest, and deletes it.
+/// Deletes the files of a result, the manifest first: if the process is killed here, the next start finds no result
+/// that lacks blocks, only a folder without a manifest, and deletes it.
 pub(crate) fn delete_result(folder: &Path) -> io::Result<()> {
     let _ = fs::remove_file(folder.join(MANIFEST_FILE));
     fs::remove_dir_all(folder)
@@ -174,8 +174,8 @@ impl ResultFiles {
     }
 }
 
-/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `metadata` records,
-/// which is enough to detect a wrong length.
+/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `metadata`
+/// records, which is enough to detect a wrong length.
 pub(crate) fn read_block(folder: &Path, index: usize, metadata: &BlockMetadata) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
     let mut bytes = Vec::new();

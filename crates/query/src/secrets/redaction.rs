@@ -31,7 +31,7 @@ fn redact_batch(batch: RecordBatch, job: &Job) -> Result<RecordBatch, Error> {
         }
     }
     let Some(columns) = columns else { return Ok(batch) };
-    RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a screened batch: {error}")))
+    RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a redacted batch: {error}")))
 }
 
 /// Masks the secrets in `array`; `None` if it has none.
@@ -92,6 +92,6 @@ fn redact_children(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Erro
     }
     let Some(children) = children else { return Ok(None) };
     let data = data.into_builder().child_data(children).build();
-    let data = data.map_err(|error| Error::internal(format!("a screened array: {error}")))?;
+    let data = data.map_err(|error| Error::internal(format!("a redacted array: {error}")))?;
     Ok(Some(make_array(data)))
 }

@@ -14,8 +14,8 @@ pub(super) const TABLE_FUNCTIONS: &[&str] = &[
     "string_to_table", "unnest",
 ];
 
-/// Other functions that FROM accepts, in addition to deterministic ones: the marker for ROWS FROM, and scalar functions,
-/// which are tables of one row there.
+/// Other functions that FROM accepts, in addition to deterministic ones: the marker for ROWS FROM, and scalar
+/// functions, which are tables of one row there.
 #[rustfmt::skip]
 pub(super) const OTHER_FUNCTIONS_IN_FROM: &[&str] = &[
     "rows_from", "age", "array_append", "array_cat", "array_position", "array_prepend", "array_remove", "array_replace",

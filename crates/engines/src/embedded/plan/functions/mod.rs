@@ -227,6 +227,7 @@ impl ScalarUDFImpl for BoundedFunction {
         fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool>;
         fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>>;
         fn documentation(&self) -> Option<&Documentation>;
+        fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement;
     }
 
     #[allow(deprecated, reason = "callers of the old method must read what the function says")]
@@ -269,9 +270,5 @@ impl ScalarUDFImpl for BoundedFunction {
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.inner.conditional_arguments(args)
-    }
-
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        self.inner.placement(args)
     }
 }

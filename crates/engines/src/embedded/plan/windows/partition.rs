@@ -76,6 +76,7 @@ impl PartitionEvaluator for BoundedEvaluator {
         fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef>;
         fn supports_bounded_execution(&self) -> bool;
         fn uses_window_frame(&self) -> bool;
+        fn include_rank(&self) -> bool;
     }
 
     fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
@@ -94,9 +95,5 @@ impl PartitionEvaluator for BoundedEvaluator {
         let value = self.inner.evaluate(values, range)?;
         count_values(scalar_bytes(&value), 1)?;
         Ok(value)
-    }
-
-    fn include_rank(&self) -> bool {
-        self.inner.include_rank()
     }
 }
