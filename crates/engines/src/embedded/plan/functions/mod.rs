@@ -63,18 +63,18 @@ pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarU
 pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
     let (cancellation, text_like) = (session_cancellation(session), session.scalar_functions().get("text_like*"));
     let bound = |expression: Expr| {
-        let bounded = match &expression {
-            Expr::ScalarFunction(call) => return Ok(bound_call(call.clone())),
-            Expr::WindowFunction(call) => {
+        let bounded = match expression {
+            Expr::ScalarFunction(call) => return Ok(bound_call(call)),
+            Expr::WindowFunction(ref call) => {
                 let function = cancellation.as_ref().and_then(|query| windows::bound_window_function(call, query));
                 function.map(|fun| Expr::from(WindowFunction { fun, ..(**call).clone() }))
             }
-            Expr::Like(Like { negated: false, expr, pattern, escape_char: None, case_insensitive: false })
+            Expr::Like(Like { negated: false, ref expr, ref pattern, escape_char: None, case_insensitive: false })
                 if pattern_cost::has_costly_pattern(&expression) =>
             {
                 text_like.map(|function| function.call(vec![(**expr).clone(), (**pattern).clone()]))
             }
-            other => concat::bound_concat(other),
+            ref other => concat::bound_concat(other),
         };
         Ok(bounded.map_or_else(|| Transformed::no(expression), Transformed::yes))
     };
