@@ -3,6 +3,7 @@
 //! Calls use these encoders within their budgets (`answer`). [`BodyWriter`] does the same for rows outside of calls.
 
 mod arrow;
+mod batch_body;
 mod parquet;
 mod portable;
 mod text;
@@ -18,23 +19,9 @@ use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
 use crate::format::{AnswerForm, BatchFormat, new_row_writer};
 
+pub(crate) use self::batch_body::BatchBody;
 pub use self::portable::stored_columns;
 pub(crate) use self::text::TextBody;
-
-/// Encodes batches into a binary body.
-pub(crate) trait BatchBody: Send {
-    /// Writes the rows of `batch`, which has at least one, and returns the bytes that can be sent.
-    fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error>;
-
-    /// Returns the bytes of all rows so far, even if the format would buffer more.
-    fn flush(&mut self) -> Result<Bytes, Error>;
-
-    /// The size in bytes of a body of `batch` alone. A body of several batches, flushed after each, is never longer
-    /// than the sum of these sizes.
-    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
-
-    fn finish(self: Box<Self>) -> Result<Bytes, Error>;
-}
 
 pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
     Ok(match format {

@@ -9,7 +9,7 @@ use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tidegate_core::Error;
 
-use super::BatchBody;
+use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 

@@ -16,7 +16,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::{Error, ErrorKind};
 
 use self::columns::parquet_columns;
-use super::BatchBody;
+use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BatchFormat;
 

@@ -59,7 +59,7 @@ pub(crate) fn build_table(
         * if candidate.kind.compression == Compression::UNCOMPRESSED { 1 } else { COMPRESSION_RATIO };
     Ok(FileTable {
         name: candidate.name.clone(),
-        format: format,
+        format,
         compression: candidate.kind.compression,
         rows,
         estimated_rows: rows.or_else(|| row_bytes.map(|row_bytes| text_bytes / row_bytes.max(1))),
