@@ -8,6 +8,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
+use crate::set_returning::SET_RETURNING;
 use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
 
 /// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
@@ -57,7 +58,7 @@ pub fn window_functions() -> Vec<Arc<WindowUDF>> {
 pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>> {
     let functions = SessionStateDefaults::default_table_functions();
     let named = functions.into_iter().map(|function| (function.name().to_owned(), function));
-    let lists = statement::set_returning::SET_RETURNING.iter().map(|function| {
+    let lists = SET_RETURNING.iter().map(|function| {
         let table_function = TableFunction::new(function.name.to_owned(), Arc::new(SetReturningPlaceholder));
         (function.name.to_owned(), Arc::new(table_function))
     });

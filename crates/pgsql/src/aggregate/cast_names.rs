@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, VisitMut, VisitorMut,
 };
 
-use crate::json::function::ColumnarFunction;
+use crate::function::ColumnarFunction;
 use crate::syntax::call;
 
 /// The name of the function. The `*` keeps callers from writing it.

@@ -34,8 +34,8 @@ pub(super) fn is_exclusion_mark(expression: &Expr) -> bool {
 
 /// Replaces the function of `call` with one that skips the rows that its window excludes. Returns whether it did.
 pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
-    let Some(place) = call.params.partition_by.iter().position(is_exclusion_mark) else { return Ok(false) };
-    let kind = match call.params.partition_by.remove(place) {
+    let Some(position) = call.params.partition_by.iter().position(is_exclusion_mark) else { return Ok(false) };
+    let kind = match call.params.partition_by.remove(position) {
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) => text,
         _ => return Ok(false),
     };

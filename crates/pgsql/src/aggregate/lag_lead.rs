@@ -67,9 +67,13 @@ impl PartitionEvaluator for LagLeadEvaluator {
                 return null;
             }
             let offset = i128::from(offsets.value(row));
-            let place = i128::try_from(row).map(|row| if self.is_ahead { row + offset } else { row - offset });
-            match place.ok().and_then(|place| usize::try_from(place).ok()).filter(|place| *place < num_rows) {
-                Some(place) => (0, place),
+            let position = i128::try_from(row).map(|row| if self.is_ahead { row + offset } else { row - offset });
+            match position
+                .ok()
+                .and_then(|position| usize::try_from(position).ok())
+                .filter(|position| *position < num_rows)
+            {
+                Some(position) => (0, position),
                 None => null,
             }
         });

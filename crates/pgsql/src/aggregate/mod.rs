@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
-use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::functions_aggregate::{bool_and_or, count as counts};
 use datafusion::logical_expr::{AggregateUDF, WindowUDF};
@@ -77,24 +76,4 @@ fn every_function() -> AggregateUDF {
 
 fn count_function() -> Arc<AggregateUDF> {
     counts::count_udaf()
-}
-
-/// Returns PostgreSQL's name of a type, for messages.
-fn postgres_type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
-        DataType::Boolean => "boolean".to_owned(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".to_owned(),
-        DataType::Date32 | DataType::Date64 => "date".to_owned(),
-        DataType::Time32(_) | DataType::Time64(_) => "time".to_owned(),
-        DataType::Timestamp(_, None) => "timestamp".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
-        DataType::Interval(_) => "interval".to_owned(),
-        number if number.is_numeric() => crate::number::postgres_type_name(number).to_owned(),
-        DataType::List(element) | DataType::LargeList(element) => {
-            format!("{}[]", postgres_type_name(element.data_type()))
-        }
-        DataType::Null => "unknown".to_owned(),
-        other => other.to_string(),
-    }
 }

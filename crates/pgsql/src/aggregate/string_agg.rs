@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::data_type::postgres_type_name;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, GenericListArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -111,7 +112,7 @@ impl ScalarUDFImpl for ConcatDelimited {
                 Ok(DataType::Binary)
             }
             (delimiter, value) => {
-                let (value, delimiter) = (super::postgres_type_name(value), super::postgres_type_name(delimiter));
+                let (value, delimiter) = (postgres_type_name(value), postgres_type_name(delimiter));
                 plan_err!(
                     "function string_agg({value}, {delimiter}) does not exist; cast both to text: \
                      string_agg(x::text, ', ')"

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
 };
 
-use crate::statement::column_name;
+use crate::column_names::column_name;
 use crate::syntax::call;
 
 /// The maximum length in PostgreSQL.

@@ -9,9 +9,9 @@ use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{Result, exec_err, plan_err};
 
 use super::conversion::{convert_integers_exactly, into_array_ref, round_half_away_from_zero};
-use crate::json::kind::json_kind;
-use crate::number;
+use crate::json_type::json_kind;
 use crate::time::input;
+use crate::{list, number};
 
 /// Whether this module parses values of this type.
 pub(super) fn is_parsed_here(to: &DataType) -> bool {
@@ -61,7 +61,7 @@ pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             into_array_ref(parse_each::<_, IntervalMonthDayNanoArray>(texts, input::parse_interval)?)
         }
-        DataType::List(_) => crate::array::parse_arrays(texts, to, &|elements, to| {
+        DataType::List(_) => list::parse_arrays(texts, to, &|elements, to| {
             if super::is_text(to) { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
         })?,
         other => match json_kind(other) {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::json::kind::{JsonKind, json_kind};
+use crate::json_type::{JsonKind, json_kind};
 
 use super::{from_text, is_text};
 use crate::number::{numeric_with_free_scale, parse_decimal};

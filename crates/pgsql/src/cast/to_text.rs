@@ -10,6 +10,7 @@ use arrow::datatypes::{
 };
 use datafusion::common::Result;
 
+use crate::array;
 use crate::time::output;
 
 /// Whether Arrow formats values of this type differently from PostgreSQL.
@@ -52,9 +53,7 @@ pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
             let values = cast(values, &DataType::LargeBinary)?;
             values.as_binary::<i64>().iter().map(|value| value.map(hexadecimal)).collect()
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-            crate::array::format_arrays(values)?
-        }
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => array::format_arrays(values)?,
         _ => cast(values, &DataType::Utf8)?.as_string().clone(),
     })
 }

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
-use crate::statement::column_name;
+use crate::column_names::column_name;
 use crate::syntax::{call, is_named};
 
 /// The types that are oids with a name. The suffix `*` names the function that returns the oid, `_name*` the one that

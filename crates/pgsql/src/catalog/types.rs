@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
-use crate::json::kind::{is_json_extension, json_kind};
+use crate::json_type::{is_json_extension, json_kind};
 use crate::number::has_free_scale;
 
 /// The modifier of a type that takes none or has none.

@@ -169,9 +169,9 @@ impl Domain {
             keys.push(SortExpr::new(expression, key.asc, key.nulls_first));
         }
         let name = format!("place\u{1}{}", self.number);
-        let mut place = row_number().partition_by(self.carried_columns().collect());
+        let mut position = row_number().partition_by(self.carried_columns().collect());
         if !keys.is_empty() {
-            place = place.order_by(keys);
+            position = position.order_by(keys);
         }
         let column = Expr::Column(Column::new_unqualified(&name));
         let skip = u64::try_from(skip).unwrap_or(u64::MAX);
@@ -181,7 +181,7 @@ impl Domain {
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         LogicalPlanBuilder::from(input)
-            .window(vec![place.build()?.alias(&name)])?
+            .window(vec![position.build()?.alias(&name)])?
             .filter(chosen)?
             .project(output)?
             .build()

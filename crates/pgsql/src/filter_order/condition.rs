@@ -96,8 +96,8 @@ struct OrderedConjunction {
 
 impl fmt::Display for OrderedConjunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, part) in self.parts.iter().enumerate() {
-            write!(f, "{}{part}", if place == 0 { "" } else { " AND " })?;
+        for (position, part) in self.parts.iter().enumerate() {
+            write!(f, "{}{part}", if position == 0 { "" } else { " AND " })?;
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl PhysicalExpr for OrderedConjunction {
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, part) in self.parts.iter().enumerate() {
-            f.write_str(if place == 0 { "" } else { " AND " })?;
+        for (position, part) in self.parts.iter().enumerate() {
+            f.write_str(if position == 0 { "" } else { " AND " })?;
             part.fmt_sql(f)?;
         }
         Ok(())

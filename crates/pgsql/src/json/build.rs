@@ -6,13 +6,13 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_count, format_jsonb, into_array, keep_types, kind_from_flag};
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
-use super::kind::{JsonKind, json_kind};
+use super::document::{build_values, check_count, format_jsonb, into_array, kind_from_flag};
 use super::render::{key_text, render_text, render_value, write, write_json};
 use super::text::write_string;
 use super::value::JsonValue;
-use crate::array::{TextPairs, text_lists, text_pairs};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, keep_types};
+use crate::json_type::{JsonKind, json_kind};
+use crate::list::{TextPairs, text_lists, text_pairs};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -127,8 +127,8 @@ fn build_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRe
     let kind = kind_from_flag::<IS_BINARY>();
     build_values(call, Some(kind), |row| {
         let mut out = String::from("[");
-        for (place, column) in columns.iter().enumerate() {
-            if place > 0 {
+        for (position, column) in columns.iter().enumerate() {
+            if position > 0 {
                 out.push_str(", ");
             }
             write(column, row, kind, &mut out)?;
@@ -140,30 +140,30 @@ fn build_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRe
 
 fn build_object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let columns = arrays(call)?;
-    let key = |place: usize, row: usize| {
-        let column = &columns[place];
+    let key = |position: usize, row: usize| {
+        let column = &columns[position];
         if column.is_null(row) || *column.data_type() == DataType::Null {
             let message = if IS_BINARY { "key must not be null" } else { "cannot be null" };
-            return exec_err!("argument {}: {message}", place + 1);
+            return exec_err!("argument {}: {message}", position + 1);
         }
         key_text(column, row)
     };
     if IS_BINARY {
         return build_values(call, Some(JsonKind::Jsonb), |row| {
-            let pair = |place| Ok((key(place, row)?, render_value(&columns[place + 1], row)?));
+            let pair = |position| Ok((key(position, row)?, render_value(&columns[position + 1], row)?));
             let pairs = (0..columns.len()).step_by(2).map(pair).collect::<Result<Vec<_>>>()?;
             Ok(Some(format_jsonb(&JsonValue::object(pairs))))
         });
     }
     build_values(call, Some(JsonKind::Json), |row| {
         let mut out = String::from("{");
-        for place in (0..columns.len()).step_by(2) {
-            if place > 0 {
+        for position in (0..columns.len()).step_by(2) {
+            if position > 0 {
                 out.push_str(", ");
             }
-            write_string(&key(place, row)?, &mut out);
+            write_string(&key(position, row)?, &mut out);
             out.push_str(" : ");
-            write(&columns[place + 1], row, JsonKind::Json, &mut out)?;
+            write(&columns[position + 1], row, JsonKind::Json, &mut out)?;
         }
         out.push('}');
         Ok(Some(out))
@@ -215,8 +215,8 @@ fn object_text(pairs: Vec<(String, JsonValue)>, is_binary: bool) -> Result<Strin
         return Ok(format_jsonb(&JsonValue::object(pairs)));
     }
     let mut out = String::from("{");
-    for (place, (key, value)) in pairs.iter().enumerate() {
-        if place > 0 {
+    for (position, (key, value)) in pairs.iter().enumerate() {
+        if position > 0 {
             out.push_str(", ");
         }
         write_string(key, &mut out);

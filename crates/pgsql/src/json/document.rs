@@ -1,25 +1,21 @@
 //! Arguments that are documents.
 
 use datafusion::arrow::array::{Array, ArrayRef, StringArray};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{Field, FieldRef};
 use datafusion::common::{Result, plan_err};
 
-use super::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
-use super::kind::JsonKind;
 use super::reader::{parse, validate};
 use super::text::write_value;
 use super::value::JsonValue;
-
-/// Whether `data_type` is text, or NULL, which may be of any type.
-pub(super) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
-}
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
+use crate::json_type::JsonKind;
 
 /// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON.
 pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> Result<()> {
     match field_kind(field) {
         Some(own) if own == kind => Ok(()),
-        None if is_text(field.data_type()) => Ok(()),
+        None if is_text_or_null(field.data_type()) => Ok(()),
         Some(own) => {
             let (name, expected) = (own.name(), kind.name());
             plan_err!("function {function}({name}, …) does not exist; write {function}(value::{expected}, …)")
@@ -38,7 +34,7 @@ impl FunctionCall<'_> {
     /// An argument of the type `kind`; text is read as such.
     pub(super) fn documents(&self, index: usize, kind: JsonKind) -> Result<ArgumentColumn<StringArray>> {
         let texts = self.texts(index)?;
-        if super::kind::json_kind(self.fields[index].data_type()) == Some(kind)
+        if crate::json_type::json_kind(self.fields[index].data_type()) == Some(kind)
             || self.kind(index) == Some(JsonKind::Json)
         {
             return Ok(texts);
@@ -90,11 +86,6 @@ pub(super) fn into_array(texts: BoundedTexts, kind: Option<JsonKind>) -> Result<
         Some(kind) => kind.values(texts),
         None => Ok(std::sync::Arc::new(texts)),
     }
-}
-
-/// The types of arguments as they are.
-pub(super) fn keep_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    Ok(types.to_vec())
 }
 
 /// Fails unless there are between `least` and `most` arguments.

@@ -10,11 +10,11 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_argument, check_count, into_array, keep_types, kind_from_flag};
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall};
+use super::document::{build_values, check_argument, check_count, into_array, kind_from_flag};
 use super::reader::{JsonReader, JsonToken};
 use super::text::write_string;
 use super::text_path::{array_length, as_text, each_element, each_member};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, keep_types};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

@@ -4,10 +4,10 @@ use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::function::call;
-use super::kind::JsonKind;
 use super::operator_functions;
 use super::plan::kind_in;
+use crate::function::call;
+use crate::json_type::JsonKind;
 
 /// `node`, whose types are known, with documents grouped by their keys of order. Each group shows its first document.
 pub(crate) fn group_by_document_keys(node: LogicalPlan) -> Result<LogicalPlan> {

@@ -9,11 +9,12 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_count, is_text, keep_types, kind_from_flag, parse_documents};
-use super::function::{ColumnarFunction, FunctionCall, field_kind};
-use super::kind::{JsonKind, holds_json, json_kind, output_field, texts};
+use super::document::{build_values, check_count, kind_from_flag, parse_documents};
 use super::number;
 use super::reader::{JsonReader, JsonToken};
+use crate::data_type::is_text_or_null;
+use crate::function::{ColumnarFunction, FunctionCall, field_kind, keep_types};
+use crate::json_type::{JsonKind, holds_json, json_kind, output_field, texts};
 
 /// The functions that casts to JSON are.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -27,7 +28,7 @@ fn json_target_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataTy
     let kind = kind_from_flag::<IS_BINARY>();
     check_count(kind.name(), fields, 1, 1)?;
     let data_type = fields[0].data_type();
-    if field_kind(&fields[0]).is_some() || is_text(data_type) {
+    if field_kind(&fields[0]).is_some() || is_text_or_null(data_type) {
         return Ok(kind.data_type());
     }
     let name = kind.name();

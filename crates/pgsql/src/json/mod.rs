@@ -3,12 +3,10 @@
 mod build;
 mod document;
 mod elements;
-pub(crate) mod function;
 mod get;
 mod group;
 mod input;
 mod jsonpath;
-pub(crate) mod kind;
 mod modify;
 mod number;
 mod operator;

@@ -5,10 +5,10 @@ use datafusion::logical_expr::planner::RawFieldAccessExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, binary_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::document::is_text;
-use super::function::{call, field_kind};
-use super::kind::JsonKind;
 use super::{get, input, jsonpath, operator_functions};
+use crate::data_type::is_text_or_null;
+use crate::function::{call, field_kind};
+use crate::json_type::JsonKind;
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -37,7 +37,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
                 return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
-                Question if is_text(&operands.right_type) => call(operator_functions::exists(), both()),
+                Question if is_text_or_null(&operands.right_type) => call(operator_functions::exists(), both()),
                 Question => return refuse_operator(operands, "the right side must be text"),
                 QuestionPipe => call(operator_functions::exists_of(true), both()),
                 QuestionAnd => call(operator_functions::exists_of(false), both()),
@@ -48,7 +48,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             if left != Some(JsonKind::Jsonb) {
                 return refuse_operator(operands, "write value::jsonb on the left side");
             }
-            if !is_text(&operands.right_type) {
+            if !is_text_or_null(&operands.right_type) {
                 return refuse_operator(operands, "the right side must be a jsonpath, as text: '$.key ? (@ > 1)'");
             }
             let is_exists = matches!(operands.op, AtQuestion);
@@ -94,7 +94,9 @@ fn plan_symmetric(
             None => operand.clone(),
         };
         let is_other_text = |operand: &Expr, data_type: &_, kind: Option<JsonKind>, other: Option<JsonKind>| {
-            kind.is_none() && is_text(data_type) && (other == Some(JsonKind::Json) || !Operands::is_untyped(operand))
+            kind.is_none()
+                && is_text_or_null(data_type)
+                && (other == Some(JsonKind::Json) || !Operands::is_untyped(operand))
         };
         if is_other_text(operands.left, &operands.left_type, left, right)
             || is_other_text(operands.right, &operands.right_type, right, left)
@@ -122,9 +124,9 @@ fn require_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<
 }
 
 fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
-    let name = |data_type: &datafusion::arrow::datatypes::DataType| match super::kind::json_kind(data_type) {
+    let name = |data_type: &datafusion::arrow::datatypes::DataType| match crate::json_type::json_kind(data_type) {
         Some(kind) => kind.name().to_owned(),
-        None if is_text(data_type) => "text".to_owned(),
+        None if is_text_or_null(data_type) => "text".to_owned(),
         None => data_type.to_string(),
     };
     let (left, right) = (name(&operands.left_type), name(&operands.right_type));

@@ -3,20 +3,21 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, format_jsonb, is_text, keep_types};
-use super::function::{ArgumentColumn, ColumnarFunction, FunctionCall};
+use super::document::{build_values, format_jsonb};
 use super::get::{path_types, paths};
-use super::kind::JsonKind;
 use super::modify::delete_path;
 use super::reader::{JsonReader, JsonToken, parse};
 use super::text_path::{PathStep, find_step};
 use super::value::JsonValue;
-use crate::array::text_lists;
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types};
+use crate::json_type::JsonKind;
+use crate::list::text_lists;
 
 /// What a comparison operator is.
 pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
@@ -122,7 +123,7 @@ pub(super) fn exists_of(is_any: bool) -> ScalarUDF {
 fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (documents, keys) = (ParsedArgument::new(call, 0)?, paths(call, 1)?);
     let one = |row| {
-        let Some(keys) = &keys.values[keys.place(row)] else { return Ok(None) };
+        let Some(keys) = keys.get(row) else { return Ok(None) };
         documents.with(row, |document| {
             let mut found = keys.iter().flatten().map(|key| document.has_key(key));
             Ok(if is_any { found.any(|is_there| is_there) } else { found.all(|is_there| is_there) })
@@ -163,7 +164,7 @@ pub(super) fn deletion() -> ScalarUDF {
 fn deletion_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, index] if index.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
-        [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        [document, key] if is_text_or_null(key) => Ok(vec![document.clone(), DataType::Utf8]),
         _ => path_types(types),
     }
 }
@@ -178,11 +179,8 @@ fn delete(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         DataType::Int64 => {
             let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
             build_values(call, Some(JsonKind::Jsonb), |row| {
-                let place = indexes.place(row);
-                if indexes.values.is_null(place) {
-                    return Ok(None);
-                }
-                with(row, &|value| without_index(value, indexes.values.value(place)))
+                let Some(index) = indexes.get(row) else { return Ok(None) };
+                with(row, &|value| without_index(value, index))
             })
         }
         DataType::Utf8 => {
@@ -194,7 +192,7 @@ fn delete(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         }
         _ => {
             let keys = call.column(1, |array| text_lists(&array))?;
-            build_values(call, Some(JsonKind::Jsonb), |row| match &keys.values[keys.place(row)] {
+            build_values(call, Some(JsonKind::Jsonb), |row| match keys.get(row) {
                 Some(keys) => with(row, &|value| without_keys(value, keys)),
                 None => Ok(None),
             })
@@ -220,9 +218,9 @@ fn without_keys(value: JsonValue, keys: &[Option<String>]) -> Result<JsonValue> 
 fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
     match value {
         JsonValue::Array(mut items) => {
-            let place = if index < 0 { items.len() as i64 + index } else { index };
-            if (0..items.len() as i64).contains(&place) {
-                items.remove(place as usize);
+            let position = if index < 0 { items.len() as i64 + index } else { index };
+            if (0..items.len() as i64).contains(&position) {
+                items.remove(position as usize);
             }
             Ok(JsonValue::Array(items))
         }
@@ -239,11 +237,9 @@ pub(super) fn path_deletion() -> ScalarUDF {
         |_| Ok(JsonKind::Jsonb.data_type()),
         |call| {
             let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
-            build_values(call, Some(JsonKind::Jsonb), |row| {
-                match (documents.get(row), &paths.values[paths.place(row)]) {
-                    (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
-                    _ => Ok(None),
-                }
+            build_values(call, Some(JsonKind::Jsonb), |row| match (documents.get(row), paths.get(row)) {
+                (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
+                _ => Ok(None),
             })
         },
     )
@@ -264,7 +260,7 @@ pub(super) fn sort_key() -> ScalarUDF {
                 Ok(Some(key))
             };
             let keys = (0..call.rows).map(key).collect::<Result<Vec<_>>>()?;
-            super::function::check_bytes(keys.iter().flatten().map(Vec::len).sum())?;
+            crate::function::check_bytes(keys.iter().flatten().map(Vec::len).sum())?;
             Ok(Arc::new(keys.into_iter().collect::<BinaryArray>()))
         },
     )

@@ -6,9 +6,9 @@ use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, InList, Sort, WindowFunction};
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 
-use super::function::call;
-use super::kind::{JsonKind, holds_json, json_kind};
 use super::{input, operator_functions};
+use crate::function::call;
+use crate::json_type::{JsonKind, holds_json, json_kind};
 
 /// `expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
 pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -6,13 +6,13 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Expr, Value};
 
-use super::document::{check_argument, check_count, into_array, keep_types, kind_from_flag};
+use super::document::{check_argument, check_count, into_array, kind_from_flag};
 use super::elements::build_lists;
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
-use super::kind::JsonKind;
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, each_element, find_step};
-use crate::array::write_element;
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind, keep_types};
+use crate::json_type::JsonKind;
+use crate::list::write_element;
 use crate::syntax::call;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -179,7 +179,7 @@ fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
             }
         }
     }
-    into_array(texts, (form == FieldForm::Document).then(|| super::kind::json_kind(call.returns)).flatten())
+    into_array(texts, (form == FieldForm::Document).then(|| crate::json_type::json_kind(call.returns)).flatten())
 }
 
 /// The levels of arrays that the first elements of `array` have.

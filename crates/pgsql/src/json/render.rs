@@ -8,11 +8,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 
 use super::document::format_jsonb;
-use super::kind::{JsonKind, json_kind};
 use super::reader::parse;
 use super::scalar::{JsonScalar, read_scalar};
 use super::text::{write_string, write_value};
 use super::value::JsonValue;
+use crate::json_type::{JsonKind, json_kind};
 
 /// Writes the value of `row` as `kind`.
 pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut String) -> Result<()> {
@@ -108,8 +108,8 @@ pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mu
     match array.data_type() {
         DataType::Struct(fields) => {
             out.push('{');
-            for (place, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
-                if place > 0 {
+            for (position, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
+                if position > 0 {
                     out.push_str(separator);
                 }
                 write_string(field.name(), out);

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::build;
 use super::jsonpath::PARAMETERS;
-use crate::syntax::{call, is_named};
+use crate::syntax::{call, is_named, sort_distinct};
 
 /// The functions that aggregates become.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -106,13 +106,13 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
             _ => return plan_err!("{function} takes values, not {arg}"),
         };
         match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
-            Some(place) if place >= given && named[place].is_none() => named[place] = Some(value.clone()),
+            Some(index) if index >= given && named[index].is_none() => named[index] = Some(value.clone()),
             _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         }
     }
     let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
-    for (place, value) in named.into_iter().enumerate().take(last + 1).skip(given) {
-        let value = match (value, place) {
+    for (index, value) in named.into_iter().enumerate().take(last + 1).skip(given) {
+        let value = match (value, index) {
             (Some(mut value), _) => {
                 untype_path(&mut value);
                 value
@@ -148,7 +148,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
         pair_arguments(&name, function)?;
     }
     function.name = ObjectName::from(vec![Ident::new("array_agg")]);
-    crate::array::sort_distinct(function);
+    sort_distinct(function);
     Ok(Some(call(collected, vec![Expr::Function(function.clone())])))
 }
 
@@ -165,8 +165,8 @@ fn name_rows(function: &mut Function) {
             Expr::Tuple(members) => std::mem::take(members),
             _ => continue,
         };
-        let name = |place: usize| Expr::Value(Value::SingleQuotedString(format!("f{}", place + 1)).into());
-        let named = members.into_iter().enumerate().flat_map(|(place, member)| [name(place), member]);
+        let name = |index: usize| Expr::Value(Value::SingleQuotedString(format!("f{}", index + 1)).into());
+        let named = members.into_iter().enumerate().flat_map(|(index, member)| [name(index), member]);
         *value = call("named_struct", named.collect());
     }
 }

@@ -102,12 +102,12 @@ fn element(document: &str, index: i64) -> Result<Option<&str>> {
     if expected < 0 {
         return Ok(None);
     }
-    let (mut found, mut place) = (None, 0);
+    let (mut found, mut position) = (None, 0);
     each_element(&mut JsonReader::new(document), |value| {
-        if place == expected {
+        if position == expected {
             found = Some(value);
         }
-        place += 1;
+        position += 1;
         Ok(found.is_none())
     })?;
     Ok(found)

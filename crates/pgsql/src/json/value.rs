@@ -40,8 +40,8 @@ impl JsonValue {
     /// The value of a key of an object.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Object(pairs) = self else { return None };
-        let place = pairs.binary_search_by(|(name, _)| key_order(name, key)).ok()?;
-        Some(&pairs[place].1)
+        let index = pairs.binary_search_by(|(name, _)| key_order(name, key)).ok()?;
+        Some(&pairs[index].1)
     }
 
     fn rank(&self) -> u8 {

@@ -10,9 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::document::{check_count, keep_types};
-use super::function::ColumnarFunction;
-use super::kind::{JsonKind, is_json_extension, texts};
+use super::document::check_count;
+use crate::function::{ColumnarFunction, keep_types};
+use crate::json_type::{JsonKind, is_json_extension, texts};
 
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";

@@ -9,7 +9,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Value};
 
-use crate::json::function::{ColumnarFunction, FunctionCall};
+use crate::function::{ColumnarFunction, FunctionCall};
 use crate::syntax::call;
 
 /// The name of the function. The `*` keeps callers from writing it.

@@ -11,7 +11,6 @@ mod integer;
 mod literal;
 mod numeric_comparison;
 mod operator;
-mod parse;
 mod random;
 mod rounding;
 mod rounding_check;
@@ -23,12 +22,13 @@ use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
+use crate::data_type::number_type_name;
+
 pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
-pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal};
+pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer};
 pub(crate) use numeric_comparison::{coerce_comparison_operands, compare_exactly, compare_join_keys};
 pub(crate) use operator::{plan_operator, type_literals};
-pub(crate) use parse::{parse_float, parse_integer};
 pub(crate) use rounding::as_numeric;
 pub(crate) use rounding_check::check_rounding;
 
@@ -95,18 +95,5 @@ pub(crate) fn numeric_with_free_scale(integer_digits: i16) -> DataType {
 
 /// PostgreSQL's error for a number that its type cannot hold.
 pub(crate) fn out_of_range_error(data_type: &DataType) -> DataFusionError {
-    DataFusionError::Execution(format!("{} out of range", postgres_type_name(data_type)))
-}
-
-/// What PostgreSQL calls a type of numbers.
-pub(crate) fn postgres_type_name(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",
-        DataType::UInt16 | DataType::Int32 => "integer",
-        DataType::UInt32 | DataType::Int64 | DataType::UInt64 => "bigint",
-        DataType::Float16 | DataType::Float32 => "real",
-        DataType::Float64 => "double precision",
-        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric",
-        _ => "value",
-    }
+    DataFusionError::Execution(format!("{} out of range", number_type_name(data_type)))
 }

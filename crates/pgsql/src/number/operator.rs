@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
 use super::{division, float, literal};
+use crate::data_type::{is_text, number_type_name};
 use crate::operands::Operands;
 use crate::syntax::{call, is_named};
 
@@ -112,10 +113,6 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 /// Plans an operator on operands of these types; `None` if it is not an operator on numbers.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Operands { op, left, right, left_type, right_type, .. } = operands;
@@ -199,7 +196,7 @@ fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right
             Ok(Expr::Literal(literal::parse_number(literal, number)?, None))
         }
         _ => {
-            let (number, text_name) = (super::postgres_type_name(number), "text");
+            let (number, text_name) = (number_type_name(number), "text");
             let operands = if is_right {
                 format!("{number} {operator} {text_name}")
             } else {

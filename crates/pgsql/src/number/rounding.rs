@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::data_type::number_type_name;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
@@ -48,7 +49,7 @@ pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
             super::numeric_with_free_scale(18)
         }
         other => {
-            return plan_err!("expected a numeric, not {}; cast it: x::numeric", super::postgres_type_name(other));
+            return plan_err!("expected a numeric, not {}; cast it: x::numeric", number_type_name(other));
         }
     })
 }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::column_names::column_name;
+use crate::column_names::column_name;
 
 /// Separates the name and the number of a hidden alias.
 const HIDDEN_MARK: char = '\u{1}';

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, WildcardAdditionalOptions, With,
 };
 
-use super::column_names::column_name;
-use super::set_returning::find_set_returning;
+use crate::column_names::column_name;
+use crate::set_returning::find_set_returning;
 
 /// Returns the column names of a table of the catalog.
 pub type TableColumns<'a> = &'a dyn Fn(&ObjectName) -> Option<Vec<String>>;
@@ -40,9 +40,9 @@ impl<'a> NameScope<'a> {
 
     /// Enters `query`, so that the names of its WITH clause are visible.
     pub(super) fn enter(&mut self, query: &Query) {
-        let place = std::ptr::from_ref(query);
+        let address = std::ptr::from_ref(query);
         if let Some(frame) = self.frames.last_mut()
-            && let Some(index) = frame.named.iter().position(|named| named.query == place)
+            && let Some(index) = frame.named.iter().position(|named| named.query == address)
         {
             frame.visible = index + usize::from(frame.is_recursive);
         }

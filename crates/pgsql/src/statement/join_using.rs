@@ -158,7 +158,7 @@ impl JoinRewriter<'_> {
         for item in &mut select.projection {
             let (expression, name) = match &*item {
                 SelectItem::UnnamedExpr(expression) => {
-                    (expression.clone(), super::column_names::column_name(expression))
+                    (expression.clone(), crate::column_names::column_name(expression))
                 }
                 _ => {
                     put_values(item, merged, &mut self.scope)?;
@@ -292,8 +292,8 @@ fn take_column(parts: &mut Vec<WildcardPart>, name: &Ident, side: &str) -> Resul
             name.value
         );
     }
-    if let Some(place) = merged {
-        let WildcardPart::Merged(_, value) = parts.remove(place) else { return Ok(None) };
+    if let Some(index) = merged {
+        let WildcardPart::Merged(_, value) = parts.remove(index) else { return Ok(None) };
         return Ok(Some(*value));
     }
     for part in parts.iter_mut().filter(|part| has(part)) {

@@ -112,7 +112,7 @@ impl RowChoice {
     }
 
     fn filter_by_number(&self, input: &LogicalPlan, order: &[SortExpr]) -> Result<LogicalPlan> {
-        let (number, place) = ("number\u{1}limit", "place\u{1}limit");
+        let (number, position) = ("number\u{1}limit", "place\u{1}limit");
         let named = |function: Expr, name: &str| -> Result<Expr> {
             let function = if order.is_empty() { function } else { function.order_by(order.to_vec()).build()? };
             Ok(function.alias(name))
@@ -120,12 +120,12 @@ impl RowChoice {
         let column = |name: &str| cast(Expr::Column(Column::new_unqualified(name)), DataType::Int64);
         let mut windows = vec![named(row_number(), number)?];
         if self.has_ties {
-            windows.push(named(rank(), place)?);
+            windows.push(named(rank(), position)?);
         }
         let skip = self.skip.clone().unwrap_or_else(|| lit(0_i64));
         let mut chosen = column(number).gt(skip.clone());
         if let Some(fetch) = &self.fetch {
-            let last = column(if self.has_ties { place } else { number });
+            let last = column(if self.has_ties { position } else { number });
             chosen = chosen.and((last - skip).lt_eq(fetch.clone())).and(fetch.clone().gt(lit(0_i64)));
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();

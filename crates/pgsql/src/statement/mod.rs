@@ -9,7 +9,6 @@ use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
-mod column_names;
 mod columns;
 mod cte_names;
 mod having;
@@ -25,12 +24,10 @@ mod row_comparison;
 mod row_subquery;
 mod sample;
 mod series;
-pub(crate) mod set_returning;
 mod unsupported;
 mod whole_row;
 
 pub use aliases::output_schema;
-pub(crate) use column_names::column_name;
 pub use columns::TableColumns;
 pub(crate) use limit::Limits;
 pub use query_forms::ROWS_FROM;

@@ -10,9 +10,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::record::is_record_function;
-use super::set_returning::{find_set_returning, list_function};
 use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
 use crate::json;
+use crate::set_returning::{find_set_returning, list_function};
 use crate::syntax::call;
 
 /// The function name under which the parser stores ROWS FROM. Its arguments are functions.

@@ -7,8 +7,8 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, TableAlias};
 
 use super::rewrite_expression;
-use super::set_returning::list_function;
 use crate::json::column_value;
+use crate::set_returning::list_function;
 use crate::syntax::call;
 
 /// The column with the documents of the rows.

@@ -13,9 +13,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::query_forms::ROWS_FROM;
 use super::record::{self, is_record_function};
-use super::set_returning::{find_set_returning, list_function};
 use super::{multiset_operations, row_subquery, sample, whole_row};
 use crate::array;
+use crate::set_returning::{find_set_returning, list_function};
 use crate::syntax::call;
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.

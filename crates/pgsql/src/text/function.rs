@@ -9,111 +9,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput, list_of};
-
-/// The type of an argument or a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextType {
-    Text,
-    Int,
-    /// An integer of 32 bits or less, where a wider one means something else.
-    Int32,
-    BigInt,
-    Boolean,
-    Bytes,
-    /// Bytes, or a literal without a type that is read as such.
-    ByteLiteral,
-    TextList,
-    TextLists,
-    /// A value of any type, as its output function writes it.
-    Any,
-    /// A value of any type, as a cast to text writes it.
-    AsText,
-}
-
-impl TextType {
-    fn takes(self, given: &DataType) -> bool {
-        match self {
-            _ if *given == DataType::Null => true,
-            Self::Any | Self::AsText => true,
-            Self::Int32 => matches!(given, DataType::Int8 | DataType::Int16 | DataType::Int32),
-            Self::Text => is_text(given),
-            Self::Int | Self::BigInt => given.is_integer(),
-            Self::Boolean => *given == DataType::Boolean,
-            Self::Bytes => is_bytes(given),
-            Self::ByteLiteral => is_bytes(given) || is_text(given),
-            Self::TextList => match given {
-                DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-                    !field.data_type().is_nested()
-                }
-                _ => false,
-            },
-            Self::TextLists => false,
-        }
-    }
-
-    /// The type that a value of the type `given` is handed over with.
-    fn coerced(self, given: &DataType) -> DataType {
-        let text = || match given {
-            DataType::LargeUtf8 | DataType::Utf8View => given.clone(),
-            _ => DataType::Utf8,
-        };
-        match self {
-            Self::Text => text(),
-            Self::Int32 => DataType::Int32,
-            Self::Int | Self::BigInt => DataType::Int64,
-            Self::Boolean => DataType::Boolean,
-            Self::ByteLiteral if is_text(given) => text(),
-            Self::Bytes | Self::ByteLiteral => DataType::Binary,
-            Self::TextList | Self::TextLists => match given {
-                DataType::List(_) => given.clone(),
-                DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(field.clone()),
-                _ => list_of(DataType::Utf8),
-            },
-            Self::Any if *given == DataType::Boolean => DataType::Boolean,
-            Self::Any if is_bytes(given) => DataType::Binary,
-            Self::Any | Self::AsText => text(),
-        }
-    }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Text | Self::Any | Self::AsText => DataType::Utf8,
-            Self::Int | Self::Int32 => DataType::Int32,
-            Self::BigInt => DataType::Int64,
-            Self::Boolean => DataType::Boolean,
-            Self::Bytes | Self::ByteLiteral => DataType::Binary,
-            Self::TextList => list_of(DataType::Utf8),
-            Self::TextLists => list_of(list_of(DataType::Utf8)),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Int | Self::Int32 => "integer",
-            Self::BigInt => "bigint",
-            Self::Boolean => "boolean",
-            Self::Bytes | Self::ByteLiteral => "bytea",
-            Self::TextList | Self::TextLists => "array",
-            Self::Any | Self::AsText => "any",
-        }
-    }
-}
-
-/// Whether the type is one of text.
-pub(super) fn is_text(given: &DataType) -> bool {
-    match given {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
-}
-
-/// Whether the type is one of bytes.
-pub(super) fn is_bytes(given: &DataType) -> bool {
-    matches!(given, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
-}
+use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput};
+use super::text_type::TextType;
+use crate::data_type::postgres_type_name;
 
 type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
 
@@ -204,7 +102,7 @@ impl TextFunction {
         if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(given)) {
             return Ok(overload);
         }
-        let given: Vec<String> = given.iter().map(type_name).collect();
+        let given: Vec<String> = given.iter().map(postgres_type_name).collect();
         let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
         plan_err!(
             "function {}({}) does not exist; the available forms are {}; cast the arguments to these types",
@@ -212,26 +110,6 @@ impl TextFunction {
             given.join(", "),
             forms.join(", ")
         )
-    }
-}
-
-/// The name of a type in PostgreSQL, where it has one.
-pub(super) fn type_name(given: &DataType) -> String {
-    match given {
-        DataType::Null => "unknown".to_owned(),
-        DataType::Int16 => "smallint".to_owned(),
-        DataType::Int32 => "integer".to_owned(),
-        DataType::Int64 => "bigint".to_owned(),
-        DataType::Float32 => "real".to_owned(),
-        DataType::Float64 => "double precision".to_owned(),
-        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric".to_owned(),
-        DataType::Boolean => "boolean".to_owned(),
-        DataType::Date32 => "date".to_owned(),
-        DataType::Timestamp(_, None) => "timestamp".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
-        given if is_text(given) => "text".to_owned(),
-        given if is_bytes(given) => "bytea".to_owned(),
-        other => other.to_string(),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use datafusion::common::{Result, exec_err};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let strict = Overload::new(&[TextType::Text], TextType::TextList, parts);

@@ -3,9 +3,10 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{Expr, Like};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// `text LIKE pattern`.
 pub(super) fn text_like() -> TextFunction {

@@ -1,5 +1,6 @@
 //! Text, bytes and patterns.
 
+mod byte_format;
 mod bytea;
 mod case;
 mod encode;
@@ -17,6 +18,7 @@ mod row_values;
 mod substrings;
 mod syntax;
 mod text_to_array;
+mod text_type;
 mod transform;
 
 use datafusion::logical_expr::ScalarUDF;

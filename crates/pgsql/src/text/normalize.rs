@@ -3,9 +3,10 @@
 use datafusion::common::{Result, exec_err};
 use unicode_normalization::UnicodeNormalization;
 
-use super::function::{TextFunction, TextType};
+use super::function::TextFunction;
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     vec![

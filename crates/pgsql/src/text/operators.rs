@@ -6,9 +6,10 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::{TextFunction, is_bytes, is_text, type_name};
+use super::function::TextFunction;
 use super::like::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
+use crate::data_type::{is_bytes, is_text_or_dictionary as is_text, postgres_type_name};
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -37,7 +38,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
 }
 
 fn operator_error<T>(operands: &Operands<'_>) -> Result<T> {
-    let (left, right) = (type_name(&operands.left_type), type_name(&operands.right_type));
+    let (left, right) = (postgres_type_name(&operands.left_type), postgres_type_name(&operands.right_type));
     plan_err!("operator does not exist: {left} {} {right}; cast the operands to text", operands.op)
 }
 

@@ -3,10 +3,11 @@
 use datafusion::common::{Result, exec_err};
 
 use super::case::lower;
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::like::is_like;
 use super::regex::RegexOptions;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let of = |name, run| {

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Words that are no identifiers without quotes.
 const KEYWORDS: &str = "\

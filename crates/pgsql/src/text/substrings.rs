@@ -2,9 +2,10 @@
 
 use datafusion::common::{Result, exec_err};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::{similar_substring, substring as matched_substring};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     use TextType::{ByteLiteral, Bytes, Int, Text};
@@ -110,7 +111,7 @@ fn split_part(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     } else {
         // From the left here too: that decides which of two overlapping separators counts.
         let parts: Vec<&str> = text.split(separator).collect();
-        parts.len().checked_sub(position + 1).map(|place| parts[place])
+        parts.len().checked_sub(position + 1).map(|index| parts[index])
     };
     output.text(part.unwrap_or_default())
 }
@@ -149,5 +150,5 @@ fn byte_position(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> 
         return output.integer(1);
     }
     let found = bytes.windows(expected.len()).position(|window| *window == *expected);
-    output.integer(found.map_or(0, |place| place as i64 + 1))
+    output.integer(found.map_or(0, |index| index as i64 + 1))
 }

@@ -2,9 +2,10 @@
 
 use datafusion::common::Result;
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     use TextType::{Text, TextList};
@@ -23,7 +24,7 @@ fn to_array(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
         return output.list([]);
     }
     match row.optional_text(1)? {
-        None => output.list(text.char_indices().map(|(at, letter)| element(&text[at..at + letter.len_utf8()]))),
+        None => output.list(text.char_indices().map(|(at, character)| element(&text[at..at + character.len_utf8()]))),
         Some("") => output.list([element(text)]),
         Some(separator) => output.list(text.split(separator).map(element)),
     }

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
 use super::case::{lower, simple_lower, simple_upper, upper};
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Characters that a result may have.
 const CHARACTERS_MAX: usize = 64 << 20;

@@ -14,6 +14,7 @@ use datafusion::logical_expr::ColumnarValue;
 use super::calendar::{self, DAY};
 use super::input;
 use super::kind::TimeKind;
+use crate::data_type::INTERVAL;
 
 /// The arguments of a call.
 pub(super) struct TimeArguments {
@@ -173,7 +174,7 @@ impl TimeArguments {
         &self,
         value: impl Fn(usize) -> Result<Option<IntervalMonthDayNano>>,
     ) -> Result<ArrayRef> {
-        self.collect::<IntervalMonthDayNanoType>(&super::kind::INTERVAL, value)
+        self.collect::<IntervalMonthDayNanoType>(&INTERVAL, value)
     }
 
     /// A result of texts, null where `write` says so.

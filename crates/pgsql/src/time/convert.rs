@@ -10,8 +10,9 @@ use super::arguments::TimeArguments;
 use super::calendar::{DAY, checked_timestamp, timestamp};
 use super::function::{function, undefined_function_error};
 use super::input::{build_interval, round_to_digits};
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::{interval, output};
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

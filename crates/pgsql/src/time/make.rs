@@ -9,8 +9,9 @@ use super::arguments::TimeArguments;
 use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range_error};
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 
 use super::calendar::DAY;
-use super::kind::{DATE, TIME, TIMESTAMP, timestamptz};
+use crate::data_type::{DATE, TIME, TIMESTAMP, timestamptz};
 
 /// The functions of the moment.
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -7,8 +7,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::calendar::{self, DAY, out_of_range_error};
 use super::function::{call, function};
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::{input, interval};
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 use crate::operands::Operands;
 
 /// The functions that operators stand for.

@@ -11,7 +11,8 @@ use super::arguments::TimeArguments;
 use super::calendar::{DAY, checked_timestamp, out_of_range_error};
 use super::function::{function, stable_function, undefined_function_error};
 use super::interval;
-use super::kind::{INTERVAL, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
+use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

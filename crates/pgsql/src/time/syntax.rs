@@ -255,14 +255,14 @@ fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (None, value),
             other => return plan_err!("make_interval() has no argument {other}"),
         };
-        let place = match &name {
+        let index = match &name {
             Some(name) => NAMES.iter().position(|known| name.eq_ignore_ascii_case(known)),
             None => Some(position),
         };
-        let Some(place) = place.and_then(|place| values.get_mut(place)) else {
+        let Some(index) = index.and_then(|index| values.get_mut(index)) else {
             return plan_err!("make_interval() has no argument {arg}; its arguments are {}", NAMES.join(", "));
         };
-        *place = value.clone();
+        *index = value.clone();
     }
     Ok(call("make_interval", values))
 }

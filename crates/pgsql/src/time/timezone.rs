@@ -9,8 +9,9 @@ use super::arguments::TimeArguments;
 use super::calendar::{SECOND, checked_timestamp};
 use super::function::{function, undefined_function_error};
 use super::interval;
-use super::kind::{TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
+use crate::data_type::{TIMESTAMP, timestamptz};
 
 pub(super) fn timezone() -> ScalarUDF {
     function("timezone", returns, convert)

@@ -9,9 +9,10 @@ use super::calendar::{DAY, HOUR, MINUTE, SECOND, date_from_days, days, timestamp
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
 use super::interval::micros;
-use super::kind::{INTERVAL, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::unit::{TimeUnitField, unsupported};
 use super::zone::TimeZoneSpec;
+use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
 
 pub(super) fn date_trunc() -> ScalarUDF {
     function("date_trunc", returns, |args| match args.kind(1) {

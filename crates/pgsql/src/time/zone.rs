@@ -89,7 +89,7 @@ fn to_naive(micros: i64) -> NaiveDateTime {
 fn parse_posix(text: &str) -> Option<TimeZoneSpec> {
     let rest = match text.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>')?.1,
-        None => text.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()),
+        None => text.trim_start_matches(|character: char| character.is_ascii_alphabetic()),
     };
     let (sign, rest) = match rest.strip_prefix('-') {
         Some(rest) => (1, rest),

@@ -95,12 +95,12 @@ impl ScalarUDFImpl for ChoiceFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let untyped: Vec<bool> =
             args.scalar_arguments.iter().map(|value| matches!(value, Some(ScalarValue::Utf8(Some(_))))).collect();
-        let is_literal = |place: usize| untyped.get(place).copied().unwrap_or(false);
-        let types = args.arg_fields.iter().enumerate().filter(|(place, _)| !is_literal(*place));
+        let is_literal = |position: usize| untyped.get(position).copied().unwrap_or(false);
+        let types = args.arg_fields.iter().enumerate().filter(|(position, _)| !is_literal(*position));
         let types: Vec<DataType> = types.map(|(_, field)| field.data_type().clone()).collect();
         let common = self.common_type(&types)?.filter(|common| !is_text(common));
-        let fields = args.arg_fields.iter().enumerate().map(|(place, field)| match &common {
-            Some(common) if is_literal(place) => Arc::new(Field::clone(field).with_data_type(common.clone())),
+        let fields = args.arg_fields.iter().enumerate().map(|(position, field)| match &common {
+            Some(common) if is_literal(position) => Arc::new(Field::clone(field).with_data_type(common.clone())),
             _ => field.clone(),
         });
         let fields = fields_with_udf(&fields.collect::<Vec<_>>(), self.inner.as_ref())?;

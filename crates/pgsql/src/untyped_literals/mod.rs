@@ -14,7 +14,8 @@ use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 
-use crate::{cast, number, time};
+use crate::data_type::postgres_type_name;
+use crate::{cast, number};
 
 pub(crate) use array::plan_array;
 pub(crate) use plan::type_literals;
@@ -90,13 +91,4 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
         );
     }
     Ok(type_union_resolution(&known))
-}
-
-/// What PostgreSQL calls a type.
-fn postgres_type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "boolean".to_owned(),
-        number if number.is_numeric() => number::postgres_type_name(number).to_owned(),
-        other => time::type_name(other),
-    }
 }

@@ -71,9 +71,9 @@ impl GroupValues {
         let mut next = bounds.clone();
         let mut order = vec![0_u32; self.groups.len()];
         for (row, group) in self.groups.iter().enumerate() {
-            let place = &mut next[*group as usize];
-            order[*place] = u32::try_from(row).map_err(|_| too_many_values_error())?;
-            *place += 1;
+            let position = &mut next[*group as usize];
+            order[*position] = u32::try_from(row).map_err(|_| too_many_values_error())?;
+            *position += 1;
         }
         Ok((take(&values, &UInt32Array::from(order), None)?, bounds))
     }

@@ -27,6 +27,7 @@ use self::groups::GroupTotals;
 use self::plain::PlainTotal;
 use self::sliding::{QueuedTotal, RetractingTotal};
 use self::total::{Primitive, Total, TotalType};
+use crate::data_type::postgres_type_name;
 
 /// How many more digits the sum of numerics has than its values.
 const EXTRA_DIGITS: u8 = 10;
@@ -167,7 +168,7 @@ impl AggregateUDFImpl for Sum {
             // PostgreSQL refuses this too. A NULL that the planner created, such as in a CASE, has no other type.
             DataType::Null => DataType::Float64,
             other => {
-                let name = super::postgres_type_name(other);
+                let name = postgres_type_name(other);
                 return plan_err!(
                     "function sum({name}) does not exist; cast the argument to a number, for instance sum(x::numeric)"
                 );

@@ -119,7 +119,7 @@ fn first_digit_group(number: &str) -> (i64, u32) {
         .map(|group| group.iter().fold(0_u32, |value, digit| value * 10 + u32::from(digit.saturating_sub(b'0'))));
     let weight = (whole.len() + padding) as i64 / GROUP - 1;
     match groups.enumerate().find(|(_, value)| *value > 0) {
-        Some((place, value)) => (weight - place as i64, value),
+        Some((index, value)) => (weight - index as i64, value),
         None => (0, 0),
     }
 }
@@ -168,7 +168,7 @@ fn is_underflow(value: f64, number: &str) -> bool {
 
 /// The number that `text` is in double precision.
 pub(super) fn double(text: &str) -> PathResult<String> {
-    let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\u{b}');
+    let trimmed = text.trim_matches(|character: char| character.is_ascii_whitespace() || character == '\u{b}');
     let is_number = trimmed.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     match trimmed.parse::<f64>() {
         Ok(value) if is_number && value.is_finite() && !is_underflow(value, trimmed) => {

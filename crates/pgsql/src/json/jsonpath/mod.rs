@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
@@ -25,13 +25,14 @@ use self::budget::{FoundItems, PathBudget};
 use self::outcome::{Item, PathError};
 use self::runner::PathRunner;
 use self::syntax::JsonPath;
-use super::document::{build_values, check_argument, check_count, format_jsonb, into_array, is_text};
+use super::document::{build_values, check_argument, check_count, format_jsonb, into_array};
 use super::elements::build_lists;
-use super::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
-use super::kind::JsonKind;
 use super::reader::parse as parse_document;
 use super::text::write_value;
 use super::value::JsonValue;
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
+use crate::json_type::JsonKind;
 
 /// The functions, each also under the name that ends in `_tz`: the two differ for `datetime()` only, which is refused.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -69,7 +70,7 @@ pub(super) const PARAMETERS: [&str; 4] = ["target", "path", "vars", "silent"];
 
 fn argument_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [document, path, rest @ ..] if is_text(path) && rest.len() <= 2 => {
+        [document, path, rest @ ..] if is_text_or_null(path) && rest.len() <= 2 => {
             let flag = rest.get(1).map(|_| DataType::Boolean);
             let given = [document.clone(), DataType::Utf8].into_iter().chain(rest.first().cloned());
             Ok(given.chain(flag).collect())
@@ -116,8 +117,7 @@ impl PathArguments {
     /// Returns the arguments of `row`; `None` if one of them is NULL.
     fn row_arguments(&self, row: usize) -> Option<(&str, &str, Option<&str>, bool)> {
         let silent = match &self.silent {
-            Some(silent) if silent.values.is_null(silent.place(row)) => return None,
-            Some(silent) => silent.values.value(silent.place(row)),
+            Some(silent) => silent.get(row)?,
             None => false,
         };
         let variables = match &self.variables {
@@ -185,8 +185,8 @@ fn query_array(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let mut made = 0;
     let mut found = evaluate(call, false, false, |outcome, _| {
         let mut out = String::from("[");
-        for (place, item) in outcome.items.iter().enumerate() {
-            out.push_str(if place > 0 { ", " } else { "" });
+        for (position, item) in outcome.items.iter().enumerate() {
+            out.push_str(if position > 0 { ", " } else { "" });
             write_value(item, &mut out);
             check_bytes(out.len())?;
         }

@@ -240,10 +240,10 @@ impl PathParser<'_> {
             let PathToken::Text(given) = self.take() else { return self.syntax_error() };
             flags = given;
         }
-        if let Some(letter) = flags.chars().find(|letter| !matches!(letter, 'i' | 's' | 'm' | 'x' | 'q')) {
-            return exec_err!("unrecognized flag character \"{letter}\" in LIKE_REGEX predicate");
+        if let Some(character) = flags.chars().find(|character| !matches!(character, 'i' | 's' | 'm' | 'x' | 'q')) {
+            return exec_err!("unrecognized flag character \"{character}\" in LIKE_REGEX predicate");
         }
-        let has = |letter: char| flags.contains(letter);
+        let has = |character: char| flags.contains(character);
         let mut letters = String::from(match (has('q'), has('s'), has('m')) {
             (true, ..) => "q",
             (false, true, false) => "s",
@@ -372,7 +372,7 @@ fn numeric(number: &str) -> Result<String> {
     let zero = if number.starts_with('.') { "0" } else { "" };
     let number = format!("{zero}{number}");
     let (mantissa, exponent) = match number.find(['e', 'E']) {
-        Some(place) => number.split_at(place),
+        Some(position) => number.split_at(position),
         None => (number.as_str(), ""),
     };
     number::canonicalize(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))

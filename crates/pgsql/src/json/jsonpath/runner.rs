@@ -341,8 +341,8 @@ impl<'v, 'b> PathRunner<'v, 'b> {
                 return suppressible_error("jsonpath array subscript is out of bounds");
             }
             is_found = false;
-            for place in from.max(0)..=to.min(length - 1) {
-                let copy = self.budget.copy(&items[place as usize])?;
+            for position in from.max(0)..=to.min(length - 1) {
+                let copy = self.budget.copy(&items[position as usize])?;
                 is_found = self.continue_from(steps, copy, found)?;
                 if found.is_satisfied(is_found) {
                     return Ok(true);

@@ -21,7 +21,8 @@ use super::arguments::{TextValues, TimeArguments};
 use super::calendar::{self, DAY};
 use super::function::{function, function_with_constant_args, undefined_function_error};
 use super::interval;
-use super::kind::{DATE, TimeKind, timestamptz};
+use super::kind::TimeKind;
+use crate::data_type::{DATE, timestamptz};
 use number_pattern::NumberPattern;
 use number_text::NumberValues;
 

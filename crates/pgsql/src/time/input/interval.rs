@@ -248,13 +248,13 @@ fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
         return Err(ParseFault::Syntax);
     }
     if !date.is_empty() {
-        if date.ends_with(|letter: char| letter.is_ascii_digit()) {
+        if date.ends_with(|character: char| character.is_ascii_digit()) {
             for (number_text, unit) in date.splitn(3, '-').zip([YEAR, UnitLength::Months(1), UnitLength::Days(1)]) {
                 let (whole, fraction) = parse_number(number_text)?;
                 sum.add(whole, fraction, unit)?;
             }
         } else {
-            let unit = |letter: char| match letter {
+            let unit = |character: char| match character {
                 'Y' => Some(YEAR),
                 'M' => Some(UnitLength::Months(1)),
                 'W' => Some(UnitLength::Days(7)),
@@ -269,7 +269,7 @@ fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
             let is_negative = time.starts_with('-');
             sum.add_clock(time.trim_start_matches(['+', '-']), is_negative, IntervalRestriction::default())?;
         } else {
-            let unit = |letter: char| match letter {
+            let unit = |character: char| match character {
                 'H' => Some(UnitLength::Micros(HOUR)),
                 'M' => Some(UnitLength::Micros(MINUTE)),
                 'S' => Some(UnitLength::Micros(SECOND)),
@@ -290,10 +290,10 @@ fn designated(
         return Err(ParseFault::Syntax);
     }
     while !text.is_empty() {
-        let end = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(ParseFault::Syntax)?;
+        let end = text.find(|character: char| character.is_ascii_alphabetic()).ok_or(ParseFault::Syntax)?;
         let (whole, fraction) = parse_number(&text[..end])?;
-        let letter = text[end..].chars().next().ok_or(ParseFault::Syntax)?;
-        sum.add(whole, fraction, unit(letter).ok_or(ParseFault::Syntax)?)?;
+        let character = text[end..].chars().next().ok_or(ParseFault::Syntax)?;
+        sum.add(whole, fraction, unit(character).ok_or(ParseFault::Syntax)?)?;
         text = &text[end + 1..];
     }
     Ok(())

@@ -154,11 +154,11 @@ impl MomentFields {
             return Err(ParseFault::Syntax);
         }
         let parts: Vec<&str> = text.split(['-', '/', '.']).collect();
-        for part in parts.iter().filter(|part| part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
+        for part in parts.iter().filter(|part| part.starts_with(|character: char| character.is_ascii_alphabetic())) {
             self.has_named_month = true;
             self.word(part)?;
         }
-        for part in parts.iter().filter(|part| !part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
+        for part in parts.iter().filter(|part| !part.starts_with(|character: char| character.is_ascii_alphabetic())) {
             self.part_of_date(part)?;
         }
         if parts.len() > 3 { Err(ParseFault::Syntax) } else { Ok(()) }

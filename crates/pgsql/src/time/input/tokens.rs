@@ -37,7 +37,7 @@ pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
     let mut rest = lower.as_str();
     let mut tokens = Vec::new();
     loop {
-        rest = rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == ',');
+        rest = rest.trim_start_matches(|character: char| character.is_ascii_whitespace() || character == ',');
         let Some(first) = rest.chars().next() else { return Some(tokens) };
         let (token, length) = match first {
             '0'..='9' | '.' => scan_digits(rest),
@@ -46,7 +46,7 @@ pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
                 rest = &rest[1..];
                 continue;
             }
-            letter if letter.is_ascii_alphabetic() => scan_letters(rest),
+            character if character.is_ascii_alphabetic() => scan_letters(rest),
             _ => return None,
         };
         tokens.push(token);
@@ -56,11 +56,11 @@ pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
 
 /// How long the start of `text` is whose characters are `of`.
 fn span(text: &str, of: impl Fn(char) -> bool) -> usize {
-    text.find(|letter: char| !of(letter)).unwrap_or(text.len())
+    text.find(|character: char| !of(character)).unwrap_or(text.len())
 }
 
-fn is_digit(letter: char) -> bool {
-    letter.is_ascii_digit()
+fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
 }
 
 fn scan_digits(text: &str) -> (TimeToken, usize) {
@@ -69,20 +69,20 @@ fn scan_digits(text: &str) -> (TimeToken, usize) {
     let next = rest[1.min(rest.len())..].chars().next();
     match rest.chars().next() {
         Some(':') => {
-            let length = span(text, |letter| is_digit(letter) || letter == ':' || letter == '.');
+            let length = span(text, |character| is_digit(character) || character == ':' || character == '.');
             (TimeToken::Time(text[..length].to_owned()), length)
         }
         Some(delimiter @ ('-' | '/' | '.')) if next.is_some_and(is_digit) => {
             let second = digits + 1 + span(&rest[1..], is_digit);
             if text[second..].starts_with(delimiter) {
-                let length = span(text, |letter| is_digit(letter) || letter == delimiter);
+                let length = span(text, |character| is_digit(character) || character == delimiter);
                 return (TimeToken::Date(text[..length].to_owned()), length);
             }
             let token = if delimiter == '.' { TimeToken::Number } else { TimeToken::Date };
             (token(text[..second].to_owned()), second)
         }
-        Some(delimiter @ ('-' | '/' | '.')) if next.is_some_and(|letter| letter.is_ascii_alphabetic()) => {
-            let length = span(text, |letter| letter.is_ascii_alphanumeric() || letter == delimiter);
+        Some(delimiter @ ('-' | '/' | '.')) if next.is_some_and(|character| character.is_ascii_alphabetic()) => {
+            let length = span(text, |character| character.is_ascii_alphanumeric() || character == delimiter);
             (TimeToken::Date(text[..length].to_owned()), length)
         }
         Some('.') => (TimeToken::Number(text[..=digits].to_owned()), digits + 1),
@@ -91,37 +91,38 @@ fn scan_digits(text: &str) -> (TimeToken, usize) {
 }
 
 fn scan_sign(text: &str) -> Option<(TimeToken, usize)> {
-    let spaces = span(&text[1..], |letter| letter.is_ascii_whitespace());
+    let spaces = span(&text[1..], |character| character.is_ascii_whitespace());
     let rest = &text[1 + spaces..];
-    let length = span(rest, |letter| is_digit(letter) || matches!(letter, ':' | '.' | '-'));
+    let length = span(rest, |character| is_digit(character) || matches!(character, ':' | '.' | '-'));
     let is_number = rest.starts_with(is_digit) || (rest.starts_with('.') && length > 1);
     is_number.then(|| (TimeToken::Signed(format!("{}{}", &text[..1], &rest[..length])), 1 + spaces + length))
 }
 
 fn scan_letters(text: &str) -> (TimeToken, usize) {
-    let letters = span(text, |letter| letter.is_ascii_alphabetic());
+    let letters = span(text, |character| character.is_ascii_alphabetic());
     let mut rest = text[letters..].chars();
     let (delimiter, next) = (rest.next(), rest.next());
     let is_followed_by_digit = next.is_some_and(is_digit);
     match delimiter {
         // `jan-05-2013`, but neither `utc-05` nor `etc/gmt-5`.
         Some(delimiter @ ('-' | '/' | '.')) if is_followed_by_digit && find_month(&text[..letters]).is_some() => {
-            let length = span(text, |letter| letter.is_ascii_alphanumeric() || letter == delimiter);
+            let length = span(text, |character| character.is_ascii_alphanumeric() || character == delimiter);
             (TimeToken::Date(text[..length].to_owned()), length)
         }
         Some('/' | '_') => {
-            let length = span(text, |letter| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '_' | '-' | '+'));
+            let length =
+                span(text, |character| character.is_ascii_alphanumeric() || matches!(character, '/' | '_' | '-' | '+'));
             (TimeToken::Word(text[..length].to_owned()), length)
         }
         // `pst8pdt` is a name, `t070809` is not.
         Some('0'..='9') => {
-            let length = span(text, |letter| letter.is_ascii_alphanumeric());
+            let length = span(text, |character| character.is_ascii_alphanumeric());
             let length =
                 if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
             (TimeToken::Word(text[..length].to_owned()), length)
         }
         Some('-' | '+') => {
-            let length = span(text, |letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '+'));
+            let length = span(text, |character| character.is_ascii_alphanumeric() || matches!(character, '-' | '+'));
             let length =
                 if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
             (TimeToken::Word(text[..length].to_owned()), length)

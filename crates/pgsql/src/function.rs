@@ -1,49 +1,74 @@
-//! What functions over JSON and arrays have in common.
+//! Scalar functions that compute a column from the columns of their arguments.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringArray, StringBuilder};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StringArray, StringBuilder,
+};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::kind::{JsonKind, is_json_extension, json_kind, texts};
+use crate::json_type::{JsonKind, is_json_extension, json_kind, texts};
 
-/// Bytes that one evaluation may make.
+/// The maximum size of the result of one evaluation, in bytes.
 const RESULT_BYTES_MAX: usize = 64 << 20;
 
-/// A function that is made of plain functions.
+/// Returns the types that arguments are coerced to; an error if there is no function of such arguments.
+type Coerce = fn(&[DataType]) -> Result<Vec<DataType>>;
+
+/// Returns the type of the result.
+type Returns = fn(&[FieldRef]) -> Result<DataType>;
+
+pub(crate) type Invoke = fn(&FunctionCall<'_>) -> Result<ArrayRef>;
+
+/// A function that consists of plain functions. Two functions of one name are equal.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnarFunction {
-    pub(crate) name: &'static str,
-    /// The types that arguments of these types are converted to; an error if there is no such function.
-    pub(crate) coerce: fn(&[DataType]) -> Result<Vec<DataType>>,
-    /// The type of the result.
-    pub(crate) returns: fn(&[FieldRef]) -> Result<DataType>,
-    /// The result.
-    pub(crate) invoke: fn(&FunctionCall<'_>) -> Result<ArrayRef>,
+    name: &'static str,
+    coerce: Coerce,
+    returns: Returns,
+    invoke: Invoke,
     signature: Signature,
 }
 
 impl ColumnarFunction {
-    #[allow(clippy::new_ret_no_self, reason = "what is registered is the function around it")]
-    pub(crate) fn new(
-        name: &'static str,
-        accept: fn(&[DataType]) -> Result<Vec<DataType>>,
-        returns: fn(&[FieldRef]) -> Result<DataType>,
-        invoke: fn(&FunctionCall<'_>) -> Result<ArrayRef>,
-    ) -> ScalarUDF {
+    #[allow(clippy::new_ret_no_self, reason = "callers register the ScalarUDF")]
+    pub(crate) fn new(name: &'static str, coerce: Coerce, returns: Returns, invoke: Invoke) -> ScalarUDF {
         let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { name, coerce: accept, returns, invoke, signature })
+        ScalarUDF::new_from_impl(Self { name, coerce, returns, invoke, signature })
     }
 }
 
-/// The call `function(arguments)`.
+/// Coerces arguments to the types that they have.
+pub(crate) fn keep_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    Ok(types.to_vec())
+}
+
+/// Returns the type of the first argument.
+pub(crate) fn first_type(fields: &[FieldRef]) -> Result<DataType> {
+    Ok(fields[0].data_type().clone())
+}
+
+pub(crate) fn boolean_type(_: &[FieldRef]) -> Result<DataType> {
+    Ok(DataType::Boolean)
+}
+
+pub(crate) fn int4_type(_: &[FieldRef]) -> Result<DataType> {
+    Ok(DataType::Int32)
+}
+
+pub(crate) fn text_type(_: &[FieldRef]) -> Result<DataType> {
+    Ok(DataType::Utf8)
+}
+
+/// Plans the call `function(arguments)`.
 pub(crate) fn call(function: ScalarUDF, arguments: Vec<Expr>) -> Expr {
-    Expr::ScalarFunction(datafusion::logical_expr::expr::ScalarFunction::new_udf(Arc::new(function), arguments))
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments))
 }
 
 impl PartialEq for ColumnarFunction {
@@ -94,69 +119,94 @@ impl ScalarUDFImpl for ColumnarFunction {
     }
 }
 
-/// One evaluation.
+/// One evaluation of a function.
 pub(crate) struct FunctionCall<'a> {
     pub(crate) args: &'a [ColumnarValue],
     pub(crate) fields: &'a [FieldRef],
     pub(crate) rows: usize,
+    /// The type of the result.
     pub(crate) returns: &'a DataType,
 }
 
 impl FunctionCall<'_> {
-    /// An argument as an array of all rows.
+    /// Returns an argument as an array of all rows.
     pub(crate) fn array(&self, index: usize) -> Result<ArrayRef> {
         self.args[index].clone().into_array(self.rows)
     }
 
-    /// An argument of text or JSON.
+    /// Returns all arguments as arrays of all rows.
+    pub(crate) fn arrays(&self) -> Result<Vec<ArrayRef>> {
+        (0..self.args.len()).map(|index| self.array(index)).collect()
+    }
+
+    /// Returns an argument that is text or JSON.
     pub(crate) fn texts(&self, index: usize) -> Result<ArgumentColumn<StringArray>> {
         self.column(index, |array| texts(&array))
     }
 
-    /// An argument, each value of which `read` makes; a constant is made once.
+    /// Converts an argument. A constant is converted once.
     pub(crate) fn column<T>(
         &self,
         index: usize,
-        read: impl FnOnce(ArrayRef) -> Result<T>,
+        convert: impl FnOnce(ArrayRef) -> Result<T>,
     ) -> Result<ArgumentColumn<T>> {
         Ok(match &self.args[index] {
-            ColumnarValue::Scalar(scalar) => ArgumentColumn { values: read(scalar.to_array()?)?, is_constant: true },
-            ColumnarValue::Array(array) => ArgumentColumn { values: read(array.clone())?, is_constant: false },
+            ColumnarValue::Scalar(scalar) => ArgumentColumn { values: convert(scalar.to_array()?)?, is_constant: true },
+            ColumnarValue::Array(array) => ArgumentColumn { values: convert(array.clone())?, is_constant: false },
         })
     }
 
-    /// Whether an argument is of a JSON type, and of which.
+    /// Returns which JSON type an argument has, if any.
     pub(crate) fn kind(&self, index: usize) -> Option<JsonKind> {
         field_kind(&self.fields[index])
     }
 }
 
-/// Whether `field` is of a JSON type, and of which.
+/// Returns which JSON type `field` has, if any.
 pub(crate) fn field_kind(field: &Field) -> Option<JsonKind> {
     json_kind(field.data_type()).or_else(|| is_json_extension(field).then_some(JsonKind::Json))
 }
 
-/// An argument: a value for each row, or one for all.
+/// The values of an argument: one for each row, or one for all rows.
 pub(crate) struct ArgumentColumn<T> {
     pub(crate) values: T,
     pub(crate) is_constant: bool,
 }
 
 impl<T> ArgumentColumn<T> {
-    /// The place of the value of `row`.
-    pub(crate) fn place(&self, row: usize) -> usize {
+    fn value_index(&self, row: usize) -> usize {
         if self.is_constant { 0 } else { row }
     }
 }
 
 impl ArgumentColumn<StringArray> {
     pub(crate) fn get(&self, row: usize) -> Option<&str> {
-        let place = self.place(row);
-        self.values.is_valid(place).then(|| self.values.value(place))
+        let index = self.value_index(row);
+        self.values.is_valid(index).then(|| self.values.value(index))
     }
 }
 
-/// Texts that are made, with a bound on their bytes.
+impl ArgumentColumn<BooleanArray> {
+    pub(crate) fn get(&self, row: usize) -> Option<bool> {
+        let index = self.value_index(row);
+        self.values.is_valid(index).then(|| self.values.value(index))
+    }
+}
+
+impl<P: ArrowPrimitiveType> ArgumentColumn<PrimitiveArray<P>> {
+    pub(crate) fn get(&self, row: usize) -> Option<P::Native> {
+        let index = self.value_index(row);
+        self.values.is_valid(index).then(|| self.values.value(index))
+    }
+}
+
+impl<V> ArgumentColumn<Vec<Option<V>>> {
+    pub(crate) fn get(&self, row: usize) -> Option<&V> {
+        self.values[self.value_index(row)].as_ref()
+    }
+}
+
+/// Builds texts whose total size is limited.
 pub(crate) struct BoundedTexts {
     builder: StringBuilder,
 }
@@ -174,12 +224,16 @@ impl BoundedTexts {
         Ok(())
     }
 
+    pub(crate) fn push_null(&mut self) {
+        self.builder.append_null();
+    }
+
     pub(crate) fn finish(mut self) -> StringArray {
         self.builder.finish()
     }
 }
 
-/// Fails if `bytes` are more than one evaluation may make.
+/// Fails if a result of `bytes` is larger than the limit for one evaluation.
 pub(crate) fn check_bytes(bytes: usize) -> Result<()> {
     if bytes > RESULT_BYTES_MAX {
         let mebibytes = RESULT_BYTES_MAX >> 20;
