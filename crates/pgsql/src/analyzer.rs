@@ -20,7 +20,7 @@ use crate::{aggregate, array, cast, catalog, correlated, json, number, statement
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(catalog::TypeNames),
-        Arc::new(statement::Limits),
+        Arc::new(statement::RewriteLimit),
         Arc::new(aggregate::WindowTypes),
         Arc::new(correlated::CorrelatedSubqueries),
         Arc::new(LiteralTypes),

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StringArray, StringBuilder,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, StringArray, StringBuilder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
@@ -64,6 +64,24 @@ pub(crate) fn int4_type(_: &[FieldRef]) -> Result<DataType> {
 
 pub(crate) fn text_type(_: &[FieldRef]) -> Result<DataType> {
     Ok(DataType::Utf8)
+}
+
+/// Computes a value from each value. NULL stays NULL.
+pub(crate) fn try_map<A: ArrowPrimitiveType, R: ArrowPrimitiveType>(
+    values: &ArrayRef,
+    compute: impl Fn(A::Native) -> Result<R::Native>,
+) -> Result<PrimitiveArray<R>> {
+    values.as_primitive::<A>().try_unary(compute)
+}
+
+/// Computes a value from the two values of each row. It is NULL if one of them is NULL.
+pub(crate) fn try_zip<A: ArrowPrimitiveType, B: ArrowPrimitiveType, R: ArrowPrimitiveType>(
+    left: &ArrayRef,
+    right: &ArrayRef,
+    compute: impl Fn(A::Native, B::Native) -> Result<R::Native>,
+) -> Result<PrimitiveArray<R>> {
+    let pairs = left.as_primitive::<A>().iter().zip(right.as_primitive::<B>());
+    pairs.map(|(left, right)| left.zip(right).map(|(left, right)| compute(left, right)).transpose()).collect()
 }
 
 /// Plans the call `function(arguments)`.

@@ -48,8 +48,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 
 /// Returns the window functions.
 pub fn window_functions() -> Vec<Arc<WindowUDF>> {
-    let ours = aggregate::window_functions().into_iter().map(Arc::new);
-    merge_functions(SessionStateDefaults::default_window_functions(), ours, |function| {
+    merge_functions(SessionStateDefaults::default_window_functions(), std::iter::empty(), |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
 }

@@ -6,7 +6,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
+    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 /// Builds the call of the function `name` with `args`.
@@ -160,4 +160,35 @@ pub(crate) fn sort_distinct(function: &mut Function) {
         let order = OrderByExpr { expr: value.clone(), options, with_fill: None };
         list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
     }
+}
+
+/// Counts the queries around an expression.
+struct ExpressionVisitor<F> {
+    depth: usize,
+    visit: F,
+}
+
+impl<F: FnMut(&mut Expr, usize)> VisitorMut for ExpressionVisitor<F> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        (self.visit)(expression, self.depth);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Calls `visit` for each expression in `node` before its parts, with the number of queries in `node` around it.
+pub(crate) fn for_each_expression(node: &mut impl VisitMut, visit: impl FnMut(&mut Expr, usize)) {
+    // The visitor never breaks.
+    let _ = node.visit(&mut ExpressionVisitor { depth: 0, visit });
 }

@@ -3,7 +3,6 @@
 //! DataFusion functions with PostgreSQL's meaning stay. Calls with another meaning are planned as other calls
 //! ([`planner`]), or rewritten before planning ([`hypothetical`]).
 
-mod average;
 mod cast_names;
 mod filter_arguments;
 mod float_min_max;
@@ -15,40 +14,45 @@ mod min_max;
 mod named_window;
 mod ordered;
 mod planner;
-mod regression;
-mod single_distinct;
 mod string_agg;
 mod sum;
 mod variance;
 mod window_types;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
 use datafusion::common::Result;
-use datafusion::functions_aggregate::{bool_and_or, count as counts};
-use datafusion::logical_expr::{AggregateUDF, WindowUDF};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::functions_aggregate::bool_and_or;
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;
-pub(crate) use single_distinct::optimizer_rules;
 pub(crate) use window_types::WindowTypes;
 
 /// The aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
-    let mut functions = vec![sum::function(), every_function()];
+    let mut functions = vec![sum::function(), bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])];
     functions.extend(min_max::functions());
     functions.extend(ordered::functions());
     functions.extend(variance::functions());
     functions
 }
 
-/// The window functions. A function with the name of a DataFusion function replaces it.
-pub(crate) fn window_functions() -> Vec<WindowUDF> {
-    Vec::new()
+/// Whether `name`, in lower case, is the name of an aggregate function.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    static NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let functions = functions().into_iter().map(Arc::new);
+        let functions = functions.chain(SessionStateDefaults::default_aggregate_functions());
+        let names = functions.flat_map(|function| [&[function.name().to_owned()], function.aliases()].concat());
+        names.collect()
+    });
+    NAMES.contains(name)
 }
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
@@ -68,12 +72,4 @@ fn apply_filter(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<Array
     let Some(filter) = filter else { return Ok(array.clone()) };
     let is_left_out: BooleanArray = filter.iter().map(|is_kept| Some(is_kept != Some(true))).collect();
     Ok(nullif(array.as_ref(), &is_left_out)?)
-}
-
-fn every_function() -> AggregateUDF {
-    bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])
-}
-
-fn count_function() -> Arc<AggregateUDF> {
-    counts::count_udaf()
 }

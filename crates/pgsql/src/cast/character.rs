@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::column_names::column_name;
-use crate::syntax::call;
+use crate::syntax::{call, cast, number, quoted};
 
 /// The maximum length in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
@@ -88,28 +88,12 @@ fn with_cast(expression: &mut Expr) {
     if let Expr::TypedString(typed) = &*expression
         && character_length(&typed.data_type).is_some()
     {
-        *expression = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(Expr::Value(typed.value.clone())),
-            data_type: typed.data_type.clone(),
-            format: None,
-            array: false,
-        };
+        *expression = cast(Expr::Value(typed.value.clone()), typed.data_type.clone());
     }
 }
 
 fn as_text(operand: &Expr) -> Expr {
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(operand.clone()),
-        data_type: DataType::Varchar(None),
-        format: None,
-        array: false,
-    }
-}
-
-fn number(value: u64) -> Expr {
-    Expr::Value(Value::Number(value.to_string(), false).into())
+    cast(operand.clone(), DataType::Varchar(None))
 }
 
 /// Replaces a cast to `character(n)` with the padded text.
@@ -170,9 +154,6 @@ fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
 }
 
 /// Rewrites casts to `character(n)` in `expression`, before its parts are rewritten.
-///
-/// # Errors
-/// If the context of a cast does not support the type.
 pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
     if is_character(expression) {
         return refuse_character_cast(expression);
@@ -279,7 +260,7 @@ pub(crate) fn rewrite_character_columns(select: &mut Select) {
     for item in &mut select.projection {
         match item {
             SelectItem::UnnamedExpr(expr) if is_character(expr) => {
-                let alias = datafusion::sql::sqlparser::ast::Ident::with_quote('"', column_name(expr));
+                let alias = quoted(column_name(expr));
                 let mut expr = expr.clone();
                 pad(&mut expr);
                 *item = SelectItem::ExprWithAlias { expr, alias };

@@ -8,7 +8,7 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use super::objects::VisibleObjects;
-use crate::cast::is_text;
+use crate::data_type::is_text;
 
 /// The type of an argument or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

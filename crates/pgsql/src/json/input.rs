@@ -47,9 +47,6 @@ fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 }
 
 /// Parses `texts` as documents.
-///
-/// # Errors
-/// PostgreSQL's error for the first text that is not a document.
 pub(crate) fn parse_json_texts(texts: &StringArray, kind: JsonKind) -> Result<ArrayRef> {
     kind.values(parse_documents(texts, kind)?)
 }
@@ -80,9 +77,6 @@ fn number_of(text: &str, target: &str) -> Result<String> {
 }
 
 /// The texts of documents that are numbers.
-///
-/// # Errors
-/// For other documents.
 pub(crate) fn numbers(documents: &ArrayRef) -> Result<StringArray> {
     let documents = texts(documents)?;
     let number = |document: Option<&str>| document.map(|text| number_of(text, "numeric")).transpose();

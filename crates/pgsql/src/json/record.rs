@@ -52,9 +52,6 @@ const FIELD_ARRAY: &str = "json_field_array*";
 const FIELD_DOCUMENT: &str = "json_field*";
 
 /// The value of the member `key` of `record` as one of `data_type`, not yet rewritten.
-///
-/// # Errors
-/// For types with a length, which PostgreSQL checks rather than cuts.
 pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Result<Expr> {
     let field = |name| {
         let key = Expr::Value(Value::SingleQuotedString(key.to_owned()).into());

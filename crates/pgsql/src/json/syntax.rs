@@ -1,17 +1,17 @@
-//! Syntax of JSON that becomes calls of functions.
+//! Replaces syntax of JSON with calls of functions.
 
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    TypedString, Value,
+    TypedString,
 };
 
 use super::build;
 use super::jsonpath::PARAMETERS;
-use crate::syntax::{call, is_named, sort_distinct};
+use crate::syntax::{argument_values, call, is_named, single_identifier, sort_distinct, string, take, unnamed};
 
-/// The functions that aggregates become.
+/// Returns the functions that replace aggregates.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         build::collect_array_function(false),
@@ -27,7 +27,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { expr, data_type, .. } => {
             if let Some(name) = type_name(data_type) {
-                *expression = call(name, vec![take_expression(expr)]);
+                *expression = call(name, vec![take(expr)]);
             }
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
@@ -46,10 +46,6 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-fn take_expression(expression: &mut Expr) -> Expr {
-    std::mem::replace(expression, Expr::Value(Value::Null.into()))
-}
-
 fn type_name(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::JSON => Some("json"),
@@ -58,7 +54,7 @@ fn type_name(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Aggregates collect an array first; rows have names.
+/// Aggregates, and the functions that convert the collected array to their result.
 const AGGREGATES: [(&str, &str); 4] = [
     ("json_agg", "json_collected*"),
     ("jsonb_agg", "jsonb_collected*"),
@@ -68,7 +64,7 @@ const AGGREGATES: [(&str, &str); 4] = [
 
 const ROW_FUNCTIONS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
 
-/// Functions whose rows have columns that only FROM can define, and what they need there.
+/// Functions whose rows have columns that only FROM can define, and how they are written there.
 const RECORD_FUNCTIONS: [(&str, &str); 8] = [
     ("json_to_record", "json_to_record(value) AS t(id int, name text)"),
     ("jsonb_to_record", "jsonb_to_record(value) AS t(id int, name text)"),
@@ -81,9 +77,6 @@ const RECORD_FUNCTIONS: [(&str, &str); 8] = [
 ];
 
 /// Puts the arguments of `function`, whose name is in lower case, in their order, if some are named.
-///
-/// # Errors
-/// For a name that no argument has.
 pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) -> Result<()> {
     if !function.starts_with("jsonb_path_") {
         return Ok(());
@@ -117,26 +110,26 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
                 untype_path(&mut value);
                 value
             }
-            (None, 2) => Expr::Value(Value::SingleQuotedString("{}".to_owned()).into()),
+            (None, 2) => string("{}"),
             _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         };
-        args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
+        args.push(unnamed(value));
     }
     Ok(())
 }
 
-/// Takes away a cast to `jsonpath`: paths are text here.
+/// Removes a cast to `jsonpath`: paths are text here.
 fn untype_path(path: &mut Expr) {
     if let Expr::Cast { expr, data_type: DataType::Custom(name, _), .. } = path
         && is_named(name, "jsonpath")
     {
-        *path = take_expression(expr);
+        *path = take(expr);
     }
 }
 
 fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
-    let [name] = function.name.0.as_slice() else { return Ok(None) };
-    let Some(name) = name.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
+    let Some(name) = single_identifier(&function.name) else { return Ok(None) };
+    let name = name.value.to_ascii_lowercase();
     if let Some((_, form)) = RECORD_FUNCTIONS.iter().find(|(of_record, _)| *of_record == name) {
         return plan_err!("{name} is not supported in an expression; write it in FROM with its columns: FROM {form}");
     }
@@ -158,38 +151,26 @@ fn name_rows(function: &mut Function) {
     for arg in &mut list.args {
         let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg else { continue };
         let members: Vec<Expr> = match value {
-            Expr::Function(row) if is_named(&row.name, "row") => match &row.args {
-                FunctionArguments::List(members) => members.args.iter().filter_map(argument).cloned().collect(),
-                _ => continue,
+            Expr::Function(row) if is_named(&row.name, "row") => match argument_values(row) {
+                Some(members) => members,
+                None => continue,
             },
             Expr::Tuple(members) => std::mem::take(members),
             _ => continue,
         };
-        let name = |index: usize| Expr::Value(Value::SingleQuotedString(format!("f{}", index + 1)).into());
+        let name = |index: usize| string(format!("f{}", index + 1));
         let named = members.into_iter().enumerate().flat_map(|(index, member)| [name(index), member]);
         *value = call("named_struct", named.collect());
     }
 }
 
-fn argument(arg: &FunctionArg) -> Option<&Expr> {
-    match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
-        _ => None,
-    }
-}
-
-/// Makes one argument of a key and a value.
+/// Combines the two arguments, a key and a value, into one.
 fn pair_arguments(name: &str, function: &mut Function) -> Result<()> {
-    let FunctionArguments::List(list) = &mut function.args else {
+    let values = argument_values(function);
+    let (Some([key, value]), FunctionArguments::List(list)) = (values.as_deref(), &mut function.args) else {
         return plan_err!("{name} takes a key and a value");
     };
-    let (Some(key), Some(value), 2) =
-        (list.args.first().and_then(argument), list.args.get(1).and_then(argument), list.args.len())
-    else {
-        return plan_err!("{name} takes a key and a value");
-    };
-    let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-    let pair = call("named_struct", vec![text("key"), key.clone(), text("value"), value.clone()]);
-    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(pair))];
+    let pair = call("named_struct", vec![string("key"), key.clone(), string("value"), value.clone()]);
+    list.args = vec![unnamed(pair)];
     Ok(())
 }

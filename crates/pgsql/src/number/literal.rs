@@ -1,5 +1,7 @@
 //! Numbers that are written as text.
 
+use std::fmt::Write;
+
 use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::scalar::ScalarValue;
@@ -126,4 +128,38 @@ pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
 /// Strips the surrounding white space that PostgreSQL ignores.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_ascii_whitespace())
+}
+
+/// Writes a floating-point number from its shortest representation (`-1.5e20`). It has an exponent from `10^digits` on
+/// and below `0.0001`.
+pub(crate) fn write_float(shortest: &str, value: f64, digits: i32, out: &mut String) {
+    if value.is_nan() {
+        return out.push_str("NaN");
+    }
+    if value.is_infinite() {
+        return out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+    }
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if value != 0.0 && !(-4..digits).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        // Writing to a string never fails.
+        let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
+        return;
+    }
+    let (sign, unsigned) = mantissa.strip_prefix('-').map_or(("", mantissa), |unsigned| ("-", unsigned));
+    let all = unsigned.replace('.', "");
+    out.push_str(sign);
+    match usize::try_from(exponent) {
+        Ok(before) if before + 1 >= all.len() => {
+            let _ = write!(out, "{all}{}", "0".repeat(before + 1 - all.len()));
+        }
+        Ok(before) => {
+            let _ = write!(out, "{}.{}", &all[..=before], &all[before + 1..]);
+        }
+        Err(_) => {
+            let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+            let _ = write!(out, "0.{}{all}", "0".repeat(zeros));
+        }
+    }
 }

@@ -8,15 +8,15 @@ use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
-    self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
+    self, FunctionArg, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
 
 use super::query_forms::ROWS_FROM;
-use super::record::{self, is_record_function};
-use super::{multiset_operations, row_subquery, sample, whole_row};
+use super::{multiset_operations, rewrite_expressions, row_subquery, sample, whole_row};
 use crate::array;
+use crate::json::column_value;
 use crate::set_returning::{find_set_returning, list_function};
-use crate::syntax::call;
+use crate::syntax::{argument_value, call, folded, quoted};
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl RelationPlanner for FromPlanner {
             if call.with_ordinality {
                 return plan_err!("WITH ORDINALITY cannot be used with a column definition list; leave it out");
             }
-            record::plan(&call.function, call.args.clone(), call.alias.as_ref(), context)?
+            plan_records(&call.function, call.args.clone(), call.alias.as_ref(), context)?
         } else {
             call.plan(context)?
         };
@@ -109,9 +109,9 @@ fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan>
 }
 
 fn argument(argument: FunctionArg) -> Result<ast::Expr> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Ok(expression),
-        other => plan_err!("a function in FROM takes values, not {other}"),
+    match argument_value(&argument) {
+        Some(value) => Ok(value.clone()),
+        None => plan_err!("a function in FROM takes values, not {argument}"),
     }
 }
 
@@ -265,4 +265,43 @@ fn positions(lists: &[Expr]) -> Expr {
     let lengths =
         lists.iter().map(|list| coalesce(vec![cast(array_length(list.clone()), DataType::Int64), lit(0_i64)]));
     gen_series(lit(1_i64), greatest(lengths.collect()), lit(1_i64))
+}
+
+/// The column with the documents of the rows.
+const RECORDS: &str = "rows 0";
+
+/// Whether the function, whose name is in lower case, returns rows of which the alias defines the columns.
+pub(super) fn is_record_function(name: &str) -> bool {
+    matches!(name, "json_to_record" | "jsonb_to_record" | "json_to_recordset" | "jsonb_to_recordset")
+}
+
+/// Plans the rows that `json_to_record` and similar functions return. The alias defines their columns.
+fn plan_records(
+    function: &str,
+    args: Vec<ast::Expr>,
+    alias: Option<&TableAlias>,
+    context: &mut dyn RelationPlannerContext,
+) -> Result<LogicalPlan> {
+    let columns = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+    if columns.is_empty() || columns.iter().any(|column| column.data_type.is_none()) {
+        return plan_err!(
+            "{function} needs the names and types of its columns; write FROM {function}(…) AS t(id int, name text)"
+        );
+    }
+    let none = DFSchema::empty();
+    let records = context.sql_to_expr(call(&list_function(function), args), &none)?;
+    let options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
+    let rows = LogicalPlanBuilder::empty(true)
+        .project([records.alias(RECORDS)])?
+        .unnest_columns_with_options(vec![Column::new_unqualified(RECORDS)], options)?
+        .build()?;
+    let mut output = Vec::new();
+    for column in columns {
+        let Some(data_type) = &column.data_type else { continue };
+        let records = ast::Expr::Identifier(quoted(RECORDS));
+        let mut value = column_value(records, &folded(&column.name), data_type)?;
+        rewrite_expressions(&mut value)?;
+        output.push(context.sql_to_expr(value, rows.schema())?.alias(&column.name.value));
+    }
+    LogicalPlanBuilder::from(rows).project(output)?.build()
 }

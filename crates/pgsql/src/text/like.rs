@@ -63,9 +63,6 @@ pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
 }
 
 /// Whether the text matches the pattern.
-///
-/// # Errors
-/// For a pattern that ends with a backslash, where the text reaches so far.
 pub(super) fn is_like(text: &str, pattern: &str) -> Result<bool> {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Where to go on after the last `%`, with one character more of the text.

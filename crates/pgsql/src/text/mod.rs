@@ -1,6 +1,6 @@
 //! Text, bytes and patterns.
 
-mod byte_format;
+pub(crate) mod byte_format;
 mod bytea;
 mod case;
 mod encode;

@@ -102,9 +102,6 @@ fn scale(interval: IntervalMonthDayNano, scaled: impl Fn(f64) -> f64) -> Result<
 }
 
 /// Divides each sum of intervals or durations by its count.
-///
-/// # Errors
-/// If a result is out of range.
 #[allow(clippy::cast_precision_loss, reason = "as PostgreSQL divides")]
 pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<ArrayRef> {
     if let DataType::Duration(_) = sums.data_type() {

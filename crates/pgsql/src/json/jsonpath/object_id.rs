@@ -12,9 +12,6 @@ const ENTRY_BYTES: u64 = 4;
 const VARIABLES: u64 = 10_000_000_000;
 
 /// Returns the identifier of the object `item`, which belongs to the document `root` or to `variables`.
-///
-/// # Errors
-/// If `keyvalue()` created the object.
 pub(super) fn object_id(
     item: &Item<'_>,
     root: &JsonValue,

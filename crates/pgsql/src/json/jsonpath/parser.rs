@@ -16,9 +16,6 @@ const PARTS_MAX: usize = 200;
 const DEPTH_MAX: usize = 32;
 
 /// Reads the path that `text` is.
-///
-/// # Errors
-/// For a text that is no path, or one that is too long.
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     if text.trim().is_empty() {
         return exec_err!("invalid input syntax for type jsonpath: \"{text}\"");

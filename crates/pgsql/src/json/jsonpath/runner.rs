@@ -27,8 +27,6 @@ pub(super) struct PathRunner<'v, 'b> {
 }
 
 impl<'v, 'b> PathRunner<'v, 'b> {
-    /// # Errors
-    /// For variables that are no object.
     pub(super) fn new(
         path: &'v JsonPath,
         root: &'v JsonValue,

@@ -54,8 +54,6 @@ impl StepBudget {
         self.0.set(STEPS_MAX);
     }
 
-    /// # Errors
-    /// When there are none left.
     pub(super) fn take(&self, steps: usize) -> Result<()> {
         let left = self.0.get().checked_sub(steps as u64);
         left.map(|left| self.0.set(left)).ok_or_else(|| {
@@ -80,8 +78,6 @@ impl StateBudget {
 }
 
 impl Automaton {
-    /// # Errors
-    /// For a pattern that is too large.
     pub(super) fn new(language: &Language, room: &mut StateBudget) -> Result<Self> {
         let mut states = Vec::new();
         add(&mut states, language, room)?;

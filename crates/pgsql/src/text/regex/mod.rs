@@ -63,8 +63,6 @@ pub(crate) struct RegexOptions {
 }
 
 impl RegexOptions {
-    /// # Errors
-    /// For a letter that is no flag.
     pub(crate) fn parse(letters: &str) -> Result<Self> {
         let mut options = Self::default();
         for letter in letters.chars() {
@@ -83,8 +81,6 @@ impl RegexOptions {
 }
 
 impl PgRegex {
-    /// # Errors
-    /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, options: RegexOptions) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid_regex_error("regular expression is too complex"));
@@ -122,8 +118,6 @@ impl PgRegex {
         self.groups
     }
 
-    /// # Errors
-    /// When it takes too long.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
         if self.translation.is_exact {
             return Ok(self.candidates.is_match(text));
@@ -132,9 +126,6 @@ impl PgRegex {
     }
 
     /// The first match that begins at `start` or behind it. Its groups are there if the caller requests them.
-    ///
-    /// # Errors
-    /// When it takes too long.
     pub(super) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
         self.steps.reset();
         let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
@@ -185,9 +176,6 @@ impl PgRegex {
     }
 
     /// All matches from `start` on, one behind the other, as long as `on_match` says so.
-    ///
-    /// # Errors
-    /// When it takes too long.
     pub(super) fn each(
         &self,
         text: &str,

@@ -66,9 +66,6 @@ const DEPTH_MAX: usize = 50;
 const REPETITIONS_MAX: u32 = 255;
 
 /// Reads `pattern`.
-///
-/// # Errors
-/// Those of PostgreSQL, for what is no regular expression.
 pub(super) fn parse(pattern: &str, flags: RegexFlags) -> Result<ParsedRegex> {
     let (lexer, flags) = RegexLexer::new(pattern, flags)?;
     let mut parser =
