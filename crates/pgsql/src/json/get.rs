@@ -1,4 +1,4 @@
-//! `->`, `->>`, `#>`, `#>>` and `json_extract_path`.
+//! The operators `->`, `->>`, `#>` and `#>>`, and the function `json_extract_path`.
 
 use std::borrow::Cow;
 
@@ -7,37 +7,36 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{check_argument, check_count, into_array, kind_from_flag};
+use super::document::{check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, find_step};
 use crate::data_type::is_text_or_null;
-use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
+use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind, text_type};
 use crate::json_type::JsonKind;
 use crate::list::text_lists;
 
-/// The functions `json_extract_path` and its siblings.
+/// Returns the functions `json_extract_path` and `json_extract_path_text`, and those of `jsonb`.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new("json_extract_path", keys, extracted::<false, false>, extract::<false, false>),
-        ColumnarFunction::new("json_extract_path_text", keys, extracted::<false, true>, extract::<false, true>),
-        ColumnarFunction::new("jsonb_extract_path", keys, extracted::<true, false>, extract::<true, false>),
-        ColumnarFunction::new("jsonb_extract_path_text", keys, extracted::<true, true>, extract::<true, true>),
+    [
+        json_and_jsonb!("json_extract_path", "jsonb_extract_path", keys, extracted<false>, extract),
+        json_and_jsonb!("json_extract_path_text", "jsonb_extract_path_text", keys, extracted<true>, extract),
     ]
+    .concat()
 }
 
-/// What `->` is, and `->>` if `is_text`.
+/// Returns the function of `->`, or of `->>` if `is_text`.
 pub(super) fn member(is_text: bool) -> ScalarUDF {
     if is_text {
-        ColumnarFunction::new("json_member_text", member_types, |_| Ok(DataType::Utf8), |call| get_member(call, true))
+        ColumnarFunction::new("json_member_text", member_types, text_type, |call| get_member(call, true))
     } else {
         ColumnarFunction::new("json_member", member_types, document_type, |call| get_member(call, false))
     }
 }
 
-/// What `#>` is, and `#>>` if `is_text`.
+/// Returns the function of `#>`, or of `#>>` if `is_text`.
 pub(super) fn at_path(is_text: bool) -> ScalarUDF {
     if is_text {
-        ColumnarFunction::new("json_at_path_text", path_types, |_| Ok(DataType::Utf8), |call| get_at_path(call, true))
+        ColumnarFunction::new("json_at_path_text", path_types, text_type, |call| get_at_path(call, true))
     } else {
         ColumnarFunction::new("json_at_path", path_types, document_type, |call| get_at_path(call, false))
     }
@@ -56,7 +55,7 @@ fn member_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// Types of `#>`: text is an array that is written as text.
+/// Coerces the operands of `#>`. A text is the text of an array.
 pub(super) fn path_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, path] if is_text_or_null(path) => Ok(vec![document.clone(), DataType::Utf8]),
@@ -105,7 +104,7 @@ fn get_member(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
         let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
         for row in 0..call.rows {
             let value = match (documents.get(row), indexes.get(row)) {
-                // A scalar is like an array of itself.
+                // A scalar has itself as its only element.
                 (Some(document), Some(0 | -1)) if is_binary && is_scalar(document)? => Some(document),
                 (Some(document), Some(index)) => find_step(document, &PathStep::Index(index))?,
                 _ => None,
@@ -132,7 +131,7 @@ fn is_scalar(document: &str) -> Result<bool> {
 /// The steps of a path.
 type KeyPath = Vec<Option<String>>;
 
-/// Paths, one for each row or one for all.
+/// Returns the paths of an argument.
 pub(super) fn paths(call: &FunctionCall<'_>, index: usize) -> Result<ArgumentColumn<Vec<Option<KeyPath>>>> {
     call.column(index, |array| text_lists(&array))
 }
@@ -166,7 +165,7 @@ fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) 
     into_array(values, result_kind(call, IS_TEXT))
 }
 
-/// A key that is NULL leads nowhere.
+/// Returns the value at `path`; `None` if a key is NULL.
 fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>) -> Result<Option<&'d str>> {
     let mut value = document;
     for key in path {
@@ -179,7 +178,7 @@ fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k 
     Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
 }
 
-/// `document[1][2]`.
+/// Computes `document[1][2]`.
 pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let indexes = (1..call.args.len()).map(|index| call.array(index)).collect::<Result<Vec<_>>>()?;

@@ -4,7 +4,6 @@ mod build;
 mod document;
 mod elements;
 mod get;
-mod group;
 mod input;
 mod jsonpath;
 mod modify;
@@ -26,10 +25,9 @@ mod whole_row;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use get::elements_at;
-pub(crate) use group::group_by_document_keys;
 pub(crate) use input::{numbers, parse_json_texts};
 pub(crate) use operator::{plan_field_access, plan_operator};
-pub(crate) use plan::{convert_expression, order_documents, show_json_as_text};
+pub(crate) use plan::{convert_expression, group_by_document_keys, order_documents, show_json_as_text};
 pub(crate) use record::column_value;
 pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
@@ -45,6 +43,6 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(record::functions());
     functions.push(whole_row::row_value());
     functions.extend(jsonpath::functions());
-    functions.extend(syntax::functions());
+    functions.extend(build::collect_functions());
     functions
 }

@@ -5,7 +5,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_argument, check_count, format_jsonb, kind_from_flag};
+use super::document::{build_values, check_argument, check_count, format_jsonb, json_and_jsonb, kind_from_flag};
 use super::get::paths;
 use super::reader::parse;
 use super::text::write_pretty;
@@ -16,7 +16,7 @@ use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types
 use crate::json_type::JsonKind;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
+    let mut functions = vec![
         ColumnarFunction::new("jsonb_set", change_types, |fields| update_result_type("jsonb_set", fields), set),
         ColumnarFunction::new("jsonb_set_lax", lax_types, lax_update_result_type, set_lax),
         ColumnarFunction::new(
@@ -25,10 +25,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |fields| update_result_type("jsonb_insert", fields),
             insert,
         ),
-        ColumnarFunction::new("json_strip_nulls", keep_types, stripped::<false>, strip::<false>),
-        ColumnarFunction::new("jsonb_strip_nulls", keep_types, stripped::<true>, strip::<true>),
         ColumnarFunction::new("jsonb_pretty", keep_types, pretty_type, pretty),
-    ]
+    ];
+    functions.extend(json_and_jsonb!("json_strip_nulls", "jsonb_strip_nulls", keep_types, stripped, strip));
+    functions
 }
 
 /// A path into a document; an element may be NULL.

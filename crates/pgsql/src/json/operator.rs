@@ -1,4 +1,4 @@
-//! Which operators are those of JSON.
+//! Plans the operators of JSON.
 
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::planner::RawFieldAccessExpr;
@@ -19,7 +19,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     };
     let kind_of = |operand: &Expr| operand.to_field(operands.schema).ok().and_then(|(_, field)| field_kind(&field));
     let (left, right) = (kind_of(operands.left), kind_of(operands.right));
-    let both = || vec![operands.left.clone(), operands.right.clone()];
+    let both = || operands.both();
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
@@ -56,38 +56,19 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             Ok(Some(call(function, both())))
         }
         Minus if left == Some(JsonKind::Jsonb) => Ok(Some(call(operator_functions::deletion(), both()))),
-        AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => {
-            plan_symmetric(operands, left, right, both())
-        }
-        op => match comparison(op) {
-            Some(symbol) if left.is_some() || right.is_some() => {
+        AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => plan_symmetric(operands, left, right),
+        _ => match operands.comparison() {
+            Some(operator) if left.is_some() || right.is_some() => {
                 require_jsonb(operands, left, right)?;
-                Ok(operator_functions::comparison(symbol).map(|function| call(function, both())))
+                Ok(operator_functions::comparison(operator).map(|function| call(function, both())))
             }
             _ => Ok(None),
         },
     }
 }
 
-fn comparison(op: &BinaryOperator) -> Option<&'static str> {
-    match op {
-        BinaryOperator::Eq => Some("="),
-        BinaryOperator::NotEq => Some("<>"),
-        BinaryOperator::Lt => Some("<"),
-        BinaryOperator::LtEq => Some("<="),
-        BinaryOperator::Gt => Some(">"),
-        BinaryOperator::GtEq => Some(">="),
-        _ => None,
-    }
-}
-
-/// Both sides are `jsonb`, or a literal that takes that type.
-fn plan_symmetric(
-    operands: &Operands<'_>,
-    left: Option<JsonKind>,
-    right: Option<JsonKind>,
-    both: Vec<Expr>,
-) -> Result<Option<Expr>> {
+/// Plans an operator whose operands are `jsonb`, or literals that take that type.
+fn plan_symmetric(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> Result<Option<Expr>> {
     if *operands.op == BinaryOperator::StringConcat {
         let as_text = |operand: &Expr, kind: Option<JsonKind>| match kind {
             Some(_) => call(input::to_text(), vec![operand.clone()]),
@@ -106,6 +87,7 @@ fn plan_symmetric(
         }
     }
     require_jsonb(operands, left, right)?;
+    let both = operands.both();
     Ok(Some(match operands.op {
         BinaryOperator::AtArrow => call(operator_functions::contains(), both),
         BinaryOperator::ArrowAt => call(operator_functions::contains(), both.into_iter().rev().collect()),

@@ -6,34 +6,34 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{Operator, ScalarUDF};
 
-use super::document::{build_values, format_jsonb};
+use super::document::{build_values, format_jsonb, kind_type};
 use super::get::{path_types, paths};
 use super::modify::delete_path;
 use super::reader::{JsonReader, JsonToken, parse};
 use super::text_path::{PathStep, find_step};
 use super::value::JsonValue;
 use crate::data_type::is_text_or_null;
-use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types};
+use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, boolean_type, keep_types};
 use crate::json_type::JsonKind;
 use crate::list::text_lists;
 
-/// What a comparison operator is.
-pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
-    let make = |name, invoke| Some(ColumnarFunction::new(name, keep_types, |_| Ok(DataType::Boolean), invoke));
-    match symbol {
-        "=" => make("jsonb_eq", |call| compare(call, Ordering::is_eq)),
-        "<>" => make("jsonb_ne", |call| compare(call, Ordering::is_ne)),
-        "<" => make("jsonb_lt", |call| compare(call, Ordering::is_lt)),
-        "<=" => make("jsonb_le", |call| compare(call, Ordering::is_le)),
-        ">" => make("jsonb_gt", |call| compare(call, Ordering::is_gt)),
-        ">=" => make("jsonb_ge", |call| compare(call, Ordering::is_ge)),
+/// Returns the function of a comparison operator.
+pub(super) fn comparison(operator: Operator) -> Option<ScalarUDF> {
+    let new = |name, invoke| Some(ColumnarFunction::new(name, keep_types, boolean_type, invoke));
+    match operator {
+        Operator::Eq => new("jsonb_eq", |call| compare(call, Ordering::is_eq)),
+        Operator::NotEq => new("jsonb_ne", |call| compare(call, Ordering::is_ne)),
+        Operator::Lt => new("jsonb_lt", |call| compare(call, Ordering::is_lt)),
+        Operator::LtEq => new("jsonb_le", |call| compare(call, Ordering::is_le)),
+        Operator::Gt => new("jsonb_gt", |call| compare(call, Ordering::is_gt)),
+        Operator::GtEq => new("jsonb_ge", |call| compare(call, Ordering::is_ge)),
         _ => None,
     }
 }
 
-/// Documents that are parsed: the constant one once.
+/// An argument of parsed documents. A constant document is parsed once.
 struct ParsedArgument {
     texts: ArgumentColumn<StringArray>,
     constant: Option<JsonValue>,
@@ -69,34 +69,24 @@ fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result
     Ok(Arc::new(BooleanArray::from(results)))
 }
 
-/// What `@>` is.
+/// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_contains",
-        keep_types,
-        |_| Ok(DataType::Boolean),
-        |call| {
-            let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
-            Ok(Arc::new(BooleanArray::from(results)))
-        },
-    )
+    ColumnarFunction::new("jsonb_contains", keep_types, boolean_type, |call| {
+        let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
+        Ok(Arc::new(BooleanArray::from(results)))
+    })
 }
 
-/// What `?` is.
+/// Returns the function of `?`.
 pub(super) fn exists() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_exists",
-        keep_types,
-        |_| Ok(DataType::Boolean),
-        |call| {
-            let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
-            let one = |row| match (documents.get(row), keys.get(row)) {
-                (Some(document), Some(key)) => has_key(document, key).map(Some),
-                _ => Ok(None),
-            };
-            Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
-        },
-    )
+    ColumnarFunction::new("jsonb_exists", keep_types, boolean_type, |call| {
+        let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
+        let exists = |row| match (documents.get(row), keys.get(row)) {
+            (Some(document), Some(key)) => has_key(document, key).map(Some),
+            _ => Ok(None),
+        };
+        Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
+    })
 }
 
 fn has_key(document: &str, key: &str) -> Result<bool> {
@@ -106,43 +96,34 @@ fn has_key(document: &str, key: &str) -> Result<bool> {
     }
 }
 
-/// What `?&` is, and `?|` if `is_any`.
+/// Returns the function of `?&`, or of `?|` if `is_any`.
 pub(super) fn exists_of(is_any: bool) -> ScalarUDF {
     if is_any {
-        ColumnarFunction::new("jsonb_exists_any", path_types, |_| Ok(DataType::Boolean), |call| exists_many(call, true))
+        ColumnarFunction::new("jsonb_exists_any", path_types, boolean_type, |call| exists_many(call, true))
     } else {
-        ColumnarFunction::new(
-            "jsonb_exists_all",
-            path_types,
-            |_| Ok(DataType::Boolean),
-            |call| exists_many(call, false),
-        )
+        ColumnarFunction::new("jsonb_exists_all", path_types, boolean_type, |call| exists_many(call, false))
     }
 }
 
 fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (documents, keys) = (ParsedArgument::new(call, 0)?, paths(call, 1)?);
-    let one = |row| {
+    let exists = |row| {
         let Some(keys) = keys.get(row) else { return Ok(None) };
         documents.with(row, |document| {
-            let mut found = keys.iter().flatten().map(|key| document.has_key(key));
-            Ok(if is_any { found.any(|is_there| is_there) } else { found.all(|is_there| is_there) })
+            let mut keys = keys.iter().flatten();
+            let has_key = |key: &String| document.has_key(key);
+            Ok(if is_any { keys.any(has_key) } else { keys.all(has_key) })
         })
     };
-    Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
+    Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
 }
 
-/// What `||` is.
+/// Returns the function of `||`.
 pub(super) fn concatenation() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_concat",
-        keep_types,
-        |_| Ok(JsonKind::Jsonb.data_type()),
-        |call| {
-            let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
-            build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
-        },
-    )
+    ColumnarFunction::new("jsonb_concat", keep_types, kind_type::<true>, |call| {
+        let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
+        build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
+    })
 }
 
 fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
@@ -156,9 +137,9 @@ fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
     JsonValue::Array([items(left), items(right)].concat())
 }
 
-/// What `-` is: the right side is a key, an index or an array of keys.
+/// Returns the function of `-`, whose right operand is a key, an index or an array of keys.
 pub(super) fn deletion() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_delete", deletion_types, |_| Ok(JsonKind::Jsonb.data_type()), delete)
+    ColumnarFunction::new("jsonb_delete", deletion_types, kind_type::<true>, delete)
 }
 
 fn deletion_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -229,23 +210,18 @@ fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
     }
 }
 
-/// What `#-` is.
+/// Returns the function of `#-`.
 pub(super) fn path_deletion() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_delete_path",
-        path_types,
-        |_| Ok(JsonKind::Jsonb.data_type()),
-        |call| {
-            let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
-            build_values(call, Some(JsonKind::Jsonb), |row| match (documents.get(row), paths.get(row)) {
-                (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
-                _ => Ok(None),
-            })
-        },
-    )
+    ColumnarFunction::new("jsonb_delete_path", path_types, kind_type::<true>, |call| {
+        let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
+        build_values(call, Some(JsonKind::Jsonb), |row| match (documents.get(row), paths.get(row)) {
+            (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
+            _ => Ok(None),
+        })
+    })
 }
 
-/// Bytes in the order of `jsonb`, for ORDER BY. Documents that are equal have the same bytes.
+/// Returns the function for bytes in the order of `jsonb`, for ORDER BY. Equal documents have the same bytes.
 pub(super) fn sort_key() -> ScalarUDF {
     ColumnarFunction::new(
         "jsonb_sort_key",

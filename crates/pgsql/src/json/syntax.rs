@@ -1,25 +1,13 @@
 //! Replaces syntax of JSON with calls of functions.
 
 use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
     TypedString,
 };
 
-use super::build;
 use super::jsonpath::PARAMETERS;
 use crate::syntax::{argument_values, call, is_named, single_identifier, sort_distinct, string, take, unnamed};
-
-/// Returns the functions that replace aggregates.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        build::collect_array_function(false),
-        build::collect_array_function(true),
-        build::collect_object_function(false),
-        build::collect_object_function(true),
-    ]
-}
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
 /// this module. Inner expressions are already rewritten.

@@ -2,6 +2,22 @@
 
 use datafusion::common::{DataFusionError, Result};
 
+pub(super) const MONTH_NAMES: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+pub(super) const DAY_NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
 /// Microseconds of a second.
 pub(crate) const SECOND: i64 = 1_000_000;
 /// Microseconds of a minute.

@@ -1,4 +1,4 @@
-//! Text as a day, a time of day and a zone, whichever of them it has.
+//! Parses text as a day, a time of day and a zone, each of which may be missing.
 
 use datafusion::common::{DataFusionError, Result};
 
@@ -6,14 +6,14 @@ use super::tokens::{TimeToken, find_month, tokenize};
 use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid_input_error};
 use crate::time::zone::TimeZoneSpec;
 
-/// What a text means.
+/// The value of a text.
 pub(super) enum ParsedInput {
     /// 1970-01-01 00:00 UTC.
     Epoch,
     Moment(ParsedMoment),
 }
 
-/// What a text has of a moment.
+/// The parts of a moment that a text has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ParsedMoment {
     pub(super) day: Option<i64>,
@@ -22,7 +22,8 @@ pub(super) struct ParsedMoment {
     pub(super) zone: Option<TimeZoneSpec>,
 }
 
-const WEEKDAYS: [&str; 20] = [
+/// Words without a value.
+const IGNORED_WORDS: [&str; 20] = [
     "sun",
     "mon",
     "tue",
@@ -133,7 +134,7 @@ impl MomentFields {
                 self.set_time(0)?;
                 self.set_zone(TimeZoneSpec::Fixed(0))?;
             }
-            _ if WEEKDAYS.contains(&word) => {}
+            _ if IGNORED_WORDS.contains(&word) => {}
             _ => {
                 let zone =
                     TimeZoneSpec::abbreviation(word).or_else(|| TimeZoneSpec::named(word)).ok_or(ParseFault::Syntax)?;

@@ -1,33 +1,20 @@
-//! The words, numbers and signs that a text of a time consists of.
+//! Splits the text of a time into words, numbers and signs.
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const LONG_MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+use crate::time::calendar::MONTH_NAMES;
+use crate::time::zone::TimeZoneSpec;
 
 /// A part of a text, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimeToken {
-    /// Digits, with a fraction perhaps.
+    /// Digits, which may have a fraction.
     Number(String),
-    /// Digits with colons, and a fraction perhaps.
+    /// Digits with colons, which may have a fraction.
     Time(String),
-    /// Digits, and names perhaps, with `-`, `/` or `.` between them.
+    /// Digits or names separated by `-`, `/` or `.`.
     Date(String),
-    /// A sign and digits, with what may stand in a zone, a number or a time.
+    /// A sign and the characters of a zone, a number or a time.
     Signed(String),
-    /// Letters, and what may follow in the name of a zone.
+    /// Letters, and other characters of the name of a zone.
     Word(String),
 }
 
@@ -54,9 +41,9 @@ pub(super) fn tokenize(text: &str) -> Option<Vec<TimeToken>> {
     }
 }
 
-/// How long the start of `text` is whose characters are `of`.
-fn span(text: &str, of: impl Fn(char) -> bool) -> usize {
-    text.find(|character: char| !of(character)).unwrap_or(text.len())
+/// Returns the length of the prefix of `text` whose characters match `is_part`.
+fn span(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    text.find(|character: char| !is_part(character)).unwrap_or(text.len())
 }
 
 fn is_digit(character: char) -> bool {
@@ -115,25 +102,21 @@ fn scan_letters(text: &str) -> (TimeToken, usize) {
             (TimeToken::Word(text[..length].to_owned()), length)
         }
         // `pst8pdt` is a name, `t070809` is not.
-        Some('0'..='9') => {
-            let length = span(text, |character| character.is_ascii_alphanumeric());
-            let length =
-                if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
-            (TimeToken::Word(text[..length].to_owned()), length)
-        }
-        Some('-' | '+') => {
-            let length = span(text, |character| character.is_ascii_alphanumeric() || matches!(character, '-' | '+'));
-            let length =
-                if crate::time::zone::TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
+        Some(delimiter @ ('0'..='9' | '-' | '+')) => {
+            let has_signs = !is_digit(delimiter);
+            let length = span(text, |character| {
+                character.is_ascii_alphanumeric() || (has_signs && matches!(character, '-' | '+'))
+            });
+            let length = if TimeZoneSpec::named(&text[..length]).is_some() { length } else { letters };
             (TimeToken::Word(text[..length].to_owned()), length)
         }
         _ => (TimeToken::Word(text[..letters].to_owned()), letters),
     }
 }
 
-/// The month that a lower-case name or its abbreviation means.
+/// Returns the number of a month from its name or the abbreviation of its name, in lower case.
 pub(super) fn find_month(word: &str) -> Option<i64> {
-    let position = |names: &[&str]| names.iter().position(|name| *name == word);
-    let position = position(&MONTHS).or_else(|| position(&LONG_MONTHS)).or((word == "sept").then_some(8))?;
+    let is_name = |name: &&str| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case(&name[..3]);
+    let position = MONTH_NAMES.iter().position(is_name).or((word == "sept").then_some(8))?;
     Some(position as i64 + 1)
 }
