@@ -5,7 +5,6 @@
 
 mod domain;
 mod nullable;
-mod single_row;
 mod subquery_value;
 
 use std::cell::Cell;

@@ -3,14 +3,13 @@
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::function::{Overload, TextFunction};
+use super::function::TextFunction;
 use super::row_values::{RowArguments, TextOutput};
 use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
-    let hash = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::ByteLiteral], TextType::Bytes, run)]);
-    let byte =
-        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let hash = |name, run| TextFunction::single(name, &[TextType::ByteLiteral], TextType::Bytes, run);
+    let byte = TextFunction::single;
     vec![
         hash("sha224", |row, output| output.bytes(&Sha224::digest(row.bytes(0)?))),
         hash("sha256", |row, output| output.bytes(&Sha256::digest(row.bytes(0)?))),

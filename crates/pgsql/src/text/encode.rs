@@ -3,7 +3,7 @@
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
 use super::byte_format::{from_escaped, from_hex, to_hex};
-use super::function::{Overload, TextFunction};
+use super::function::TextFunction;
 use super::row_values::{RowArguments, TextOutput};
 use super::text_type::TextType;
 
@@ -13,11 +13,8 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 pub(super) fn functions() -> Vec<TextFunction> {
     vec![
-        TextFunction::new(
-            "encode",
-            vec![Overload::new(&[TextType::ByteLiteral, TextType::Text], TextType::Text, encode)],
-        ),
-        TextFunction::new("decode", vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Bytes, decode)]),
+        TextFunction::single("encode", &[TextType::ByteLiteral, TextType::Text], TextType::Text, encode),
+        TextFunction::single("decode", &[TextType::Text, TextType::Text], TextType::Bytes, decode),
     ]
 }
 

@@ -14,7 +14,10 @@ const WIDTH_MAX: i64 = 16 << 20;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let of = |name, params: &[TextType], run| {
-        TextFunction::new(name, vec![Overload::new(params, TextType::Text, run).with_variadic(TextType::Any).lenient()])
+        TextFunction::new(
+            name,
+            vec![Overload::new(params, TextType::Text, run).with_variadic(TextType::Any).called_on_null_input()],
+        )
     };
     vec![
         of("format", &[TextType::Text], format),

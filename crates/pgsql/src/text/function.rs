@@ -1,4 +1,4 @@
-//! What all functions of text have in common: which arguments they take, and that they are computed row by row.
+//! The type of the functions of text, which are computed row by row.
 
 use std::hash::{Hash, Hasher};
 
@@ -22,7 +22,7 @@ pub(super) struct Overload {
     /// Arguments that may follow, in any number.
     rest: Option<TextType>,
     returns: TextType,
-    /// Whether NULL in is NULL out.
+    /// Whether the result is NULL if an argument is NULL.
     is_strict: bool,
     run: RunRow,
 }
@@ -32,8 +32,8 @@ impl Overload {
         Self { params: params.to_vec(), rest: None, returns, is_strict: true, run }
     }
 
-    /// It computes something of NULL too.
-    pub(super) fn lenient(mut self) -> Self {
+    /// Also computes a value for arguments that are NULL.
+    pub(super) fn called_on_null_input(mut self) -> Self {
         self.is_strict = false;
         self
     }
@@ -47,9 +47,9 @@ impl Overload {
         self.params.iter().copied().chain(self.rest.into_iter().cycle())
     }
 
-    fn takes(&self, given: &[DataType]) -> bool {
-        let fits = given.len() == self.params.len() || (given.len() > self.params.len() && self.rest.is_some());
-        fits && given.iter().zip(self.kinds()).all(|(given, kind)| kind.takes(given))
+    fn takes(&self, types: &[DataType]) -> bool {
+        let fits = types.len() == self.params.len() || (types.len() > self.params.len() && self.rest.is_some());
+        fits && types.iter().zip(self.kinds()).all(|(data_type, kind)| kind.takes(data_type))
     }
 
     fn signature_text(&self, name: &str) -> String {
@@ -59,10 +59,10 @@ impl Overload {
     }
 }
 
-/// What a call is in other words, if there are better ones.
+/// Returns a simpler equivalent of a call.
 pub(super) type Simplify = fn(&[Expr], &SimplifyContext) -> Result<Option<Expr>>;
 
-/// A function of text.
+/// A function of text. Two functions of one name are equal.
 #[derive(Debug, Clone)]
 pub(super) struct TextFunction {
     name: &'static str,
@@ -78,6 +78,11 @@ impl TextFunction {
         Self { name, aliases: Vec::new(), overloads, signature, simplify: None }
     }
 
+    /// Returns a function with one overload.
+    pub(super) fn single(name: &'static str, params: &[TextType], returns: TextType, run: RunRow) -> Self {
+        Self::new(name, vec![Overload::new(params, returns, run)])
+    }
+
     pub(super) fn with_alias(mut self, alias: &str) -> Self {
         self.aliases.push(alias.to_owned());
         self
@@ -88,26 +93,26 @@ impl TextFunction {
         self
     }
 
-    /// Whether it has the name.
+    /// Whether `name` is the name of the function.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// The call of the function.
+    /// Plans a call of the function.
     pub(super) fn call(self, args: Vec<Expr>) -> Expr {
         ScalarUDF::new_from_impl(self).call(args)
     }
 
-    fn overload(&self, given: &[DataType]) -> Result<&Overload> {
-        if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(given)) {
+    fn overload(&self, types: &[DataType]) -> Result<&Overload> {
+        if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(types)) {
             return Ok(overload);
         }
-        let given: Vec<String> = given.iter().map(postgres_type_name).collect();
+        let names: Vec<String> = types.iter().map(postgres_type_name).collect();
         let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
         plan_err!(
             "function {}({}) does not exist; the available forms are {}; cast the arguments to these types",
             self.name,
-            given.join(", "),
+            names.join(", "),
             forms.join(", ")
         )
     }
@@ -140,13 +145,13 @@ impl ScalarUDFImpl for TextFunction {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let overload = self.overload(given)?;
-        Ok(given.iter().zip(overload.kinds()).map(|(given, kind)| kind.coerced(given)).collect())
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let overload = self.overload(types)?;
+        Ok(types.iter().zip(overload.kinds()).map(|(data_type, kind)| kind.coerced(data_type)).collect())
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        Ok(self.overload(given)?.returns.data_type())
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(self.overload(types)?.returns.data_type())
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -155,8 +160,8 @@ impl ScalarUDFImpl for TextFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let given: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
-        let overload = self.overload(&given)?;
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        let overload = self.overload(&types)?;
         let columns = args.args.iter().map(TextArgument::new).collect::<Result<Vec<_>>>()?;
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let patterns = PatternCache::default();

@@ -3,7 +3,7 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{Expr, Like};
 
-use super::function::{Overload, TextFunction};
+use super::function::TextFunction;
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
 use super::text_type::TextType;
@@ -11,12 +11,13 @@ use super::text_type::TextType;
 /// `text LIKE pattern`.
 pub(super) fn text_like() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("text_like*", overloads).with_simplify(|args, _| {
-        let [text, pattern] = args else { return Ok(None) };
-        Ok(is_plain(pattern)
-            .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))
-    })
+    TextFunction::single("text_like*", &[TextType::Text, TextType::Text], TextType::Boolean, run).with_simplify(
+        |args, _| {
+            let [text, pattern] = args else { return Ok(None) };
+            Ok(is_plain(pattern)
+                .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))
+        },
+    )
 }
 
 /// Whether DataFusion's own operator means the same with the pattern: it is known, and does not end within an escape.

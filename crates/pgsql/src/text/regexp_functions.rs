@@ -26,16 +26,14 @@ pub(super) fn optional(
 /// `text ~ pattern`.
 pub(super) fn regex_match() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| matches_with(row, output, RegexOptions::default());
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("regex_match*", overloads)
+    TextFunction::single("regex_match*", &[TextType::Text, TextType::Text], TextType::Boolean, run)
         .with_simplify(|args, info| plain_operator(args, info, RegexOptions::default()))
 }
 
 /// `text ~* pattern`.
 pub(super) fn regex_imatch() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| matches_with(row, output, RegexOptions::caseless());
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("regex_imatch*", overloads)
+    TextFunction::single("regex_imatch*", &[TextType::Text, TextType::Text], TextType::Boolean, run)
         .with_simplify(|args, info| plain_operator(args, info, RegexOptions::caseless()))
 }
 

@@ -9,8 +9,7 @@ use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     use TextType::{ByteLiteral, Bytes, Int, Text};
-    let one =
-        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let one = TextFunction::single;
     let by_place = || {
         vec![
             Overload::new(&[Text, Int], Text, text_part),

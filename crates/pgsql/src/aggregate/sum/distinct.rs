@@ -6,29 +6,23 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use datafusion_functions_aggregate_common::utils::GenericDistinctBuffer;
 
-use super::total::{Primitive, Total, TotalType};
+use super::total::{Summand, Total, TotalPrimitive, TotalType};
 
 /// Collects each value once and sums them at the end.
 #[derive(Debug)]
-pub(super) struct DistinctTotal<V: Primitive, T: Primitive> {
+pub(super) struct DistinctTotal<V: Summand<T>, T: TotalPrimitive> {
     values: GenericDistinctBuffer<V>,
     total_type: TotalType,
     totals: std::marker::PhantomData<T>,
 }
 
-impl<V: Primitive, T: Primitive> DistinctTotal<V, T> {
+impl<V: Summand<T>, T: TotalPrimitive> DistinctTotal<V, T> {
     pub(super) fn new(value: DataType, total_type: TotalType) -> Self {
         Self { values: GenericDistinctBuffer::new(value), total_type, totals: std::marker::PhantomData }
     }
 }
 
-impl<V, T> Accumulator for DistinctTotal<V, T>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+impl<V: Summand<T>, T: TotalPrimitive> Accumulator for DistinctTotal<V, T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.values.update_batch(values)
     }

@@ -26,7 +26,7 @@ use self::distinct::DistinctTotal;
 use self::groups::GroupTotals;
 use self::plain::PlainTotal;
 use self::sliding::{QueuedTotal, RetractingTotal};
-use self::total::{Primitive, Total, TotalType};
+use self::total::{Summand, Total, TotalPrimitive, TotalType};
 use crate::data_type::postgres_type_name;
 
 /// How many more digits the sum of numerics has than its values.
@@ -46,12 +46,7 @@ struct Sum {
 /// Code that is generic over the type of the values and the type of the totals.
 trait SumTypeVisitor {
     type Output;
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total;
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output>;
 }
 
 fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, visitor: F) -> Result<F::Output> {
@@ -60,7 +55,7 @@ fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, vi
         result: result.clone(),
         is_narrow,
     };
-    let whole = total(result, true);
+    let (whole, wide) = (total(result, true), total(result, false));
     match value {
         DataType::Int8 => visitor.visit::<Int8Type, Int64Type>(whole),
         DataType::Int16 => visitor.visit::<Int16Type, Int64Type>(whole),
@@ -76,19 +71,17 @@ fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, vi
         DataType::Float32 => visitor.visit::<Float32Type, Float64Type>(total(&DataType::Float64, true)),
         DataType::Float64 => visitor.visit::<Float64Type, Float64Type>(whole),
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            visitor.visit::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(total(result, false))
+            visitor.visit::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(wide)
         }
-        DataType::Duration(TimeUnit::Second) => {
-            visitor.visit::<DurationSecondType, DurationSecondType>(total(result, false))
-        }
+        DataType::Duration(TimeUnit::Second) => visitor.visit::<DurationSecondType, DurationSecondType>(wide),
         DataType::Duration(TimeUnit::Millisecond) => {
-            visitor.visit::<DurationMillisecondType, DurationMillisecondType>(total(result, false))
+            visitor.visit::<DurationMillisecondType, DurationMillisecondType>(wide)
         }
         DataType::Duration(TimeUnit::Microsecond) => {
-            visitor.visit::<DurationMicrosecondType, DurationMicrosecondType>(total(result, false))
+            visitor.visit::<DurationMicrosecondType, DurationMicrosecondType>(wide)
         }
         DataType::Duration(TimeUnit::Nanosecond) => {
-            visitor.visit::<DurationNanosecondType, DurationNanosecondType>(total(result, false))
+            visitor.visit::<DurationNanosecondType, DurationNanosecondType>(wide)
         }
         other => not_impl_err!("sum of {other}"),
     }
@@ -113,13 +106,7 @@ enum MakeAccumulator {
 impl SumTypeVisitor for MakeAccumulator {
     type Output = Box<dyn Accumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output> {
         Ok(match self {
             Self::Plain => Box::new(PlainTotal::<V, T>::new(total)),
             Self::Distinct(value) => Box::new(DistinctTotal::<V, T>::new(value, total)),
@@ -134,13 +121,7 @@ struct MakeGroups;
 impl SumTypeVisitor for MakeGroups {
     type Output = Box<dyn GroupsAccumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output> {
         Ok(Box::new(GroupTotals::<V, T>::new(total)))
     }
 }

@@ -6,20 +6,17 @@ use arrow::array::{ArrayRef, AsArray};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::Accumulator;
 
-use super::total::{Primitive, Total, TotalType, batch_total};
+use super::total::{Summand, Total, TotalPrimitive, TotalType, batch_total};
 
 /// A sum; `None` before the first value.
 #[derive(Debug)]
-pub(super) struct PlainTotal<V, T: Primitive> {
+pub(super) struct PlainTotal<V, T: TotalPrimitive> {
     total: Option<T::Native>,
     total_type: TotalType,
     values: PhantomData<V>,
 }
 
-impl<V, T: Primitive> PlainTotal<V, T>
-where
-    T::Native: Total,
-{
+impl<V, T: TotalPrimitive> PlainTotal<V, T> {
     pub(super) fn new(total_type: TotalType) -> Self {
         Self { total: None, total_type, values: PhantomData }
     }
@@ -33,13 +30,7 @@ where
     }
 }
 
-impl<V, T> Accumulator for PlainTotal<V, T>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+impl<V: Summand<T>, T: TotalPrimitive> Accumulator for PlainTotal<V, T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         self.add(batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)?)
