@@ -19,7 +19,7 @@ pub(crate) const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond
 /// `interval`.
 pub(crate) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// `timestamptz`.
+/// Returns the type `timestamptz`.
 pub(crate) fn timestamptz() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }

@@ -45,7 +45,7 @@ fn create_groups<T: ArrowPrimitiveType<Native: PartialOrd> + Send>(
     }
 }
 
-/// NaN is the only value that is not equal to itself.
+/// Whether `value` is NaN, the only value that is not equal to itself.
 #[allow(clippy::eq_op, reason = "this distinguishes NaN from numbers of both types")]
 fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
     value != value

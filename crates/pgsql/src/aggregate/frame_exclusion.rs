@@ -146,7 +146,7 @@ impl PartitionEvaluator for ExclusionEvaluator {
         self.row += 1;
         let group = self.peers.partition_point(|peers| peers.end <= row);
         let peers = self.peers.get(group).cloned().unwrap_or(row..row + 1);
-        let pieces = match self.exclusion {
+        let parts = match self.exclusion {
             Exclusion::CurrentRow => vec![range.start..row, row + 1..range.end],
             Exclusion::Group => vec![range.start..peers.start, peers.end..range.end],
             Exclusion::Ties => vec![range.start..peers.start, row..row + 1, peers.end..range.end],
@@ -162,8 +162,8 @@ impl PartitionEvaluator for ExclusionEvaluator {
             exprs: &self.exprs,
             expr_fields: &self.fields,
         })?;
-        for piece in pieces {
-            let (start, end) = (piece.start.max(range.start), piece.end.min(range.end));
+        for part in parts {
+            let (start, end) = (part.start.max(range.start), part.end.min(range.end));
             if start >= end {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `lag` and `lead` whose offset is a column. DataFusion implements literal offsets.
+//! The functions `lag` and `lead` with an offset from a column. DataFusion implements literal offsets.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     PartitionEvaluator, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
 };
 
-/// `lag(value, offset)`, or `lead`, with any expression as offset.
+/// Returns `lag(value, offset)`, or `lead`, with any expression as offset.
 pub(super) fn lag_lead_function(is_ahead: bool) -> WindowFunctionDefinition {
     let function = LagLead { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
     WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))

@@ -27,15 +27,19 @@ use arrow::compute::nullif;
 use datafusion::common::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::functions_aggregate::bool_and_or;
-use datafusion::logical_expr::AggregateUDF;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
+};
+use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
+use datafusion::logical_expr::{AggregateUDF, Expr};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;
-pub(crate) use window_types::WindowTypes;
+pub(crate) use window_types::AdaptWindows;
 
-/// The aggregate functions. A function with the name of a DataFusion function replaces it.
+/// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
     let mut functions = vec![sum::function(), bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])];
     functions.extend(min_max::functions());
@@ -72,4 +76,18 @@ fn apply_filter(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<Array
     let Some(filter) = filter else { return Ok(array.clone()) };
     let is_left_out: BooleanArray = filter.iter().map(|is_kept| Some(is_kept != Some(true))).collect();
     Ok(nullif(array.as_ref(), &is_left_out)?)
+}
+
+/// Converts a call without changes.
+fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
+    let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
+    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
+    Expr::AggregateFunction(AggregateFunction { func, params })
+}
+
+fn to_window_expr(call: &RawWindowExpr) -> Expr {
+    let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
+        call.clone();
+    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
+    Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
 }

@@ -7,14 +7,12 @@ use datafusion::common::{Result, plan_err};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::regr::{regr_sxx_udaf, regr_syy_udaf};
-use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
-};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::{AggregateUDF, Case, Expr, WindowFunctionDefinition, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::{lag_lead, ordered, string_agg, sum};
+use super::{lag_lead, ordered, string_agg, sum, to_aggregate_expr, to_window_expr};
 use crate::number::plan_average;
 
 #[derive(Debug)]
@@ -194,18 +192,4 @@ fn plan_window_avg(call: &RawWindowExpr) -> Expr {
 fn plan_regr_r2(call: impl Fn(Option<Arc<AggregateUDF>>) -> Expr) -> Result<Expr> {
     let is_flat = call(Some(regr_syy_udaf())).eq(lit(0.0_f64)).and(call(Some(regr_sxx_udaf())).gt(lit(0.0_f64)));
     when(is_flat, lit(1.0_f64)).otherwise(call(None))
-}
-
-/// Converts `call` unchanged.
-pub(super) fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
-    let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
-    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
-    Expr::AggregateFunction(AggregateFunction { func, params })
-}
-
-pub(super) fn to_window_expr(call: &RawWindowExpr) -> Expr {
-    let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
-        call.clone();
-    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
-    Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
 }

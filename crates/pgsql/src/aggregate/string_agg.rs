@@ -15,7 +15,7 @@ use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::planner::{to_aggregate_expr, to_window_expr};
+use super::{to_aggregate_expr, to_window_expr};
 use crate::data_type::{is_bytes, is_text_or_null, postgres_type_name};
 use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 

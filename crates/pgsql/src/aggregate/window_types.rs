@@ -22,11 +22,11 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// A RANGE without offsets equals GROUPS, which works for any type: both frames end with a group of peers. This rule
 /// runs before DataFusion's type coercion, which supports RANGE only for numbers, text, dates and timestamps.
 #[derive(Debug)]
-pub(crate) struct WindowTypes;
+pub(crate) struct AdaptWindows;
 
-impl AnalyzerRule for WindowTypes {
+impl AnalyzerRule for AdaptWindows {
     fn name(&self) -> &str {
-        "window_types"
+        "adapt_windows"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {

@@ -138,8 +138,8 @@ fn remove(call: &FunctionCall<'_>) -> Result<ArrayRef> {
             assembler.push_null();
             continue;
         }
-        let kept = range(&list, row).filter(|position| own.row(*position) != removed.row(row));
-        assembler.push(kept.map(|position| (0, position)))?;
+        let remaining = range(&list, row).filter(|position| own.row(*position) != removed.row(row));
+        assembler.push(remaining.map(|position| (0, position)))?;
     }
     assembler.finish(&[list.values().clone()])
 }

@@ -42,7 +42,7 @@ fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok([vec![list_type(item.clone())], integers.collect()].concat())
 }
 
-/// The type of the elements, even if the number of subscripts is wrong: the result is NULL then.
+/// Returns the type of the elements, even if the number of subscripts is wrong: the result is NULL then.
 fn subscript_type(fields: &[FieldRef]) -> Result<DataType> {
     Ok(innermost_type(fields[0].data_type()).clone())
 }
@@ -116,11 +116,11 @@ fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empt
     let (mut positions, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
     for (row, owner) in owners.iter().enumerate() {
         let own = range_or_empty(list, row);
-        let kept = slice_range(own, lower.value(*owner), upper.value(*owner));
-        is_empty[*owner] |= kept.is_empty();
-        lengths.push(kept.len());
-        inner_owners.extend(kept.clone().map(|_| *owner));
-        positions.extend(kept.map(|position| position as u64));
+        let slice = slice_range(own, lower.value(*owner), upper.value(*owner));
+        is_empty[*owner] |= slice.is_empty();
+        lengths.push(slice.len());
+        inner_owners.extend(slice.clone().map(|_| *owner));
+        positions.extend(slice.map(|position| position as u64));
     }
     let mut values = take(list.values(), &UInt64Array::from(positions), None)?;
     if !rest.is_empty() {

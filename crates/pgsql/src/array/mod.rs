@@ -24,7 +24,7 @@ pub(crate) use order::{order_arrays, order_within};
 pub(crate) use syntax::rewrite_syntax;
 pub(crate) use text::format_arrays;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());

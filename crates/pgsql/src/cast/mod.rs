@@ -20,7 +20,7 @@ pub(crate) use conversion::Conversion;
 pub(crate) use from_text::parse_texts;
 pub(crate) use types::rewrite_syntax;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![numeric::function(), types::uuid_function()]
 }

@@ -48,7 +48,7 @@ pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let values = cast(values, &DataType::LargeBinary)?;
-            values.as_binary::<i64>().iter().map(|value| value.map(byte_format::to_hex)).collect()
+            values.as_binary::<i64>().iter().map(|value| value.map(byte_format::format)).collect()
         }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => array::format_arrays(values)?,
         _ => cast(values, &DataType::Utf8)?.as_string().clone(),

@@ -36,12 +36,12 @@ pub(super) fn is_builtin_schema(schema: &str) -> bool {
     SCHEMA_OIDS.iter().any(|(name, _)| *name == schema)
 }
 
-/// The oid of a schema of every database.
+/// Returns the oid of a schema of every database.
 pub(super) fn builtin_schema_oid(name: &str) -> i64 {
     SCHEMA_OIDS.iter().find(|(schema, _)| *schema == name).map_or(0, |(_, oid)| *oid)
 }
 
-/// The oid of a catalog that others point into.
+/// Returns the oid of a catalog that others point into.
 pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
     CATALOG_OIDS.iter().find(|(catalog, _)| *catalog == name).map_or(0, |(_, oid)| *oid)
 }
@@ -50,7 +50,7 @@ pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
 /// it.
 ///
 /// It depends only on the name, unless two names collide, and never on objects that the caller may not see.
-pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
+pub(super) fn assign_oid(parts: &[&str], used: &mut BTreeSet<u64>) -> i64 {
     // FNV-1a is the same in every version and process.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -59,7 +59,7 @@ pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
         }
     }
     let mut position = hash % OID_COUNT;
-    while !taken.insert(position) {
+    while !used.insert(position) {
         position = (position + 1) % OID_COUNT;
     }
     i64::try_from(FIRST_USER_OID + position).unwrap_or_default()

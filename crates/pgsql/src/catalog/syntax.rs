@@ -158,7 +158,7 @@ fn reference_type(data_type: &DataType) -> Option<&'static str> {
         DataType::Custom(name, _) => own_name(name)?,
         _ => return None,
     };
-    REFERENCE_TYPES.iter().find(|known| **known == name).copied()
+    REFERENCE_TYPES.iter().find(|data_type| **data_type == name).copied()
 }
 
 /// Returns the function that prints the name of `expression`, if it is of a reference type.

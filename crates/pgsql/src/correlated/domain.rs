@@ -1,8 +1,8 @@
-//! A correlated plan, evaluated for all rows of the outer query at once.
+//! Evaluates a correlated plan for all rows of the outer query at once.
 //!
-//! After Neumann and Kemper, "Unnesting Arbitrary Queries": the distinct values of the outer columns that a plan uses,
-//! its **domain**, become a table of its own, which is joined at the leaves; each operator above carries those columns
-//! along, so that it works on the rows of one outer value at a time.
+//! The method is that of Neumann and Kemper, "Unnesting Arbitrary Queries". The **domain** of a plan is a table of the
+//! distinct values of the outer columns that the plan uses. It is joined at the leaves of the plan. Each operator above
+//! also returns the columns of the domain, and processes the rows of each outer value separately.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, NullHandling, Result, ScalarValue, UnnestOptions};
@@ -168,7 +168,7 @@ impl Domain {
             let expression = self.replace_outer_columns(key.expr.clone(), source.schema())?;
             keys.push(SortExpr::new(expression, key.asc, key.nulls_first));
         }
-        let name = format!("place\u{1}{}", self.number);
+        let name = format!("position\u{1}{}", self.number);
         let mut position = row_number().partition_by(self.carried_columns().collect());
         if !keys.is_empty() {
             position = position.order_by(keys);

@@ -21,9 +21,9 @@ use super::short_circuit::{add_all_short_circuits, add_short_circuits};
 
 /// Evaluates fallible parts of conditions last, and only for rows that pass the other parts.
 #[derive(Debug)]
-pub(super) struct ConditionOrder;
+pub(super) struct OrderConditions;
 
-impl PhysicalOptimizerRule for ConditionOrder {
+impl PhysicalOptimizerRule for OrderConditions {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let ordered = plan.transform_up(|node| {
             if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -42,7 +42,7 @@ impl PhysicalOptimizerRule for ConditionOrder {
     }
 
     fn name(&self) -> &str {
-        "ConditionOrder"
+        "OrderConditions"
     }
 
     fn schema_check(&self) -> bool {

@@ -2,7 +2,7 @@
 //! PostgreSQL behaves the same way.
 //!
 //! DataFusion computes output columns before a filter where that makes rows narrower, and evaluates all parts of a
-//! condition for all rows. [`ProjectionAboveFilter`] keeps computed columns above the filter. [`ConditionOrder`]
+//! condition for all rows. [`KeepProjectionAboveFilter`] keeps computed columns above the filter. [`OrderConditions`]
 //! evaluates fallible parts only for rows that pass the other parts, and the right side of AND and OR only for rows
 //! that the left side does not decide.
 
@@ -20,8 +20,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-use self::condition::ConditionOrder;
-use self::projection::ProjectionAboveFilter;
+use self::condition::OrderConditions;
+use self::projection::KeepProjectionAboveFilter;
 use crate::outer_join::DropOuterJoinEquivalences;
 
 /// Functions that never fail, so that their order in a condition does not matter.
@@ -51,11 +51,11 @@ pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + 
             rules.push(Arc::new(DropOuterJoinEquivalences));
         }
         rules.push(match rule.name() {
-            "ProjectionPushdown" => Arc::new(ProjectionAboveFilter::new(rule)),
+            "ProjectionPushdown" => Arc::new(KeepProjectionAboveFilter::new(rule)),
             _ => rule,
         });
     }
-    rules.push(Arc::new(ConditionOrder));
+    rules.push(Arc::new(OrderConditions));
     rules
 }
 

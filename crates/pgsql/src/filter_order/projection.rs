@@ -15,17 +15,17 @@ use super::projection_boundary::ProjectionBoundary;
 
 /// Pushes projections towards the tables, but keeps those that compute values above filters.
 #[derive(Debug)]
-pub(super) struct ProjectionAboveFilter {
+pub(super) struct KeepProjectionAboveFilter {
     pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
 }
 
-impl ProjectionAboveFilter {
+impl KeepProjectionAboveFilter {
     pub(super) fn new(pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Self {
         Self { pushdown }
     }
 }
 
-impl PhysicalOptimizerRule for ProjectionAboveFilter {
+impl PhysicalOptimizerRule for KeepProjectionAboveFilter {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let with_barriers = plan.transform_up(|node| {
             // Runs before the projection can become part of a scan.

@@ -84,7 +84,7 @@ fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) ->
     Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
 }
 
-/// The JSON type of the result; `None` if it is text.
+/// Returns the JSON type of the result; `None` if it is text.
 fn result_kind(call: &FunctionCall<'_>, is_text: bool) -> Option<JsonKind> {
     if is_text { None } else { crate::json_type::json_kind(call.returns) }
 }

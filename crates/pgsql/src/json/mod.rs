@@ -33,7 +33,7 @@ pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
 pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = input::functions();
     functions.extend(get::functions());

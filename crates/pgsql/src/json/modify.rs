@@ -58,7 +58,7 @@ fn update_result_type(name: &str, fields: &[FieldRef]) -> Result<DataType> {
 struct JsonUpdate {
     /// `jsonb_insert` rather than `jsonb_set`.
     is_insert: bool,
-    /// What the fourth argument says: whether to create, or whether to insert behind.
+    /// The fourth argument: whether to create a missing member, or whether to insert after the position.
     flag: bool,
 }
 
@@ -81,7 +81,7 @@ fn lax_update_result_type(fields: &[FieldRef]) -> Result<DataType> {
     update_result_type("jsonb_set_lax", &fields[..fields.len().min(4)])
 }
 
-/// `jsonb_set`, for which the fifth argument says what becomes of a value that is NULL.
+/// Computes `jsonb_set_lax`, whose fifth argument defines how a value that is NULL is treated.
 fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let treatments = if call.args.len() > 4 { Some(call.texts(4)?) } else { None };
     let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
@@ -117,7 +117,7 @@ fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// The fourth argument.
+/// Returns the fourth argument, if there is one.
 fn flags(call: &FunctionCall<'_>) -> Result<Option<ArgumentColumn<BooleanArray>>> {
     match call.args.len() {
         0..=3 => Ok(None),
@@ -148,7 +148,7 @@ fn update_documents(call: &FunctionCall<'_>, usual: JsonUpdate) -> Result<ArrayR
     })
 }
 
-/// An index at a level of a path.
+/// Returns an index at a level of a path.
 fn index_at(path: &KeyPathSlice, level: usize) -> Result<i64> {
     match parse_index(key_at(path, level)?) {
         Some(index) => Ok(index),
@@ -166,7 +166,7 @@ fn key_at(path: &KeyPathSlice, level: usize) -> Result<&str> {
     }
 }
 
-/// `value` with `new` at `path[level..]`.
+/// Puts `new` at `path[level..]` of `value`.
 fn put_value(
     value: JsonValue,
     path: &KeyPathSlice,
@@ -231,7 +231,7 @@ fn put_element(
     Ok(())
 }
 
-/// `value` without what is at `path`.
+/// Deletes the part of `value` at `path`.
 pub(super) fn delete_path(value: JsonValue, path: &KeyPathSlice) -> Result<JsonValue> {
     if value.is_scalar() {
         return exec_err!("cannot delete path in scalar");

@@ -17,7 +17,7 @@ pub(super) struct JsonReader<'a> {
     depth: usize,
 }
 
-/// What begins at a place.
+/// The kind of a value or delimiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonToken {
     Object,
@@ -42,7 +42,7 @@ impl JsonToken {
     }
 }
 
-/// `text` as a document of `jsonb`.
+/// Parses `text` as a document of `jsonb`.
 pub(super) fn parse(text: &str) -> Result<JsonValue> {
     let mut reader = JsonReader::new(text);
     let value = reader.value()?;
@@ -100,7 +100,7 @@ impl<'a> JsonReader<'a> {
         if self.position == self.text.len() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// What is next.
+    /// Returns the next token without reading it.
     pub(super) fn token(&mut self) -> Result<JsonToken> {
         self.skip_space();
         let rest = &self.text.as_bytes()[self.position..];
@@ -236,7 +236,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// The text between the quotes, escapes as they stand.
+    /// Returns the text between the quotes without decoding escapes.
     fn raw_string(&mut self) -> Result<&'a str> {
         if self.byte() != Some(b'"') {
             return Err(self.error());
@@ -269,7 +269,7 @@ impl<'a> JsonReader<'a> {
         Ok(&self.text[start..self.position - 1])
     }
 
-    /// A string.
+    /// Parses a string.
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let raw = self.raw_string()?;
         if raw.contains('\\') { unescape(raw).map(Cow::Owned) } else { Ok(Cow::Borrowed(raw)) }
@@ -325,7 +325,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// The text that a JSON string stands for; `raw` is what is between the quotes.
+/// Decodes a JSON string. `raw` is the text between the quotes.
 pub(super) fn unescape(raw: &str) -> Result<String> {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;

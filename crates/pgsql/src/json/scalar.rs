@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
 use crate::number::write_float;
-use crate::text::byte_format::to_hex;
+use crate::text::byte_format;
 use crate::time::output;
 
 /// A value that is neither an array nor an object.
@@ -67,10 +67,12 @@ pub(super) fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
         DataType::Utf8 => Ok(JsonScalar::Text(array.as_string::<i32>().value(row).to_owned())),
         DataType::LargeUtf8 => Ok(JsonScalar::Text(array.as_string::<i64>().value(row).to_owned())),
         DataType::Utf8View => Ok(JsonScalar::Text(array.as_string_view().value(row).to_owned())),
-        DataType::Binary => Ok(JsonScalar::Text(to_hex(array.as_binary::<i32>().value(row)))),
-        DataType::LargeBinary => Ok(JsonScalar::Text(to_hex(array.as_binary::<i64>().value(row)))),
-        DataType::BinaryView => Ok(JsonScalar::Text(to_hex(array.as_binary_view().value(row)))),
-        DataType::FixedSizeBinary(_) => Ok(JsonScalar::Text(to_hex(array.as_fixed_size_binary().value(row)))),
+        DataType::Binary => Ok(JsonScalar::Text(byte_format::format(array.as_binary::<i32>().value(row)))),
+        DataType::LargeBinary => Ok(JsonScalar::Text(byte_format::format(array.as_binary::<i64>().value(row)))),
+        DataType::BinaryView => Ok(JsonScalar::Text(byte_format::format(array.as_binary_view().value(row)))),
+        DataType::FixedSizeBinary(_) => {
+            Ok(JsonScalar::Text(byte_format::format(array.as_fixed_size_binary().value(row))))
+        }
         _ => read_temporal(array, row),
     }
 }

@@ -73,8 +73,8 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
         untype_path(path);
     }
     let mut named: [Option<Expr>; PARAMETERS.len()] = Default::default();
-    let given = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
-    for arg in args.drain(given..) {
+    let unnamed_count = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
+    for arg in args.drain(unnamed_count..) {
         let (FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
         | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. }) = &arg
         else {
@@ -87,12 +87,12 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
             _ => return plan_err!("{function} takes values, not {arg}"),
         };
         match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
-            Some(index) if index >= given && named[index].is_none() => named[index] = Some(value.clone()),
+            Some(index) if index >= unnamed_count && named[index].is_none() => named[index] = Some(value.clone()),
             _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         }
     }
     let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
-    for (index, value) in named.into_iter().enumerate().take(last + 1).skip(given) {
+    for (index, value) in named.into_iter().enumerate().take(last + 1).skip(unnamed_count) {
         let value = match (value, index) {
             (Some(mut value), _) => {
                 untype_path(&mut value);

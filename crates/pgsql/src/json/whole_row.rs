@@ -28,7 +28,7 @@ pub(super) fn row_value() -> ScalarUDF {
     ColumnarFunction::new(ROW_VALUE, keep_types, returns, |call| call.array(0))
 }
 
-/// The row of `values`, whose names are `names`; several may be equal.
+/// Returns the row of `values`, whose names are `names`; several may be equal.
 pub(crate) fn whole_row(names: Vec<String>, values: Vec<Expr>) -> Expr {
     ScalarUDF::new_from_impl(WholeRow { names, signature: Signature::variadic_any(Volatility::Immutable) }).call(values)
 }
@@ -40,7 +40,7 @@ struct WholeRow {
 }
 
 impl WholeRow {
-    /// Text that is marked as JSON becomes a value of that type.
+    /// Returns the fields of the row. Text that is marked as JSON has the type `json`.
     fn members(&self, fields: &[FieldRef]) -> Fields {
         let member = |(name, field): (&String, &FieldRef)| {
             let data_type =

@@ -95,20 +95,20 @@ impl<'a> ArrayParser<'a> {
         let mut text = String::new();
         let mut has_escape = false;
         // The length of the text without unescaped trailing spaces.
-        let mut kept = 0;
+        let mut length = 0;
         while let Some(character) = self.rest.next_if(|character| !matches!(character, ',' | '}' | '{' | '"')) {
             if character == '\\' {
                 has_escape = true;
                 text.extend(self.rest.next());
-                kept = text.len();
+                length = text.len();
             } else {
                 text.push(character);
                 if !character.is_ascii_whitespace() {
-                    kept = text.len();
+                    length = text.len();
                 }
             }
         }
-        text.truncate(kept);
+        text.truncate(length);
         if text.is_empty() {
             return self.malformed("unexpected \",\" or \"}\" character");
         }

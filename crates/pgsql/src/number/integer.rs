@@ -82,7 +82,7 @@ fn zip(call: &FunctionCall<'_>, compute: fn(i128, i128) -> Option<i128>) -> Resu
     Ok(Arc::new(values))
 }
 
-/// The values are less than 10^38, so their absolute values exist.
+/// Returns the values are less than 10^38, so their absolute values exist.
 fn gcd(a: i128, b: i128) -> Option<i128> {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {

@@ -43,7 +43,7 @@ pub(crate) const FREE_SCALE: i8 = 20;
 /// The fewest of them.
 pub(crate) const FREE_SCALE_MIN: i8 = 16;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = float::functions();
     functions.extend(integer::functions());

@@ -29,7 +29,7 @@ const NUMERIC_PRESERVING_AGGREGATES: &[&str] = &[
     "variance",
 ];
 
-/// Refuses `expression`, which stands in `node`, if it rounds a double to a number of digits.
+/// Refuses an expression of `node` that rounds a double to a number of digits.
 pub(crate) fn check_rounding(expression: &Expr, node: &[&LogicalPlan]) -> Result<()> {
     let Expr::ScalarFunction(call) = expression else { return Ok(()) };
     let name = call.func.name();

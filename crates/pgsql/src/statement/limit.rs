@@ -30,7 +30,7 @@ macro_rules! row_count {
     };
 }
 
-/// The function whose name is [`WITH_TIES`].
+/// Returns the function whose name is [`WITH_TIES`].
 pub(super) fn with_ties() -> ScalarUDF {
     row_count!(WITH_TIES, "LIMIT", i64::MAX)
 }

@@ -75,12 +75,12 @@ impl VisitorMut for MergedColumnRewriter<'_, '_> {
 fn add_names(scope: &mut NameScope<'_>, select: &Select, names: &mut Option<HashSet<String>>) {
     for from in &select.from {
         let columns = scope.join_columns(from);
-        let (Some(columns), Some(known)) = (columns, names.as_mut()) else {
+        let (Some(columns), Some(all)) = (columns, names.as_mut()) else {
             *names = None;
             return;
         };
-        known.extend(columns);
-        known.extend(factors(from).filter_map(qualifier_of).map(|name| name.value));
+        all.extend(columns);
+        all.extend(factors(from).filter_map(qualifier_of).map(|name| name.value));
     }
 }
 

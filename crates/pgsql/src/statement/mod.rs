@@ -68,12 +68,12 @@ fn rewrite_expressions(node: &mut impl VisitMut) -> Result<()> {
     }))
 }
 
-/// The scalar functions that only rewritten statements call.
+/// Returns the scalar functions that only rewritten statements call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![series::series_function(), limit::with_ties()]
 }
 
-/// The planners of relations in FROM.
+/// Returns the planners of relations in FROM.
 pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     vec![Arc::new(relation::FromPlanner)]
 }

@@ -8,10 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut, visit_expressions,
 };
 
-use super::relation::is_record_function;
 use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
 use crate::json;
-use crate::set_returning::{find_set_returning, list_function};
+use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
 
 /// The function name under which the parser stores ROWS FROM. Its arguments are functions.

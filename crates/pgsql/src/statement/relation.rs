@@ -15,7 +15,7 @@ use super::query_forms::ROWS_FROM;
 use super::{multiset_operations, rewrite_expressions, row_subquery, sample, whole_row};
 use crate::array;
 use crate::json::column_value;
-use crate::set_returning::{find_set_returning, list_function};
+use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, call, folded, quoted};
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
@@ -98,11 +98,11 @@ fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan>
     let columns = plan.schema().columns();
     row_subquery::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
-        let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
-        return plan_err!("{table} has {has} columns, but {given} names are given");
+        let (table, count, names) = (&alias.name, columns.len(), alias.columns.len());
+        return plan_err!("{table} has {count} columns, but {names} names are given");
     }
     let named = columns.into_iter().enumerate().map(|(index, column)| {
-        let name = alias.columns.get(index).map_or_else(|| column.name.clone(), |given| given.name.value.clone());
+        let name = alias.columns.get(index).map_or_else(|| column.name.clone(), |renamed| renamed.name.value.clone());
         Expr::Column(column).alias(name)
     });
     LogicalPlanBuilder::from(plan).project(named)?.build()
@@ -154,7 +154,8 @@ impl TableFunctionCall {
         self.plan_rows(lists, outputs)
     }
 
-    /// The rows of the functions that are the arguments, side by side. Those that return rows are lists already.
+    /// Plans the rows of the functions in the arguments, side by side. Those that return rows are lists
+    /// already.
     fn plan_functions(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
         let none = DFSchema::empty();
         let mut lists = Vec::new();
@@ -188,7 +189,7 @@ impl TableFunctionCall {
         self.plan_rows(lists, outputs)
     }
 
-    /// The rows of `lists`, side by side, as `outputs`.
+    /// Plans the rows of `lists`, side by side, as `outputs`.
     fn plan_rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
         if self.with_ordinality {
             outputs.push(("ordinality".to_owned(), rows_of(lists.len())));
@@ -205,7 +206,7 @@ impl TableFunctionCall {
             .build()
     }
 
-    /// The name of a column that has none of its own.
+    /// Returns the name of a column without a name.
     fn own_name(&self, is_only: bool) -> String {
         match &self.alias {
             Some(alias) if is_only => alias.name.value.clone(),
@@ -213,15 +214,15 @@ impl TableFunctionCall {
         }
     }
 
-    /// `outputs` with the names that the alias gives them, of which there may be fewer.
+    /// Renames `outputs` by the column names of the alias, which may be fewer.
     fn rename_outputs(&self, outputs: Vec<(String, Expr)>) -> Result<Vec<Expr>> {
-        let given = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
-        if given.len() > outputs.len() {
-            return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), given.len());
+        let names = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
+        if names.len() > outputs.len() {
+            return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), names.len());
         }
         let mut seen = std::collections::HashSet::new();
         let named = outputs.into_iter().enumerate().map(|(index, (name, output))| {
-            let name = given.get(index).map_or(name, |column| column.name.value.clone());
+            let name = names.get(index).map_or(name, |column| column.name.value.clone());
             // Two arrays of one unnest have one name.
             let unique = seen.insert(name.clone());
             output.alias(if unique { name } else { super::aliases::hidden_name(&name, index) })
@@ -229,7 +230,7 @@ impl TableFunctionCall {
         Ok(named.collect())
     }
 
-    /// A series of constant integers, which DataFusion makes a batch at a time.
+    /// Plans a series of constant integers, which DataFusion computes one batch at a time.
     fn plan_streamed_series(&self, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
         if self.function != "generate_series" || self.with_ordinality {
             return Ok(None);
@@ -254,12 +255,12 @@ impl TableFunctionCall {
     }
 }
 
-/// The column with the rows of a list.
+/// Returns the column with the rows of a list.
 fn rows_of(index: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("rows {index}")))
 }
 
-/// The positions of the longest of `lists`, from 1.
+/// Returns the positions of the longest of `lists`, from 1.
 fn positions(lists: &[Expr]) -> Expr {
     // Not their cardinality, which counts the elements of elements too.
     let lengths =
@@ -269,11 +270,6 @@ fn positions(lists: &[Expr]) -> Expr {
 
 /// The column with the documents of the rows.
 const RECORDS: &str = "rows 0";
-
-/// Whether the function, whose name is in lower case, returns rows of which the alias defines the columns.
-pub(super) fn is_record_function(name: &str) -> bool {
-    matches!(name, "json_to_record" | "jsonb_to_record" | "json_to_recordset" | "jsonb_to_recordset")
-}
 
 /// Plans the rows that `json_to_record` and similar functions return. The alias defines their columns.
 fn plan_records(

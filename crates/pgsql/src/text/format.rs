@@ -43,7 +43,7 @@ fn concat_ws(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(&parts.join(separator))
 }
 
-/// What stands between `%` and the letter.
+/// The part between `%` and the conversion.
 #[derive(Default)]
 struct Specifier {
     argument: Option<usize>,
@@ -90,7 +90,7 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(&result)
 }
 
-/// The value of the argument at `position`, or of the next one.
+/// Returns the value of the argument at `position`, or of the next one.
 fn argument<'a>(row: &'a RowArguments<'_>, next: &mut usize, position: Option<usize>) -> Result<Option<Cow<'a, str>>> {
     let position = position.unwrap_or(*next);
     if position >= row.len() {

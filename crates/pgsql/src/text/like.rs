@@ -8,7 +8,7 @@ use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
 use super::text_type::TextType;
 
-/// `text LIKE pattern`.
+/// Returns the function of `text LIKE pattern`.
 pub(super) fn text_like() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
     TextFunction::single("text_like*", &[TextType::Text, TextType::Text], TextType::Boolean, run).with_simplify(
@@ -39,7 +39,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// The pattern with backslashes in the place of `escape`.
+/// Replaces `escape` in a pattern with backslashes.
 pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = escape.chars();
     let (escape, more) = (characters.next(), characters.next());

@@ -24,7 +24,7 @@ pub(crate) use operators::plan_operator;
 pub(crate) use regex::{PgRegex, RegexOptions};
 pub(crate) use syntax::rewrite_syntax;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let families = [
         bytea::functions(),

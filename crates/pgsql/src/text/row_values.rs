@@ -90,7 +90,7 @@ pub(super) struct RowArguments<'a> {
 }
 
 impl RowArguments<'_> {
-    /// The number of arguments.
+    /// Returns the number of arguments.
     pub(super) fn len(&self) -> usize {
         self.columns.len()
     }
@@ -114,12 +114,12 @@ impl RowArguments<'_> {
         }
     }
 
-    /// The text, or none for NULL.
+    /// Returns the text of an argument; `None` for NULL.
     pub(super) fn optional_text(&self, argument: usize) -> Result<Option<&str>> {
         if self.is_null(argument) { Ok(None) } else { self.text(argument).map(Some) }
     }
 
-    /// An integer as wide as PostgreSQL's `bigint`.
+    /// Parses an integer with the range of PostgreSQL's `bigint`.
     pub(super) fn bigint(&self, argument: usize) -> Result<i64> {
         let (column, row) = self.position(argument)?;
         match &column.values {
@@ -128,12 +128,12 @@ impl RowArguments<'_> {
         }
     }
 
-    /// An integer of 32 bits.
+    /// Returns an argument as an integer of 32 bits.
     pub(super) fn integer(&self, argument: usize) -> Result<i32> {
         i32::try_from(self.bigint(argument)?).map_err(|_| exec_datafusion_err!("integer out of range"))
     }
 
-    /// Bytes; a text that stands in the statement is read as PostgreSQL reads a literal of `bytea`.
+    /// Returns bytes. A text is parsed as a literal of `bytea`.
     pub(super) fn bytes(&self, argument: usize) -> Result<Cow<'_, [u8]>> {
         let (column, row) = self.position(argument)?;
         match &column.values {
@@ -143,7 +143,7 @@ impl RowArguments<'_> {
         }
     }
 
-    /// The value as PostgreSQL's output function of its type writes it; none for NULL.
+    /// Formats an argument like PostgreSQL's output function of its type; `None` for NULL.
     pub(super) fn output(&self, argument: usize) -> Result<Option<Cow<'_, str>>> {
         let (column, row) = self.position(argument)?;
         if column.array().is_null(row) {
@@ -152,14 +152,12 @@ impl RowArguments<'_> {
         match &column.values {
             ArgumentValues::Boolean(array) => Ok(Some(Cow::Borrowed(if array.value(row) { "t" } else { "f" }))),
             ArgumentValues::Integer(array) => Ok(Some(Cow::Owned(array.value(row).to_string()))),
-            ArgumentValues::Binary(array) => {
-                Ok(Some(Cow::Owned(format!("\\x{}", byte_format::to_hex(array.value(row))))))
-            }
+            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(byte_format::format(array.value(row))))),
             _ => self.text(argument).map(|text| Some(Cow::Borrowed(text))),
         }
     }
 
-    /// The elements of a list of texts.
+    /// Returns the elements of an argument that is a list of texts.
     pub(super) fn elements(&self, argument: usize) -> Result<impl Iterator<Item = Option<&str>>> {
         let (column, row) = self.position(argument)?;
         let ArgumentValues::List(list, texts) = &column.values else {
@@ -170,10 +168,11 @@ impl RowArguments<'_> {
         Ok((start..end).map(|position| texts.is_valid(position).then(|| texts.value(position))))
     }
 
-    /// The pattern, compiled.
+    /// Compiles the pattern.
     pub(super) fn regex(&self, pattern: &str, options: RegexOptions) -> Result<Rc<PgRegex>> {
         let mut patterns = self.patterns.0.borrow_mut();
-        if let Some((.., regex)) = patterns.iter().rev().find(|(known, with, _)| known == pattern && *with == options) {
+        if let Some((.., regex)) = patterns.iter().rev().find(|(cached, with, _)| cached == pattern && *with == options)
+        {
             return Ok(regex.clone());
         }
         let regex = Rc::new(PgRegex::new(pattern, options)?);
@@ -288,7 +287,7 @@ impl TextOutput {
         self.count(bytes)
     }
 
-    /// One of the lists of a list.
+    /// Appends one of the lists of a list of lists.
     pub(super) fn inner_list<'a>(&mut self, elements: impl IntoIterator<Item = Option<&'a str>>) -> Result<()> {
         let OutputBuilder::Lists(builder) = &mut self.builder else { return Err(type_mismatch_error()) };
         let mut bytes = 8;
@@ -300,7 +299,7 @@ impl TextOutput {
         self.count(bytes)
     }
 
-    /// The end of a list of lists.
+    /// Ends a list of lists.
     pub(super) fn end_lists(&mut self) -> Result<()> {
         let OutputBuilder::Lists(builder) = &mut self.builder else { return Err(type_mismatch_error()) };
         builder.append(true);

@@ -49,7 +49,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// From where, and how many: of `length` at most, counted from 0.
+/// Returns the offset and the number of characters or bytes of a substring.
 fn substring_range(row: &RowArguments<'_>, start: i64, count_argument: usize) -> Result<(usize, usize)> {
     let mut end = i64::MAX;
     if row.len() > count_argument {
@@ -115,7 +115,7 @@ fn split_part(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(part.unwrap_or_default())
 }
 
-/// What stands before, and where the rest begins, counted from 0.
+/// Returns the length of the part before the replaced range, and the offset of the part after it.
 fn overlay_range(row: &RowArguments<'_>, length: usize) -> Result<(usize, usize)> {
     let start = i64::from(row.integer(2)?);
     let count = if row.len() > 3 { i64::from(row.integer(3)?) } else { length as i64 };

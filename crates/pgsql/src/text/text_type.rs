@@ -26,17 +26,17 @@ pub(super) enum TextType {
 }
 
 impl TextType {
-    pub(super) fn takes(self, given: &DataType) -> bool {
+    pub(super) fn takes(self, data_type: &DataType) -> bool {
         match self {
-            _ if *given == DataType::Null => true,
+            _ if *data_type == DataType::Null => true,
             Self::Any | Self::AsText => true,
-            Self::Int32 => matches!(given, DataType::Int8 | DataType::Int16 | DataType::Int32),
-            Self::Text => is_text(given),
-            Self::Int | Self::BigInt => given.is_integer(),
-            Self::Boolean => *given == DataType::Boolean,
-            Self::Bytes => is_bytes(given),
-            Self::ByteLiteral => is_bytes(given) || is_text(given),
-            Self::TextList => match given {
+            Self::Int32 => matches!(data_type, DataType::Int8 | DataType::Int16 | DataType::Int32),
+            Self::Text => is_text(data_type),
+            Self::Int | Self::BigInt => data_type.is_integer(),
+            Self::Boolean => *data_type == DataType::Boolean,
+            Self::Bytes => is_bytes(data_type),
+            Self::ByteLiteral => is_bytes(data_type) || is_text(data_type),
+            Self::TextList => match data_type {
                 DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
                     !field.data_type().is_nested()
                 }
@@ -47,9 +47,9 @@ impl TextType {
     }
 
     /// Returns the type that an argument of type `given` is coerced to.
-    pub(super) fn coerced(self, given: &DataType) -> DataType {
-        let text = || match given {
-            DataType::LargeUtf8 | DataType::Utf8View => given.clone(),
+    pub(super) fn coerced(self, data_type: &DataType) -> DataType {
+        let text = || match data_type {
+            DataType::LargeUtf8 | DataType::Utf8View => data_type.clone(),
             _ => DataType::Utf8,
         };
         match self {
@@ -57,15 +57,15 @@ impl TextType {
             Self::Int32 => DataType::Int32,
             Self::Int | Self::BigInt => DataType::Int64,
             Self::Boolean => DataType::Boolean,
-            Self::ByteLiteral if is_text(given) => text(),
+            Self::ByteLiteral if is_text(data_type) => text(),
             Self::Bytes | Self::ByteLiteral => DataType::Binary,
-            Self::TextList | Self::TextLists => match given {
-                DataType::List(_) => given.clone(),
+            Self::TextList | Self::TextLists => match data_type {
+                DataType::List(_) => data_type.clone(),
                 DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(field.clone()),
                 _ => list_type(DataType::Utf8),
             },
-            Self::Any if *given == DataType::Boolean => DataType::Boolean,
-            Self::Any if is_bytes(given) => DataType::Binary,
+            Self::Any if *data_type == DataType::Boolean => DataType::Boolean,
+            Self::Any if is_bytes(data_type) => DataType::Binary,
             Self::Any | Self::AsText => text(),
         }
     }

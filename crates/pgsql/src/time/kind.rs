@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-/// What a value is to the functions of times.
+/// The kind of a value for the functions of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeKind {
     Date,
@@ -40,12 +40,12 @@ impl TimeKind {
         matches!(self, Self::Date | Self::Timestamp | Self::Timestamptz)
     }
 
-    /// Whether a literal without a type may stand for it.
+    /// Whether the value may be an untyped literal.
     pub(crate) fn accepts_untyped_literal(self) -> bool {
         matches!(self, Self::Text | Self::Null)
     }
 
-    /// The type's name in PostgreSQL.
+    /// Returns the type's name in PostgreSQL.
     pub(crate) fn name(self, data_type: &DataType) -> String {
         let name = match self {
             Self::Date => "date",

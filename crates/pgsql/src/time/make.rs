@@ -1,4 +1,4 @@
-//! Functions that build times from their parts: `make_date`, `make_time`, `make_timestamp`, `make_timestamptz`, `make_interval`.
+//! Functions that build times from their parts, such as `make_date` and `make_interval`.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Date32Type};

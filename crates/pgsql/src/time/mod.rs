@@ -36,7 +36,7 @@ pub(crate) use convert::{convert, is_conversion};
 pub(crate) use interval::{average_spans, multiply as multiply_interval};
 pub(crate) use order::{compare, order_intervals};
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), timezone::timezone()];
     functions.extend(operator::functions());

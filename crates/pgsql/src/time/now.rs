@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 use super::calendar::DAY;
 use crate::data_type::{DATE, TIME, TIMESTAMP, timestamptz};
 
-/// The functions of the moment.
+/// Returns the functions that return the current time.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let stable = [
         ("now", timestamptz()),

@@ -236,7 +236,7 @@ fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
             other => return plan_err!("make_interval() has no argument {other}"),
         };
         let index = match &name {
-            Some(name) => NAMES.iter().position(|known| name.eq_ignore_ascii_case(known)),
+            Some(name) => NAMES.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)),
             None => Some(position),
         };
         let Some(index) = index.and_then(|index| values.get_mut(index)) else {

@@ -18,7 +18,7 @@ use crate::{cast, number};
 pub(crate) use plan::{plan_array, type_literals, type_union};
 pub(crate) use values::{rewrite_case, type_values};
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = choice::functions();
     functions.push(values::function());
@@ -59,9 +59,9 @@ fn literal_target(construct: &str, types: &[DataType]) -> Result<Option<DataType
 
 /// Returns the common type of `types`, the branches of `construct`; `None` if all are untyped.
 fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> {
-    let known: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
-    let Some(first) = known.first() else { return Ok(None) };
-    if known.iter().all(|data_type| data_type == first) {
+    let types: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
+    let Some(first) = types.first() else { return Ok(None) };
+    if types.iter().all(|data_type| data_type == first) {
         return Ok(Some(first.clone()));
     }
     let is_plain = |data_type: &&DataType| {
@@ -70,7 +70,7 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             || matches!(data_type, DataType::Boolean | DataType::Interval(_))
     };
     if let (Some(text), Some(other)) =
-        (known.iter().find(|data_type| is_text_or_dictionary(data_type)), known.iter().find(is_plain))
+        (types.iter().find(|data_type| is_text_or_dictionary(data_type)), types.iter().find(is_plain))
     {
         let (left, right) = if text == first { (text, other) } else { (other, text) };
         return plan_err!(
@@ -79,5 +79,5 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             postgres_type_name(right)
         );
     }
-    Ok(type_union_resolution(&known))
+    Ok(type_union_resolution(&types))
 }

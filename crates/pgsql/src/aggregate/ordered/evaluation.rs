@@ -43,7 +43,7 @@ impl Fractions {
     }
 }
 
-/// What to compute for each group.
+/// The function to compute for each group.
 #[derive(Debug, Clone)]
 pub(super) struct OrderedSetSpec {
     pub(super) kind: OrderedSetKind,

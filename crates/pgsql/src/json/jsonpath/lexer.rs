@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PathToken {
-    /// A name without quotes: a key, a word of the language or a method.
+    /// A name without quotes: a key, a keyword or a method.
     Name(String),
     /// In double quotes.
     Text(String),
@@ -22,7 +22,7 @@ const SYMBOLS: [&str; 30] = [
     "|", "&", "=", "@", "#", ",", "*", ":", "-",
 ];
 
-/// The tokens of `text`, each with the place where it begins.
+/// Splits `text` into tokens, each with its position.
 pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     let mut lexer = PathLexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     }
 }
 
-/// The error for an invalid path, at the byte `at`.
+/// Returns the error for an invalid path, at the byte `at`.
 pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     match text.get(at..).filter(|rest| !rest.is_empty()) {
         Some(rest) => {
@@ -47,7 +47,7 @@ pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     }
 }
 
-/// Whether `letter` may stand in a name.
+/// Whether a name may contain the character.
 fn is_name_character(character: char) -> bool {
     !matches!(
         character,
@@ -198,7 +198,7 @@ impl<'a> PathLexer<'a> {
         }
     }
 
-    /// What is left up to the closing quote, which is passed.
+    /// Reads the rest of a string, including the closing quote.
     fn quoted(&mut self) -> Result<String> {
         let mut text = String::new();
         loop {
@@ -237,7 +237,7 @@ impl<'a> PathLexer<'a> {
         Ok(())
     }
 
-    /// `skip` letters, then `digits` hexadecimal ones.
+    /// Skips `skip` characters, then reads `digits` hexadecimal digits.
     fn hexadecimal(&mut self, skip: usize, digits: usize) -> Option<u32> {
         let text = self.rest().get(skip..skip + digits)?;
         let is_valid = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -246,7 +246,7 @@ impl<'a> PathLexer<'a> {
         Some(code)
     }
 
-    /// `\u0041` and `\u{41}`, of which two may be one character.
+    /// Reads `\u0041` or `\u{41}`. Two of them may encode one character.
     fn unicode(&mut self, out: &mut String) -> Result<()> {
         let first = self.unit()?;
         if !(0xd800..0xdc00).contains(&first) {

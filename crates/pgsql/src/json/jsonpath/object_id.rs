@@ -3,12 +3,11 @@
 use datafusion::common::exec_datafusion_err;
 
 use super::super::value::JsonValue;
-use super::budget::PathBudget;
-use super::outcome::{Item, PathResult};
+use super::budget::{Item, PathBudget, PathResult};
 
 /// The bytes of a header, and of each entry of an array or object.
 const ENTRY_BYTES: u64 = 4;
-/// What the identifiers of the variables begin with.
+/// The prefix of the identifiers of variables.
 const VARIABLES: u64 = 10_000_000_000;
 
 /// Returns the identifier of the object `item`, which belongs to the document `root` or to `variables`.
@@ -86,7 +85,7 @@ impl ObjectSearch<'_> {
     }
 }
 
-/// The bytes of a `numeric`: a length, a header, and two for each four digits.
+/// Returns the bytes of a `numeric`: a length, a header, and two for each four digits.
 fn number_bytes(number: &str) -> u64 {
     const GROUP: usize = 4;
     let digits = number.trim_start_matches('-');

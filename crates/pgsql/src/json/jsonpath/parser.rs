@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<JsonPath> {
     Ok(JsonPath { is_lax: !is_strict, path })
 }
 
-/// What stands between parentheses, or is an operand: either may become the other only by an accessor.
+/// A parenthesized expression or an operand. Only an accessor turns a predicate into an expression.
 enum PathPart {
     Path(Path),
     Predicate(Predicate),
@@ -113,7 +113,7 @@ impl PathParser<'_> {
         Ok(())
     }
 
-    /// An expression or a predicate.
+    /// Parses an expression or a predicate.
     fn part(&mut self) -> Result<PathPart> {
         self.enter()?;
         let mut left = self.conjunction()?;
@@ -213,7 +213,7 @@ impl PathParser<'_> {
         Some(comparison)
     }
 
-    /// What may stand behind `!`.
+    /// Parses the operand of `!`.
     fn negated(&mut self) -> Result<Predicate> {
         if self.accept("(") {
             let predicate = self.predicate()?;
@@ -234,8 +234,8 @@ impl PathParser<'_> {
         let PathToken::Text(pattern) = self.take() else { return self.syntax_error() };
         let mut flags = String::new();
         if self.accept_word("flag") {
-            let PathToken::Text(given) = self.take() else { return self.syntax_error() };
-            flags = given;
+            let PathToken::Text(text) = self.take() else { return self.syntax_error() };
+            flags = text;
         }
         if let Some(character) = flags.chars().find(|character| !matches!(character, 'i' | 's' | 'm' | 'x' | 'q')) {
             return exec_err!("unrecognized flag character \"{character}\" in LIKE_REGEX predicate");
@@ -307,10 +307,10 @@ impl PathParser<'_> {
         Ok(PathPart::Path(Path { start: PathStart::Sign { is_minus, operand }, steps: Vec::new() }))
     }
 
-    /// What a path starts with, and its accessors.
+    /// Parses the start of a path and its accessors.
     fn accessors(&mut self) -> Result<PathPart> {
         let mut part = self.primary()?;
-        while let Some(step) = self.step()? {
+        while let Some(step) = self.apply_step()? {
             self.count()?;
             let mut path = part.into_path();
             path.steps.push(step);
@@ -364,7 +364,7 @@ impl PathParser<'_> {
     }
 }
 
-/// A number of a path, which may begin or end with its point, as JSON has it.
+/// Converts a number of a path, which may begin or end with its point, to a number of JSON.
 fn numeric(number: &str) -> Result<String> {
     let zero = if number.starts_with('.') { "0" } else { "" };
     let number = format!("{zero}{number}");

@@ -25,7 +25,7 @@ struct TimeReader<'a> {
     rest: &'a str,
     /// The character before the rest.
     before: Option<char>,
-    /// Characters that were skipped beyond what the pattern says.
+    /// The number of skipped characters that the pattern does not have.
     skipped: i64,
     /// `FX` was met: spaces count.
     is_exact: bool,
@@ -87,7 +87,8 @@ impl TimeReader<'_> {
         }
     }
 
-    /// An integer of `length` digits, or of as many as there are where that is certain; with how many bytes it took.
+    /// Reads an integer of `length` digits, or of all digits if no digits follow in the pattern. Returns it with the number
+    /// of bytes that were read.
     fn integer(&mut self, node: &FieldNode<TimeField>, position: usize, length: usize) -> Result<(i64, usize)> {
         let start = self.rest;
         let text = start.trim_start_matches(|character: char| character.is_ascii_whitespace());
@@ -179,7 +180,7 @@ impl TimeReader<'_> {
                         self.skip();
                         sign == '-'
                     }
-                    // A separator of the pattern may have taken the sign.
+                    // A separator of the pattern may have matched the sign.
                     _ => self.skipped > 0 && self.before == Some('-'),
                 };
                 let hours = of(2, self)?.0;
@@ -263,7 +264,7 @@ impl TimeReader<'_> {
         Ok(())
     }
 
-    /// How many digits follow.
+    /// Returns the number of digits that follow.
     fn digits(&self) -> usize {
         self.rest.trim_start().bytes().take_while(u8::is_ascii_digit).count()
     }
@@ -277,12 +278,12 @@ fn overflow(text: &str) -> DataFusionError {
     DataFusionError::Execution(format!("a value of \"{text}\" is out of range"))
 }
 
-/// A fraction of so many digits, as one of `digits`.
+/// Converts a fraction of `length` digits to one of `digits` digits.
 fn scaled(value: i64, length: usize, digits: usize) -> i64 {
     value * 10_i64.pow(u32::try_from(digits.saturating_sub(length)).unwrap_or(0))
 }
 
-/// The year next to 2020 that ends with these digits.
+/// Returns the year next to 2020 that ends with these digits.
 fn complete_year(year: i64) -> i64 {
     match year {
         0..70 => year + 2_000,
