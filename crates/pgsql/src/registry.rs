@@ -12,19 +12,9 @@ use crate::set_returning::SET_RETURNING;
 use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
 
 /// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
-const EXCLUDED_FUNCTIONS: &[&str] = &[
-    "array_resize",
-    "arrow_field",
-    "arrow_metadata",
-    "arrow_try_cast",
-    "cast_to_type",
-    "current_time",
-    "file_row_index",
-    "try_cast_to_type",
-    "union_extract",
-    "union_tag",
-    "with_metadata",
-];
+const EXCLUDED_FUNCTIONS: &str = "\
+    array_resize arrow_field arrow_metadata arrow_try_cast cast_to_type current_time file_row_index try_cast_to_type \
+    union_extract union_tag with_metadata";
 
 /// Returns the scalar functions: PostgreSQL's, and DataFusion's that have no PostgreSQL counterpart.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
@@ -89,7 +79,7 @@ fn merge_functions<F>(
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !EXCLUDED_FUNCTIONS.contains(&name.as_str()) && !replaced.contains(&name) {
+        if !EXCLUDED_FUNCTIONS.split(' ').any(|excluded| excluded == name) && !replaced.contains(&name) {
             merged.push(function);
         }
     }

@@ -4,7 +4,6 @@
 //! ([`planner`]), or rewritten before planning ([`hypothetical`]).
 
 mod cast_names;
-mod filter_arguments;
 mod float_min_max;
 mod frame_exclusion;
 mod grouping_sets;
@@ -25,17 +24,17 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
 use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::functions_aggregate::bool_and_or;
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{AggregateUDF, Expr};
+use datafusion::logical_expr::{AggregateUDF, Case, Expr};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
-pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;
 pub(crate) use window_types::AdaptWindows;
 
@@ -90,4 +89,23 @@ fn to_window_expr(call: &RawWindowExpr) -> Expr {
         call.clone();
     let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
     Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
+}
+
+/// Makes the arguments of an aggregate NULL where its filter excludes the row, if their evaluation can fail.
+pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
+    let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let mut is_changed = false;
+    if let Some(filter) = &params.filter {
+        for argument in &mut params.args {
+            if argument.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_))))? {
+                let then = Box::new(std::mem::take(argument));
+                *argument = Expr::Case(Case::new(None, vec![(filter.clone(), then)], None));
+                is_changed = true;
+            }
+        }
+    }
+    let expression = Expr::AggregateFunction(AggregateFunction { func, params });
+    Ok(Transformed::new_transformed(expression, is_changed))
 }

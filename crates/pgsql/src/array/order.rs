@@ -59,7 +59,7 @@ pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transform
         }
         _ => false,
     };
-    if has_arrays { Transformed::yes(expression) } else { Transformed::no(expression) }
+    Transformed::new_transformed(expression, has_arrays)
 }
 
 /// Replaces arrays in `orders` by their sort keys. Returns whether it replaced any.

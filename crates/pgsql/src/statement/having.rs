@@ -20,9 +20,8 @@ pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut
     }
     qualify(select, scope)?;
     let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
-    let has_aggregates = has_aggregate(&select.projection)
-        || has_aggregate(&select.having)
-        || order_by.iter().any(|order| has_aggregate(order));
+    let has_aggregates =
+        has_aggregate(&select.projection) || has_aggregate(&select.having) || order_by.iter().any(has_aggregate);
     if is_grouped || has_aggregates {
         return Ok(());
     }

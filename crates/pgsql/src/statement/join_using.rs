@@ -252,7 +252,7 @@ fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ide
     };
     let right = names(right)?;
     let common = names(left)?.into_iter().filter(|name| right.contains(name));
-    Some(common.map(|name| quoted(name)).collect())
+    Some(common.map(quoted).collect())
 }
 
 /// Removes the column `name` of one side of a join from `parts` and returns its value; `None` if it is unknown.

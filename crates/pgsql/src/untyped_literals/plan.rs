@@ -42,8 +42,7 @@ fn type_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
         }
     }
-    let case = Expr::Case(case);
-    Ok(if is_changed { Transformed::yes(case) } else { Transformed::no(case) })
+    Ok(Transformed::new_transformed(Expr::Case(case), is_changed))
 }
 
 /// Types the literals among the elements of an array.

@@ -2,7 +2,6 @@
 //!
 //! Values are not cast before they are added: a cast would cost more than the sum.
 
-mod distinct;
 mod groups;
 mod plain;
 mod sliding;
@@ -22,9 +21,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use self::distinct::DistinctTotal;
 use self::groups::GroupTotals;
-use self::plain::PlainTotal;
+use self::plain::{DistinctTotal, PlainTotal};
 use self::sliding::{QueuedTotal, RetractingTotal};
 use self::total::{Summand, Total, TotalPrimitive, TotalType};
 use crate::data_type::postgres_type_name;
