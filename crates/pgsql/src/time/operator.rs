@@ -15,6 +15,10 @@ use crate::operands::Operands;
 
 /// Returns the functions that replace operators.
 pub(super) fn functions() -> Vec<ScalarUDF> {
+    [moment_functions(), interval_functions()].concat()
+}
+
+fn moment_functions() -> Vec<ScalarUDF> {
     vec![
         function("date_mi*", int4_type, |args| {
             let subtract = |left: i32, right| left.checked_sub(right).ok_or_else(|| out_of_range_error("integer"));
@@ -55,6 +59,11 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                 interval::from_micros(left - right)
             }))
         }),
+    ]
+}
+
+fn interval_functions() -> Vec<ScalarUDF> {
+    vec![
         function("interval_pl*", interval_type, |args| {
             args.collect_intervals(zip(args.intervals(0)?, args.intervals(1)?, interval::add))
         }),
