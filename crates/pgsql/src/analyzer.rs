@@ -13,30 +13,30 @@ use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
 use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped_literals};
 
-/// Returns DataFusion's analyzer rules with ours around them.
+/// Returns DataFusion's analyzer rules, and the rules of this crate before and after them.
 ///
 /// Before DataFusion's rules, subqueries become joins and windows get suitable types. After them, casts and arithmetic
 /// get PostgreSQL's semantics.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
-        Arc::new(catalog::TypeNames),
-        Arc::new(statement::Limits),
-        Arc::new(aggregate::WindowTypes),
-        Arc::new(correlated::CorrelatedSubqueries),
-        Arc::new(LiteralTypes),
+        Arc::new(catalog::ResolveTypeNames),
+        Arc::new(statement::RewriteLimit),
+        Arc::new(aggregate::AdaptWindows),
+        Arc::new(correlated::DecorrelateSubqueries),
+        Arc::new(CoerceLiterals),
     ];
     rules.extend(Analyzer::new().rules);
-    rules.push(Arc::new(PostgresSemantics));
+    rules.push(Arc::new(ApplyPostgresSemantics));
     rules
 }
 
 /// Gives untyped literals the type of the other operand, before DataFusion's coercion would choose another.
 #[derive(Debug)]
-struct LiteralTypes;
+struct CoerceLiterals;
 
-impl AnalyzerRule for LiteralTypes {
+impl AnalyzerRule for CoerceLiterals {
     fn name(&self) -> &str {
-        "literal_types"
+        "coerce_literals"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -90,11 +90,11 @@ fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
 
 /// Gives casts and arithmetic PostgreSQL's semantics. Column names stay unchanged.
 #[derive(Debug)]
-struct PostgresSemantics;
+struct ApplyPostgresSemantics;
 
-impl AnalyzerRule for PostgresSemantics {
+impl AnalyzerRule for ApplyPostgresSemantics {
     fn name(&self) -> &str {
-        "postgres_meaning"
+        "apply_postgres_semantics"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -108,12 +108,12 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let node = array::order_arrays(time::order_intervals(json::order_documents(node, &schema)?, &schema)?, &schema);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
-        let meant = expression.transform_up(|expression| {
+        let rewritten = expression.transform_up(|expression| {
             array::order_within(expression, &schema)
                 .transform_data(|expression| rewrite_expression(expression, &schema))?
                 .transform_data(aggregate::guard_arguments)
         })?;
-        Ok(meant.update_data(|expression| name.restore(expression)))
+        Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?;
     // Needed even if nothing was rewritten, because types below may have changed.
     rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::group_by_document_keys)

@@ -20,20 +20,25 @@ mod analyzer;
 mod array;
 mod cast;
 mod catalog;
+mod column_names;
 mod correlated;
+mod data_type;
 mod filter_order;
+mod function;
 mod json;
+mod json_type;
+mod list;
 mod number;
 mod operands;
 mod operator;
 mod optimizer;
 mod outer_join;
 mod registry;
+mod set_returning;
 mod statement;
 mod syntax;
 mod text;
 mod time;
-mod types;
 mod untyped_literals;
 
 pub use analyzer::analyzer_rules;
@@ -41,9 +46,9 @@ pub use catalog::{
     CatalogNeeds, PUBLIC_SCHEMA, VisibleObjects, VisibleTable, catalog_functions, catalog_name, catalog_rows,
     find_catalog_needs,
 };
+pub use data_type::type_planner;
 pub use filter_order::physical_optimizer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
 pub use statement::{ROWS_FROM, TableColumns, output_schema, rewrite};
-pub use types::type_planner;

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -18,6 +18,24 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Operands<'_> {
+    /// Returns both operands, as the arguments of a function.
+    pub(crate) fn both(&self) -> Vec<Expr> {
+        vec![self.left.clone(), self.right.clone()]
+    }
+
+    /// Returns the operator if it is a comparison.
+    pub(crate) fn comparison(&self) -> Option<Operator> {
+        Some(match self.op {
+            BinaryOperator::Eq => Operator::Eq,
+            BinaryOperator::NotEq => Operator::NotEq,
+            BinaryOperator::Lt => Operator::Lt,
+            BinaryOperator::LtEq => Operator::LtEq,
+            BinaryOperator::Gt => Operator::Gt,
+            BinaryOperator::GtEq => Operator::GtEq,
+            _ => return None,
+        })
+    }
+
     /// Whether `operand` is an untyped string literal, whose type comes from its context.
     pub(crate) fn is_untyped(operand: &Expr) -> bool {
         matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _))

@@ -8,22 +8,13 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
+use crate::set_returning::SET_RETURNING;
 use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
 
 /// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
-const EXCLUDED_FUNCTIONS: &[&str] = &[
-    "array_resize",
-    "arrow_field",
-    "arrow_metadata",
-    "arrow_try_cast",
-    "cast_to_type",
-    "current_time",
-    "file_row_index",
-    "try_cast_to_type",
-    "union_extract",
-    "union_tag",
-    "with_metadata",
-];
+const EXCLUDED_FUNCTIONS: &str = "\
+    array_resize arrow_field arrow_metadata arrow_try_cast cast_to_type current_time file_row_index try_cast_to_type \
+    union_extract union_tag with_metadata";
 
 /// Returns the scalar functions: PostgreSQL's, and DataFusion's that have no PostgreSQL counterpart.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
@@ -47,8 +38,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 
 /// Returns the window functions.
 pub fn window_functions() -> Vec<Arc<WindowUDF>> {
-    let ours = aggregate::window_functions().into_iter().map(Arc::new);
-    merge_functions(SessionStateDefaults::default_window_functions(), ours, |function| {
+    merge_functions(SessionStateDefaults::default_window_functions(), std::iter::empty(), |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
 }
@@ -57,7 +47,7 @@ pub fn window_functions() -> Vec<Arc<WindowUDF>> {
 pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>> {
     let functions = SessionStateDefaults::default_table_functions();
     let named = functions.into_iter().map(|function| (function.name().to_owned(), function));
-    let lists = statement::set_returning::SET_RETURNING.iter().map(|function| {
+    let lists = SET_RETURNING.iter().map(|function| {
         let table_function = TableFunction::new(function.name.to_owned(), Arc::new(SetReturningPlaceholder));
         (function.name.to_owned(), Arc::new(table_function))
     });
@@ -89,7 +79,7 @@ fn merge_functions<F>(
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !EXCLUDED_FUNCTIONS.contains(&name.as_str()) && !replaced.contains(&name) {
+        if !EXCLUDED_FUNCTIONS.split(' ').any(|excluded| excluded == name) && !replaced.contains(&name) {
             merged.push(function);
         }
     }

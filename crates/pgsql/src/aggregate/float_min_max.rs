@@ -25,28 +25,28 @@ pub(super) fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Bo
 
 /// Creates an accumulator of extreme values for many groups.
 pub(super) fn create_groups_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn GroupsAccumulator> {
-    match (data_type, ordering) {
-        (DataType::Float32, Ordering::Less) => {
-            let smallest = PrimitiveGroupsAccumulator::<Float32Type, _>::new(data_type, keep_smaller);
-            Box::new(smallest.with_starting_value(f32::NAN))
-        }
-        (DataType::Float32, _) => {
-            let greatest = PrimitiveGroupsAccumulator::<Float32Type, _>::new(data_type, keep_greater);
-            Box::new(greatest.with_starting_value(f32::NEG_INFINITY))
-        }
-        (_, Ordering::Less) => {
-            let smallest = PrimitiveGroupsAccumulator::<Float64Type, _>::new(data_type, keep_smaller);
-            Box::new(smallest.with_starting_value(f64::NAN))
-        }
-        _ => {
-            let greatest = PrimitiveGroupsAccumulator::<Float64Type, _>::new(data_type, keep_greater);
-            Box::new(greatest.with_starting_value(f64::NEG_INFINITY))
-        }
+    match data_type {
+        DataType::Float32 => create_groups::<Float32Type>(ordering, f32::NAN, f32::NEG_INFINITY),
+        _ => create_groups::<Float64Type>(ordering, f64::NAN, f64::NEG_INFINITY),
     }
 }
 
-/// NaN is the only value that is not equal to itself.
-#[allow(clippy::eq_op, reason = "this is what tells NaN from numbers of both types")]
+fn create_groups<T: ArrowPrimitiveType<Native: PartialOrd> + Send>(
+    ordering: Ordering,
+    greatest: T::Native,
+    smallest: T::Native,
+) -> Box<dyn GroupsAccumulator> {
+    if ordering == Ordering::Less {
+        let groups = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, keep_smaller);
+        Box::new(groups.with_starting_value(greatest))
+    } else {
+        let groups = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, keep_greater);
+        Box::new(groups.with_starting_value(smallest))
+    }
+}
+
+/// Whether `value` is NaN, the only value that is not equal to itself.
+#[allow(clippy::eq_op, reason = "this distinguishes NaN from numbers of both types")]
 fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
     value != value
 }
@@ -69,10 +69,7 @@ struct FloatMinMax<T: ArrowPrimitiveType> {
     extreme: Option<T::Native>,
 }
 
-impl<T: ArrowPrimitiveType + std::fmt::Debug> Accumulator for FloatMinMax<T>
-where
-    T::Native: PartialOrd,
-{
+impl<T: ArrowPrimitiveType<Native: PartialOrd> + std::fmt::Debug> Accumulator for FloatMinMax<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("min and max have one argument") };
         let values = values.as_primitive::<T>();

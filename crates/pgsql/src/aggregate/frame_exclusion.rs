@@ -34,8 +34,8 @@ pub(super) fn is_exclusion_mark(expression: &Expr) -> bool {
 
 /// Replaces the function of `call` with one that skips the rows that its window excludes. Returns whether it did.
 pub(super) fn apply_exclusion(call: &mut WindowFunction) -> Result<bool> {
-    let Some(place) = call.params.partition_by.iter().position(is_exclusion_mark) else { return Ok(false) };
-    let kind = match call.params.partition_by.remove(place) {
+    let Some(position) = call.params.partition_by.iter().position(is_exclusion_mark) else { return Ok(false) };
+    let kind = match call.params.partition_by.remove(position) {
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) => text,
         _ => return Ok(false),
     };
@@ -146,7 +146,7 @@ impl PartitionEvaluator for ExclusionEvaluator {
         self.row += 1;
         let group = self.peers.partition_point(|peers| peers.end <= row);
         let peers = self.peers.get(group).cloned().unwrap_or(row..row + 1);
-        let pieces = match self.exclusion {
+        let parts = match self.exclusion {
             Exclusion::CurrentRow => vec![range.start..row, row + 1..range.end],
             Exclusion::Group => vec![range.start..peers.start, peers.end..range.end],
             Exclusion::Ties => vec![range.start..peers.start, row..row + 1, peers.end..range.end],
@@ -162,8 +162,8 @@ impl PartitionEvaluator for ExclusionEvaluator {
             exprs: &self.exprs,
             expr_fields: &self.fields,
         })?;
-        for piece in pieces {
-            let (start, end) = (piece.start.max(range.start), piece.end.min(range.end));
+        for part in parts {
+            let (start, end) = (part.start.max(range.start), part.end.min(range.end));
             if start >= end {
                 continue;
             }

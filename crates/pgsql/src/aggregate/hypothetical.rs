@@ -4,9 +4,11 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, Value,
+    BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    OrderByExpr,
 };
+
+use crate::syntax::{argument_value, binary, boolean, call, cast, function, nested, number, single_identifier};
 
 /// Rewrites a hypothetical-set aggregate into counts.
 pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
@@ -14,14 +16,13 @@ pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     if function.within_group.is_empty() || function.over.is_some() {
         return Ok(());
     }
-    let [name] = function.name.0.as_slice() else { return Ok(()) };
-    let name = name.as_ident().map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
+    let name = single_identifier(&function.name).map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
     if !matches!(name.as_str(), "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
         return Ok(());
     }
     let keys = order_keys(&name, function)?;
     let filter = function.filter.take().map(|filter| *filter);
-    *expression = Expr::Nested(Box::new(count_expression(&name, &keys, filter.as_ref())));
+    *expression = nested(count_expression(&name, &keys, filter.as_ref()));
     Ok(())
 }
 
@@ -47,7 +48,7 @@ fn order_keys(name: &str, function: &Function) -> Result<Vec<OrderKey>> {
         );
     }
     let pair = |(argument, key): (&FunctionArg, &OrderByExpr)| {
-        let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument else {
+        let Some(value) = argument_value(argument) else {
             return plan_err!("{name} takes values as arguments: {name}(1) WITHIN GROUP (ORDER BY x)");
         };
         let is_descending = key.options.asc == Some(false);
@@ -64,16 +65,16 @@ fn order_keys(name: &str, function: &Function) -> Result<Vec<OrderKey>> {
 fn count_expression(name: &str, keys: &[OrderKey], filter: Option<&Expr>) -> Expr {
     let before = || count(None, and_filter(precedes(keys), filter));
     match name {
-        "rank" => binary(number("1"), BinaryOperator::Plus, before()),
+        "rank" => binary(number(1), BinaryOperator::Plus, before()),
         "dense_rank" => {
             let row = call("struct", keys.iter().map(|key| key.expr.clone()).collect());
-            binary(number("1"), BinaryOperator::Plus, count(Some(row), and_filter(precedes(keys), filter)))
+            binary(number(1), BinaryOperator::Plus, count(Some(row), and_filter(precedes(keys), filter)))
         }
         "percent_rank" => {
             let rows = count(None, filter.cloned());
-            let rows = call("nullif", vec![rows, number("0")]);
+            let rows = call("nullif", vec![rows, number(0)]);
             let share = binary(double(before()), BinaryOperator::Divide, double(rows));
-            double(call("coalesce", vec![share, number("0")]))
+            double(call("coalesce", vec![share, number(0)]))
         }
         _ => {
             let peers = keys.iter().map(equals_key).reduce(|left, right| binary(left, BinaryOperator::And, right));
@@ -81,8 +82,8 @@ fn count_expression(name: &str, keys: &[OrderKey], filter: Option<&Expr>) -> Exp
                 Some(peers) => nested(binary(precedes(keys), BinaryOperator::Or, peers)),
                 None => precedes(keys),
             };
-            let reached = binary(number("1"), BinaryOperator::Plus, count(None, and_filter(reached, filter)));
-            let rows = binary(number("1"), BinaryOperator::Plus, count(None, filter.cloned()));
+            let reached = binary(number(1), BinaryOperator::Plus, count(None, and_filter(reached, filter)));
+            let rows = binary(number(1), BinaryOperator::Plus, count(None, filter.cloned()));
             binary(double(nested(reached)), BinaryOperator::Divide, double(nested(rows)))
         }
     }
@@ -90,7 +91,7 @@ fn count_expression(name: &str, keys: &[OrderKey], filter: Option<&Expr>) -> Exp
 
 /// Whether a row sorts before the hypothetical one.
 fn precedes(keys: &[OrderKey]) -> Expr {
-    let Some((first, rest)) = keys.split_first() else { return Expr::Value(Value::Boolean(false).into()) };
+    let Some((first, rest)) = keys.split_first() else { return boolean(false) };
     let op = if first.is_descending { BinaryOperator::Gt } else { BinaryOperator::Lt };
     let by_value = binary(first.expr.clone(), op, first.value.clone());
     let (null, not_null) = if first.nulls_first { (&first.expr, &first.value) } else { (&first.value, &first.expr) };
@@ -115,49 +116,18 @@ fn and_filter(condition: Expr, filter: Option<&Expr>) -> Option<Expr> {
     })
 }
 
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
-}
-
-fn nested(expr: Expr) -> Expr {
-    Expr::Nested(Box::new(expr))
-}
-
-fn number(digits: &str) -> Expr {
-    Expr::Value(Value::Number(digits.to_owned(), false).into())
-}
-
 fn double(expr: Expr) -> Expr {
-    let data_type = DataType::DoublePrecision;
-    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+    cast(expr, DataType::DoublePrecision)
 }
 
 /// Builds `count(*)`, or `count(DISTINCT argument)`.
 fn count(distinct: Option<Expr>, filter: Option<Expr>) -> Expr {
     let duplicate_treatment = distinct.as_ref().map(|_| DuplicateTreatment::Distinct);
     let argument = distinct.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);
-    function("count", vec![FunctionArg::Unnamed(argument)], duplicate_treatment, filter)
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    function(name, args, None, None)
-}
-
-fn function(
-    name: &str,
-    args: Vec<FunctionArg>,
-    duplicate_treatment: Option<DuplicateTreatment>,
-    filter: Option<Expr>,
-) -> Expr {
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args, clauses: Vec::new() }),
-        filter: filter.map(Box::new),
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    let mut count = function("count", vec![FunctionArg::Unnamed(argument)]);
+    if let FunctionArguments::List(list) = &mut count.args {
+        list.duplicate_treatment = duplicate_treatment;
+    }
+    count.filter = filter.map(Box::new);
+    Expr::Function(count)
 }

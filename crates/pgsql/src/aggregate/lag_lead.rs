@@ -1,4 +1,4 @@
-//! `lag` and `lead` whose offset is a column. DataFusion implements literal offsets.
+//! The functions `lag` and `lead` with an offset from a column. DataFusion implements literal offsets.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     PartitionEvaluator, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
 };
 
-/// `lag(value, offset)`, or `lead`, with any expression as offset.
+/// Returns `lag(value, offset)`, or `lead`, with any expression as offset.
 pub(super) fn lag_lead_function(is_ahead: bool) -> WindowFunctionDefinition {
     let function = LagLead { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
     WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))
@@ -67,9 +67,13 @@ impl PartitionEvaluator for LagLeadEvaluator {
                 return null;
             }
             let offset = i128::from(offsets.value(row));
-            let place = i128::try_from(row).map(|row| if self.is_ahead { row + offset } else { row - offset });
-            match place.ok().and_then(|place| usize::try_from(place).ok()).filter(|place| *place < num_rows) {
-                Some(place) => (0, place),
+            let position = i128::try_from(row).map(|row| if self.is_ahead { row + offset } else { row - offset });
+            match position
+                .ok()
+                .and_then(|position| usize::try_from(position).ok())
+                .filter(|position| *position < num_rows)
+            {
+                Some(position) => (0, position),
                 None => null,
             }
         });

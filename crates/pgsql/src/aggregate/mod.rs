@@ -3,9 +3,7 @@
 //! DataFusion functions with PostgreSQL's meaning stay. Calls with another meaning are planned as other calls
 //! ([`planner`]), or rewritten before planning ([`hypothetical`]).
 
-mod average;
 mod cast_names;
-mod filter_arguments;
 mod float_min_max;
 mod frame_exclusion;
 mod grouping_sets;
@@ -15,41 +13,49 @@ mod min_max;
 mod named_window;
 mod ordered;
 mod planner;
-mod regression;
-mod single_distinct;
 mod string_agg;
 mod sum;
 mod variance;
 mod window_types;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
-use arrow::datatypes::DataType;
 use datafusion::common::Result;
-use datafusion::functions_aggregate::{bool_and_or, count as counts};
-use datafusion::logical_expr::{AggregateUDF, WindowUDF};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::functions_aggregate::bool_and_or;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
+};
+use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
+use datafusion::logical_expr::{AggregateUDF, Case, Expr};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
-pub(crate) use filter_arguments::guard_arguments;
 pub(crate) use planner::AggregatePlanner;
-pub(crate) use single_distinct::optimizer_rules;
-pub(crate) use window_types::WindowTypes;
+pub(crate) use window_types::AdaptWindows;
 
-/// The aggregate functions. A function with the name of a DataFusion function replaces it.
+/// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
-    let mut functions = vec![sum::function(), every_function()];
+    let mut functions = vec![sum::function(), bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])];
     functions.extend(min_max::functions());
     functions.extend(ordered::functions());
     functions.extend(variance::functions());
     functions
 }
 
-/// The window functions. A function with the name of a DataFusion function replaces it.
-pub(crate) fn window_functions() -> Vec<WindowUDF> {
-    Vec::new()
+/// Whether `name`, in lower case, is the name of an aggregate function.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    static NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let functions = functions().into_iter().map(Arc::new);
+        let functions = functions.chain(SessionStateDefaults::default_aggregate_functions());
+        let names = functions.flat_map(|function| [&[function.name().to_owned()], function.aliases()].concat());
+        names.collect()
+    });
+    NAMES.contains(name)
 }
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
@@ -71,30 +77,35 @@ fn apply_filter(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<Array
     Ok(nullif(array.as_ref(), &is_left_out)?)
 }
 
-fn every_function() -> AggregateUDF {
-    bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])
+/// Converts a call without changes.
+fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
+    let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
+    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
+    Expr::AggregateFunction(AggregateFunction { func, params })
 }
 
-fn count_function() -> Arc<AggregateUDF> {
-    counts::count_udaf()
+fn to_window_expr(call: &RawWindowExpr) -> Expr {
+    let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
+        call.clone();
+    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
+    Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
 }
 
-/// Returns PostgreSQL's name of a type, for messages.
-fn postgres_type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
-        DataType::Boolean => "boolean".to_owned(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".to_owned(),
-        DataType::Date32 | DataType::Date64 => "date".to_owned(),
-        DataType::Time32(_) | DataType::Time64(_) => "time".to_owned(),
-        DataType::Timestamp(_, None) => "timestamp".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
-        DataType::Interval(_) => "interval".to_owned(),
-        number if number.is_numeric() => crate::number::postgres_type_name(number).to_owned(),
-        DataType::List(element) | DataType::LargeList(element) => {
-            format!("{}[]", postgres_type_name(element.data_type()))
+/// Makes the arguments of an aggregate NULL where its filter excludes the row, if their evaluation can fail.
+pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
+    let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let mut is_changed = false;
+    if let Some(filter) = &params.filter {
+        for argument in &mut params.args {
+            if argument.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_))))? {
+                let then = Box::new(std::mem::take(argument));
+                *argument = Expr::Case(Case::new(None, vec![(filter.clone(), then)], None));
+                is_changed = true;
+            }
         }
-        DataType::Null => "unknown".to_owned(),
-        other => other.to_string(),
     }
+    let expression = Expr::AggregateFunction(AggregateFunction { func, params });
+    Ok(Transformed::new_transformed(expression, is_changed))
 }

@@ -6,19 +6,15 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SelectItem, SetExpr, Statement,
-    Value, VisitMut, VisitorMut, WindowSpec, WindowType,
+    Expr, GroupByExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SelectItem, Statement, Value,
+    VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 
+use crate::syntax::{break_on_error, folded, into_result};
+
 /// Replaces names of windows with their definitions.
-///
-/// # Errors
-/// `Plan` if a window does not exist or cannot be refined.
 pub(super) fn resolve_windows(statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut WindowScopes { scopes: Vec::new() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
+    into_result(statement.visit(&mut WindowScopes { scopes: Vec::new() }))
 }
 
 /// The windows defined by the enclosing queries, innermost last.
@@ -41,15 +37,8 @@ impl WindowScopes {
     }
 }
 
-fn is_same(left: &Ident, right: &Ident) -> bool {
-    match (left.quote_style, right.quote_style) {
-        (None, None) => left.value.eq_ignore_ascii_case(&right.value),
-        _ => left.value == right.value,
-    }
-}
-
 fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a WindowSpec> {
-    match scope.iter().find(|(other, _)| is_same(other, name)) {
+    match scope.iter().find(|(other, _)| folded(other) == folded(name)) {
         Some((_, spec)) => Ok(spec),
         None => plan_err!("window \"{name}\" does not exist; define it: WINDOW {name} AS (ORDER BY …)"),
     }
@@ -59,7 +48,7 @@ fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a Window
 fn refine_window(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
     let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
     let base = find(scope, name)?;
-    // PARTITION BY may hold the mark of an exclusion, which is not a partition key.
+    // PARTITION BY may contain the mark of an exclusion, which is not a partition key.
     let is_divided = spec.partition_by.iter().any(|part| !part.to_string().starts_with("('exclude\u{1}"));
     if is_divided {
         return plan_err!("cannot override PARTITION BY clause of window \"{name}\"; write the whole window instead");
@@ -80,23 +69,12 @@ fn refine_window(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<Win
     })
 }
 
-fn to_control_flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
-    match result {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(Box::new(error)),
-    }
-}
-
 impl VisitorMut for WindowScopes {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         // The ORDER BY after a SELECT can name its windows.
-        let select = match query.body.as_ref() {
-            SetExpr::Select(select) => Some(select.as_ref()),
-            _ => None,
-        };
-        to_control_flow(self.open(select))
+        break_on_error(self.open(query.body.as_select()))
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
@@ -106,7 +84,7 @@ impl VisitorMut for WindowScopes {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         resolve_column_numbers(select);
-        to_control_flow(self.open(Some(select)))
+        break_on_error(self.open(Some(select)))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
@@ -123,7 +101,7 @@ impl VisitorMut for WindowScopes {
             Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => refine_window(scope, spec),
             _ => return ControlFlow::Continue(()),
         };
-        to_control_flow(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
+        break_on_error(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
     }
 }
 

@@ -1,16 +1,19 @@
 //! Plans calls of aggregate and window functions that PostgreSQL interprets differently or refuses.
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
+use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
-};
+use datafusion::functions_aggregate::regr::{regr_sxx_udaf, regr_syy_udaf};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{AggregateUDF, Case, Expr, WindowFunctionDefinition, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::{average, lag_lead, ordered, regression, string_agg};
+use super::{lag_lead, ordered, string_agg, sum, to_aggregate_expr, to_window_expr};
+use crate::number::plan_average;
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -21,7 +24,7 @@ impl ExprPlanner for AggregatePlanner {
         match name.as_str() {
             "avg" => {
                 let visible = to_aggregate_expr(&call).schema_name().to_string();
-                Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(visible)))
+                Ok(PlannerResult::Planned(plan_avg(&call).alias(visible)))
             }
             "count" if call.args.len() > 1 => {
                 plan_err!("count takes one argument; count several columns as one row: count(DISTINCT (a, b))")
@@ -33,7 +36,7 @@ impl ExprPlanner for AggregatePlanner {
             }
             "regr_r2" => {
                 let visible = to_aggregate_expr(&call).schema_name().to_string();
-                let planned = regression::plan_regr_r2(|func| {
+                let planned = plan_regr_r2(|func| {
                     let func = func.unwrap_or_else(|| call.func.clone());
                     to_aggregate_expr(&RawAggregateExpr { func, ..call.clone() })
                 })?;
@@ -70,10 +73,10 @@ impl ExprPlanner for AggregatePlanner {
         let expr = to_window_expr(&call);
         let visible = expr.schema_name().to_string();
         let planned = match name.as_str() {
-            "avg" if call.null_treatment.is_none() => average::plan_window(&call),
+            "avg" if call.null_treatment.is_none() => plan_window_avg(&call),
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
             "regr_count" => cast(expr, DataType::Int64),
-            "regr_r2" => regression::plan_regr_r2(|func| {
+            "regr_r2" => plan_regr_r2(|func| {
                 let func_def = func.map_or_else(|| call.func_def.clone(), WindowFunctionDefinition::AggregateUDF);
                 to_window_expr(&RawWindowExpr { func_def, ..call.clone() })
             })?,
@@ -166,16 +169,27 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), data_type))
 }
 
-/// Converts `call` unchanged.
-pub(super) fn to_aggregate_expr(call: &RawAggregateExpr) -> Expr {
-    let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
-    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
-    Expr::AggregateFunction(AggregateFunction { func, params })
+/// Plans `avg(x)` over the rows of a group as a sum and a count, so that averages of integers and numerics are exact.
+fn plan_avg(call: &RawAggregateExpr) -> Expr {
+    let part = |func| {
+        let order_by = Vec::new();
+        to_aggregate_expr(&RawAggregateExpr { func, order_by, null_treatment: None, ..call.clone() })
+    };
+    plan_average(part(sum::function().into()), part(count_udaf()))
 }
 
-fn to_window_expr(call: &RawWindowExpr) -> Expr {
-    let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
-        call.clone();
-    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
-    Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
+/// Plans `avg(x)` over a window.
+fn plan_window_avg(call: &RawWindowExpr) -> Expr {
+    let part = |func| {
+        let func_def = WindowFunctionDefinition::AggregateUDF(func);
+        to_window_expr(&RawWindowExpr { func_def, ..call.clone() })
+    };
+    plan_average(part(sum::function().into()), part(count_udaf()))
+}
+
+/// Plans `regr_r2`, which is 1 where all y are equal and x differ. DataFusion returns NULL there. `call` builds the call
+/// of a regression function.
+fn plan_regr_r2(call: impl Fn(Option<Arc<AggregateUDF>>) -> Expr) -> Result<Expr> {
+    let is_flat = call(Some(regr_syy_udaf())).eq(lit(0.0_f64)).and(call(Some(regr_sxx_udaf())).gt(lit(0.0_f64)));
+    when(is_flat, lit(1.0_f64)).otherwise(call(None))
 }

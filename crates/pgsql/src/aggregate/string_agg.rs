@@ -7,19 +7,17 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, GenericListArray, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
-use datafusion::common::{Result, exec_err, plan_err};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, plan_err};
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
-use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
-};
 use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition,
-    lit,
-};
+use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
+
+use super::{to_aggregate_expr, to_window_expr};
+use crate::data_type::{is_bytes, is_text_or_null, postgres_type_name};
+use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 
 /// Plans the call with a delimiter for each row; `None` for a literal delimiter, which DataFusion supports.
 pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
@@ -35,14 +33,13 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
         );
     }
     let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
-    let params = AggregateFunctionParams {
+    let pairs = to_aggregate_expr(&RawAggregateExpr {
+        func: array_agg_udaf(),
         args: vec![pair],
-        distinct: false,
         filter: Some(Box::new(filter)),
-        order_by: call.order_by.clone(),
         null_treatment: None,
-    };
-    let pairs = Expr::AggregateFunction(AggregateFunction { func: array_agg_udaf(), params });
+        ..call.clone()
+    });
     Ok(Some(call_join_pairs(pairs)))
 }
 
@@ -52,17 +49,14 @@ pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
         return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
     };
     let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
-    let params = WindowFunctionParams {
+    Ok(call_join_pairs(to_window_expr(&RawWindowExpr {
+        func_def: WindowFunctionDefinition::AggregateUDF(array_agg_udaf()),
         args: vec![pair],
-        partition_by: call.partition_by.clone(),
-        order_by: call.order_by.clone(),
-        window_frame: call.window_frame.clone(),
         filter: Some(Box::new(filter)),
         null_treatment: None,
         distinct: false,
-    };
-    let fun = WindowFunctionDefinition::AggregateUDF(array_agg_udaf());
-    Ok(call_join_pairs(Expr::WindowFunction(Box::new(WindowFunction { fun, params }))))
+        ..call.clone()
+    })))
 }
 
 /// Builds the pair to collect and the condition for rows.
@@ -76,65 +70,39 @@ fn build_pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, 
     (pair, filter)
 }
 
+/// Joins the values of a list of pairs, each but the first preceded by its delimiter.
 fn call_join_pairs(pairs: Expr) -> Expr {
-    let join = ConcatDelimited { signature: Signature::any(1, Volatility::Immutable) };
-    ScalarUDF::new_from_impl(join).call(vec![pairs])
+    ColumnarFunction::new("string_agg_join", keep_types, joined_type, join_pairs).call(vec![pairs])
 }
 
-/// Joins the values of a list, each but the first preceded by its delimiter.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ConcatDelimited {
-    signature: Signature,
-}
-
-fn is_bytes(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
-}
-
-impl ScalarUDFImpl for ConcatDelimited {
-    fn name(&self) -> &str {
-        "string_agg_join"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let [DataType::List(pair)] = types else { return plan_err!("string_agg joins a list") };
-        let DataType::Struct(fields) = pair.data_type() else { return plan_err!("string_agg joins pairs") };
-        let [delimiter, value] = fields.as_ref() else { return plan_err!("string_agg joins pairs") };
-        let is_text = |data_type: &DataType| data_type.is_string() || data_type.is_null();
-        match (delimiter.data_type(), value.data_type()) {
-            (delimiter, value) if is_text(delimiter) && is_text(value) => Ok(DataType::Utf8),
-            (delimiter, value) if is_bytes(value) && (is_bytes(delimiter) || delimiter.is_null()) => {
-                Ok(DataType::Binary)
-            }
-            (delimiter, value) => {
-                let (value, delimiter) = (super::postgres_type_name(value), super::postgres_type_name(delimiter));
-                plan_err!(
-                    "function string_agg({value}, {delimiter}) does not exist; cast both to text: \
-                     string_agg(x::text, ', ')"
-                )
-            }
+fn joined_type(fields: &[FieldRef]) -> Result<DataType> {
+    let DataType::List(pair) = fields[0].data_type() else { return plan_err!("string_agg joins a list") };
+    let DataType::Struct(fields) = pair.data_type() else { return plan_err!("string_agg joins pairs") };
+    let [delimiter, value] = fields.as_ref() else { return plan_err!("string_agg joins pairs") };
+    match (delimiter.data_type(), value.data_type()) {
+        (delimiter, value) if is_text_or_null(delimiter) && is_text_or_null(value) => Ok(DataType::Utf8),
+        (delimiter, value) if is_bytes(value) && (is_bytes(delimiter) || delimiter.is_null()) => Ok(DataType::Binary),
+        (delimiter, value) => {
+            let (value, delimiter) = (postgres_type_name(value), postgres_type_name(delimiter));
+            plan_err!(
+                "function string_agg({value}, {delimiter}) does not exist; cast both to text: \
+                 string_agg(x::text, ', ')"
+            )
         }
     }
+}
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [lists] = args.args.as_slice() else { return exec_err!("string_agg joins a list") };
-        let lists = lists.to_array(args.number_rows)?;
-        let lists: &GenericListArray<i32> = lists.as_list();
-        let pairs = lists.values().as_struct();
-        let bytes = |column: usize| cast(pairs.column(column), &DataType::Binary);
-        let (delimiters, values) = (bytes(0)?, bytes(1)?);
-        let (delimiters, values) = (delimiters.as_binary::<i32>(), values.as_binary::<i32>());
-        let joined = (0..lists.len()).map(|row| join_row(lists, row, delimiters, values));
-        let joined: BinaryArray = joined.collect();
-        let joined: ArrayRef = match args.return_field.data_type() {
-            DataType::Utf8 => Arc::new(StringArray::try_from_binary(joined)?),
-            _ => Arc::new(joined),
-        };
-        Ok(ColumnarValue::Array(joined))
+fn join_pairs(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let lists = call.array(0)?;
+    let lists: &GenericListArray<i32> = lists.as_list();
+    let pairs = lists.values().as_struct();
+    let bytes = |column: usize| cast(pairs.column(column), &DataType::Binary);
+    let (delimiters, values) = (bytes(0)?, bytes(1)?);
+    let (delimiters, values) = (delimiters.as_binary::<i32>(), values.as_binary::<i32>());
+    let joined: BinaryArray = (0..lists.len()).map(|row| join_row(lists, row, delimiters, values)).collect();
+    match call.returns {
+        DataType::Utf8 => Ok(Arc::new(StringArray::try_from_binary(joined)?)),
+        _ => Ok(Arc::new(joined)),
     }
 }
 

@@ -13,6 +13,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
 use super::frame_exclusion;
+use crate::data_type::postgres_type_name;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -21,11 +22,11 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// A RANGE without offsets equals GROUPS, which works for any type: both frames end with a group of peers. This rule
 /// runs before DataFusion's type coercion, which supports RANGE only for numbers, text, dates and timestamps.
 #[derive(Debug)]
-pub(crate) struct WindowTypes;
+pub(crate) struct AdaptWindows;
 
-impl AnalyzerRule for WindowTypes {
+impl AnalyzerRule for AdaptWindows {
     fn name(&self) -> &str {
-        "window_types"
+        "adapt_windows"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -68,7 +69,7 @@ fn check_string_agg(expression: &Expr, schema: &DFSchema) -> Result<()> {
             plan_err!("string_agg of bytea takes a delimiter that is bytea: string_agg(x, ','::bytea)")
         }
         other => {
-            let name = super::postgres_type_name(&other);
+            let name = postgres_type_name(&other);
             plan_err!("function string_agg({name}, text) does not exist; cast the value: string_agg(x::text, ', ')")
         }
     }
@@ -111,7 +112,7 @@ fn range_to_groups(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool>
             }
             return Ok(true);
         }
-        let name = super::postgres_type_name(&key);
+        let name = postgres_type_name(&key);
         return plan_err!(
             "RANGE with an offset over {name} is not supported; order by a number or a timestamp instead, for \
              instance extract(epoch FROM x) with an offset in seconds"

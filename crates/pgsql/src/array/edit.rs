@@ -6,26 +6,33 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{
-    ListAssembler, RowComparer, as_list, common_type, item_type, list_type, lists, range, require_item,
+use crate::function::{ColumnarFunction, FunctionCall, first_type};
+use crate::list::{
+    ListAssembler, RowComparer, common_type, item_type, list_type, lists, range, range_or_empty, require_item,
 };
-use crate::json::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        ColumnarFunction::new("array_append", append_types, |fields| Ok(fields[0].data_type().clone()), append),
-        ColumnarFunction::new("array_prepend", prepend_types, |fields| Ok(fields[1].data_type().clone()), prepend),
-        ColumnarFunction::new("array_cat", cat_types, |fields| Ok(fields[0].data_type().clone()), concatenate),
-        ColumnarFunction::new("array_remove", flat_types, |fields| Ok(fields[0].data_type().clone()), remove),
-        ColumnarFunction::new("array_replace", replace_types, |fields| Ok(fields[0].data_type().clone()), replace),
-        ColumnarFunction::new("trim_array", trim_types, |fields| Ok(fields[0].data_type().clone()), trim),
-        ColumnarFunction::new(
-            "array_of_subquery*",
-            subquery_types,
-            |fields| Ok(fields[0].data_type().clone()),
-            or_empty,
-        ),
+        array_append(),
+        array_prepend(),
+        array_cat(),
+        ColumnarFunction::new("array_remove", flat_types, first_type, remove),
+        ColumnarFunction::new("array_replace", replace_types, first_type, replace),
+        ColumnarFunction::new("trim_array", trim_types, first_type, trim),
+        ColumnarFunction::new("array_of_subquery*", subquery_types, first_type, empty_if_null),
     ]
+}
+
+pub(super) fn array_append() -> ScalarUDF {
+    ColumnarFunction::new("array_append", append_types, first_type, append)
+}
+
+pub(super) fn array_prepend() -> ScalarUDF {
+    ColumnarFunction::new("array_prepend", prepend_types, |fields| Ok(fields[1].data_type().clone()), prepend)
+}
+
+pub(super) fn array_cat() -> ScalarUDF {
+    ColumnarFunction::new("array_cat", cat_types, first_type, concatenate)
 }
 
 fn append_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -88,78 +95,78 @@ fn subquery_types(types: &[DataType]) -> Result<Vec<DataType>> {
 /// A NULL array counts as an array without elements.
 fn append(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
-        let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
-        made.push(own.map(|place| (0, place)).chain([(1, row)]))?;
+        let own = range_or_empty(&list, row);
+        assembler.push(own.map(|position| (0, position)).chain([(1, row)]))?;
     }
-    made.finish(&[list.values().clone(), elements])
+    assembler.finish(&[list.values().clone(), elements])
 }
 
 fn prepend(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (elements, list) = (call.array(0)?, lists(call, 1)?);
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
-        let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
-        made.push([(1, row)].into_iter().chain(own.map(|place| (0, place))))?;
+        let own = range_or_empty(&list, row);
+        assembler.push([(1, row)].into_iter().chain(own.map(|position| (0, position))))?;
     }
-    made.finish(&[list.values().clone(), elements])
+    assembler.finish(&[list.values().clone(), elements])
 }
 
 fn concatenate(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if left.is_null(row) && right.is_null(row) {
-            made.push_null();
+            assembler.push_null();
             continue;
         }
-        let of_left = if left.is_valid(row) { range(&left, row) } else { 0..0 };
-        let of_right = if right.is_valid(row) { range(&right, row) } else { 0..0 };
-        made.push(of_left.map(|place| (0, place)).chain(of_right.map(|place| (1, place))))?;
+        let of_left = range_or_empty(&left, row);
+        let of_right = range_or_empty(&right, row);
+        assembler.push(of_left.map(|position| (0, position)).chain(of_right.map(|position| (1, position))))?;
     }
-    made.finish(&[left.values().clone(), right.values().clone()])
+    assembler.finish(&[left.values().clone(), right.values().clone()])
 }
 
 fn remove(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let comparer = RowComparer::new(elements.data_type())?;
     let (own, removed) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) {
-            made.push_null();
+            assembler.push_null();
             continue;
         }
-        let kept = range(&list, row).filter(|place| own.row(*place) != removed.row(row));
-        made.push(kept.map(|place| (0, place)))?;
+        let remaining = range(&list, row).filter(|position| own.row(*position) != removed.row(row));
+        assembler.push(remaining.map(|position| (0, position)))?;
     }
-    made.finish(&[list.values().clone()])
+    assembler.finish(&[list.values().clone()])
 }
 
 fn replace(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, from, to) = (lists(call, 0)?, call.array(1)?, call.array(2)?);
     let comparer = RowComparer::new(from.data_type())?;
     let (own, replaced) = (comparer.rows(list.values())?, comparer.rows(&from)?);
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) {
-            made.push_null();
+            assembler.push_null();
             continue;
         }
-        let place_of = |place: usize| if own.row(place) == replaced.row(row) { (1, row) } else { (0, place) };
-        made.push(range(&list, row).map(place_of))?;
+        let source_of = |position: usize| if own.row(position) == replaced.row(row) { (1, row) } else { (0, position) };
+        assembler.push(range(&list, row).map(source_of))?;
     }
-    made.finish(&[list.values().clone(), to])
+    assembler.finish(&[list.values().clone(), to])
 }
 
 fn trim(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, counts) = (lists(call, 0)?, call.array(1)?);
     let counts = counts.as_primitive::<Int64Type>();
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) || counts.is_null(row) {
-            made.push_null();
+            assembler.push_null();
             continue;
         }
         let own = range(&list, row);
@@ -167,17 +174,17 @@ fn trim(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         if count < 0 || count > own.len() as i64 {
             return exec_err!("number of elements to trim must be between 0 and {}", own.len());
         }
-        made.push((own.start..own.end - count as usize).map(|place| (0, place)))?;
+        assembler.push((own.start..own.end - count as usize).map(|position| (0, position)))?;
     }
-    made.finish(&[list.values().clone()])
+    assembler.finish(&[list.values().clone()])
 }
 
-fn or_empty(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let list = as_list(&call.array(0)?)?;
-    let mut made = ListAssembler::new(call.rows);
+fn empty_if_null(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let list = lists(call, 0)?;
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
-        let own = if list.is_valid(row) { range(&list, row) } else { 0..0 };
-        made.push(own.map(|place| (0, place)))?;
+        let own = range_or_empty(&list, row);
+        assembler.push(own.map(|position| (0, position)))?;
     }
-    made.finish(&[list.values().clone()])
+    assembler.finish(&[list.values().clone()])
 }

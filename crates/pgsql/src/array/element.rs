@@ -10,20 +10,19 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{ListAssembler, as_list, dimensions, item_type, list_type, lists, range, require_item};
-use crate::json::function::{ColumnarFunction, FunctionCall};
-use crate::json::kind::json_kind;
+use crate::function::{ColumnarFunction, FunctionCall, first_type};
+use crate::json;
+use crate::json_type::json_kind;
+use crate::list::{
+    ListAssembler, as_list, dimensions, innermost_type, item_type, list_type, lists, range, range_or_empty,
+    require_item,
+};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         ColumnarFunction::new("array_subscript*", subscript_types, subscript_type, subscript),
-        ColumnarFunction::new("array_slice_between*", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
-        ColumnarFunction::new(
-            "array_slices*",
-            slices_types,
-            |fields| Ok(fields[0].data_type().clone()),
-            slice_dimensions,
-        ),
+        ColumnarFunction::new("array_slice_between*", slice_types, first_type, slice),
+        ColumnarFunction::new("array_slices*", slice_types, first_type, slice_dimensions),
     ]
 }
 
@@ -43,18 +42,14 @@ fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok([vec![list_type(item.clone())], integers.collect()].concat())
 }
 
-/// The type of the elements, even if the number of subscripts is wrong: the result is NULL then.
+/// Returns the type of the elements, even if the number of subscripts is wrong: the result is NULL then.
 fn subscript_type(fields: &[FieldRef]) -> Result<DataType> {
-    let mut innermost = fields[0].data_type();
-    while let Some(item) = item_type(innermost) {
-        innermost = item;
-    }
-    Ok(innermost.clone())
+    Ok(innermost_type(fields[0].data_type()).clone())
 }
 
 fn subscript(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     if call.kind(0).is_some() {
-        return crate::json::elements_at(call);
+        return json::elements_at(call);
     }
     let mut values = call.array(0)?;
     if dimensions(values.data_type()) != call.args.len() - 1 {
@@ -64,7 +59,7 @@ fn subscript(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         let list = as_list(&values)?;
         let subscripts = call.array(index)?;
         let subscripts = subscripts.as_primitive::<Int64Type>();
-        let place = |row: usize| {
+        let position = |row: usize| {
             if list.is_null(row) || subscripts.is_null(row) {
                 return None;
             }
@@ -72,19 +67,9 @@ fn subscript(call: &FunctionCall<'_>) -> Result<ArrayRef> {
             let is_there = expected >= 1 && expected <= own.len() as i64;
             is_there.then(|| own.start as u64 + expected as u64 - 1)
         };
-        let primitive_array: UInt64Array = (0..list.len()).map(place).collect();
-        values = take(list.values(), &primitive_array, None)?;
+        values = take(list.values(), &(0..list.len()).map(position).collect::<UInt64Array>(), None)?;
     }
     Ok(values)
-}
-
-fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    match types {
-        [array, lower, upper] if [lower, upper].iter().all(|bound| bound.is_integer() || bound.is_null()) => {
-            Ok(vec![list_type(require_item("of a slice", array)?), DataType::Int64, DataType::Int64])
-        }
-        _ => plan_err!("the bounds of a slice must be integers"),
-    }
 }
 
 /// Returns the positions of the elements `lower` to `upper` of an array; the first element has the number 1.
@@ -94,7 +79,7 @@ fn slice_range(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
     own.start + first as usize..own.start + last as usize
 }
 
-fn slices_types(types: &[DataType]) -> Result<Vec<DataType>> {
+fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let Some((array, bounds)) = types.split_first() else { return plan_err!("a slice needs an array") };
     if !bounds.iter().all(|bound| bound.is_integer() || bound.is_null()) {
         return plan_err!("the bounds of a slice must be integers");
@@ -112,18 +97,17 @@ fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let owners: Vec<usize> = (0..call.rows).collect();
     let has_dimensions = !is_empty.contains(&true);
     let sliced = if has_dimensions { slice_rows(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for (row, is_empty) in is_empty.into_iter().enumerate() {
         if list.is_null(row) || bounds.iter().any(|bound| bound.is_null(row)) {
-            made.push_null();
+            assembler.push_null();
         } else if is_empty {
-            made.push(std::iter::empty())?;
+            assembler.push(std::iter::empty())?;
         } else {
-            made.push(range(&sliced, row).map(|place| (0, place)))?;
+            assembler.push(range(&sliced, row).map(|position| (0, position)))?;
         }
     }
-    let made = made.finish(&[sliced.values().clone()])?;
-    Ok(if made.data_type() == call.returns { made } else { Arc::new(cast(&made, call.returns)?) })
+    with_returned_type(call, assembler.finish(&[sliced.values().clone()])?)
 }
 
 /// Slices each row of `list` by the `bounds` of its owner, and marks owners whose slice is empty in `is_empty`.
@@ -131,12 +115,12 @@ fn slice_rows(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empt
     let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
     let (mut positions, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
     for (row, owner) in owners.iter().enumerate() {
-        let own = if list.is_valid(row) { range(list, row) } else { 0..0 };
-        let kept = slice_range(own, lower.value(*owner), upper.value(*owner));
-        is_empty[*owner] |= kept.is_empty();
-        lengths.push(kept.len());
-        inner_owners.extend(kept.clone().map(|_| *owner));
-        positions.extend(kept.map(|place| place as u64));
+        let own = range_or_empty(list, row);
+        let slice = slice_range(own, lower.value(*owner), upper.value(*owner));
+        is_empty[*owner] |= slice.is_empty();
+        lengths.push(slice.len());
+        inner_owners.extend(slice.clone().map(|_| *owner));
+        positions.extend(slice.map(|position| position as u64));
     }
     let mut values = take(list.values(), &UInt64Array::from(positions), None)?;
     if !rest.is_empty() {
@@ -150,14 +134,18 @@ fn slice(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list: ListArray = lists(call, 0)?;
     let (lower, upper) = (call.array(1)?, call.array(2)?);
     let (lower, upper) = (lower.as_primitive::<Int64Type>(), upper.as_primitive::<Int64Type>());
-    let mut made = ListAssembler::new(call.rows);
+    let mut assembler = ListAssembler::new(call.rows);
     for row in 0..call.rows {
         if list.is_null(row) || lower.is_null(row) || upper.is_null(row) {
-            made.push_null();
+            assembler.push_null();
             continue;
         }
-        made.push(slice_range(range(&list, row), lower.value(row), upper.value(row)).map(|place| (0, place)))?;
+        assembler
+            .push(slice_range(range(&list, row), lower.value(row), upper.value(row)).map(|position| (0, position)))?;
     }
-    let sliced = made.finish(&[list.values().clone()])?;
-    Ok(if sliced.data_type() == call.returns { sliced } else { Arc::new(cast(&sliced, call.returns)?) })
+    with_returned_type(call, assembler.finish(&[list.values().clone()])?)
+}
+
+fn with_returned_type(call: &FunctionCall<'_>, slices: ArrayRef) -> Result<ArrayRef> {
+    Ok(if slices.data_type() == call.returns { slices } else { Arc::new(cast(&slices, call.returns)?) })
 }

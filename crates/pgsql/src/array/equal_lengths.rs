@@ -6,8 +6,8 @@ use datafusion::common::{DFSchema, Result, exec_err, plan_err};
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 
-use super::function::{as_list, item_type, range};
-use crate::json::function::{ColumnarFunction, FunctionCall, call};
+use crate::function::{ColumnarFunction, FunctionCall, call, first_type};
+use crate::list::{as_list, item_type, range};
 
 /// Builds an array of arrays whose lengths are unknown at planning time.
 pub(crate) fn plan_nested_array(elements: &[Expr], schema: &DFSchema) -> Option<Expr> {
@@ -26,7 +26,7 @@ pub(super) fn equal_lengths_function() -> ScalarUDF {
     ColumnarFunction::new(
         "array_matching*",
         |types| if types.len() == 1 { Ok(types.to_vec()) } else { plan_err!("the check takes one array") },
-        |fields| Ok(fields[0].data_type().clone()),
+        first_type,
         check_lengths,
     )
 }
@@ -35,7 +35,7 @@ fn check_lengths(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let array = call.array(0)?;
     let outer = as_list(&array)?;
     let inner = as_list(outer.values())?;
-    let length = |place: usize| if inner.is_valid(place) { inner.value_length(place) } else { 0 };
+    let length = |position: usize| if inner.is_valid(position) { inner.value_length(position) } else { 0 };
     for row in (0..outer.len()).filter(|row| outer.is_valid(*row)) {
         let mut lengths = range(&outer, row).map(length);
         let first = lengths.next();

@@ -8,8 +8,8 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
-use super::function::{ListAssembler, as_list, dimensions, item_type, list_type, range};
-use crate::json::function::{ColumnarFunction, FunctionCall, call};
+use crate::function::{ColumnarFunction, FunctionCall, call};
+use crate::list::{ListAssembler, as_list, dimensions, innermost_type, item_type, list_type, range};
 use crate::syntax;
 
 /// The name of the function. The `*` keeps callers from writing it.
@@ -36,8 +36,7 @@ pub(super) fn rewrite_unnest(function: &mut ast::Function) {
     if let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] = list.args.as_mut_slice()
         && !is_list_function(array)
     {
-        let given = std::mem::replace(array, ast::Expr::Value(ast::Value::Null.into()));
-        *array = syntax::call(NAME, vec![given]);
+        *array = syntax::call(NAME, vec![syntax::take(array)]);
     }
 }
 
@@ -48,13 +47,9 @@ fn is_list_function(value: &ast::Expr) -> bool {
 
 fn flattened_type(data_type: &DataType) -> DataType {
     match item_type(data_type) {
-        Some(item) if dimensions(item) > 0 => list_type(innermost_type(item)),
+        Some(item) if dimensions(item) > 0 => list_type(innermost_type(item).clone()),
         _ => data_type.clone(),
     }
-}
-
-fn innermost_type(data_type: &DataType) -> DataType {
-    item_type(data_type).map_or_else(|| data_type.clone(), innermost_type)
 }
 
 fn flatten_arrays(call: &FunctionCall<'_>) -> Result<ArrayRef> {
@@ -74,8 +69,8 @@ fn remove_dimension(array: &ArrayRef) -> Result<ArrayRef> {
             lists.push_null();
             continue;
         }
-        let given = range(&outer, row).filter(|place| inner.is_valid(*place));
-        lists.push(given.flat_map(|place| range(&inner, place)).map(|place| (0, place)))?;
+        let elements = range(&outer, row).filter(|position| inner.is_valid(*position));
+        lists.push(elements.flat_map(|position| range(&inner, position)).map(|position| (0, position)))?;
     }
     lists.finish(&[Arc::clone(inner.values())])
 }

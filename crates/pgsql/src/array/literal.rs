@@ -3,13 +3,10 @@
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataType, Expr, UnaryOperator, Value};
 
-use super::text::written_dimensions;
-use crate::syntax::call;
+use crate::list::written_dimensions;
+use crate::syntax::{call, number, string};
 
 /// Rewrites casts of array literals, before the parts of the cast are rewritten.
-///
-/// # Errors
-/// For an empty array without a type.
 pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
@@ -44,7 +41,7 @@ fn type_literal(literal: &mut Expr, data_type: &mut DataType) {
     match literal {
         Expr::Nested(inner) => type_literal(inner, data_type),
         Expr::Array(Array { elem, .. }) if elem.is_empty() => {
-            *literal = Expr::Value(Value::SingleQuotedString("{}".to_owned()).into());
+            *literal = string("{}");
         }
         Expr::Value(value) => {
             if let Value::SingleQuotedString(text) = &value.value
@@ -67,7 +64,7 @@ fn write_numbers(array: &mut Expr) {
         Expr::Nested(inner) => write_numbers(inner),
         Expr::Array(Array { elem, .. }) => {
             if let Some(texts) = elem.iter().map(number_text).collect::<Option<Vec<_>>>() {
-                *elem = texts.into_iter().map(|text| Expr::Value(Value::SingleQuotedString(text).into())).collect();
+                *elem = texts.into_iter().map(string).collect();
             }
         }
         _ => {}
@@ -104,10 +101,8 @@ fn number_text(expression: &Expr) -> Option<String> {
     }
 }
 
-/// Plans `array_fill(value, ARRAY[rows, columns])` as repeated arrays.
-///
-/// # Errors
-/// If the dimensions are not constant, because the type of the array depends on them.
+/// Plans `array_fill(value, ARRAY[rows, columns])` as repeated arrays. The dimensions must be constant, because the type
+/// of the array depends on them.
 pub(super) fn plan_array_fill(args: &[Expr]) -> Result<Expr> {
     const ADVICE: &str = "array_fill takes a typed value and constant dimensions, for instance \
                           array_fill(0, ARRAY[2, 3]); for lengths from columns write array_repeat(x, n)";
@@ -127,7 +122,6 @@ pub(super) fn plan_array_fill(args: &[Expr]) -> Result<Expr> {
     }
     // An array without elements has no dimensions.
     let lengths = if lengths.contains(&0) { vec![0] } else { lengths };
-    let number = |length: u64| Expr::Value(Value::Number(length.to_string(), false).into());
-    let repeated = |value: Expr, length: &u64| call("array_repeat", vec![value, number(*length)]);
+    let repeated = |value: Expr, length: &u64| call("array_repeat", vec![value, number(length)]);
     Ok(lengths.iter().rev().fold(value.clone(), repeated))
 }

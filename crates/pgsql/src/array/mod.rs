@@ -1,11 +1,9 @@
 //! Arrays: lists whose first element has the subscript 1.
 
-mod compare;
 mod edit;
 mod element;
 mod equal_lengths;
 mod flatten;
-mod function;
 mod literal;
 mod operator;
 mod order;
@@ -23,10 +21,10 @@ pub(crate) use flatten::with_one_dimension;
 pub(crate) use literal::rewrite_literals;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_arrays, order_within};
-pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-pub(crate) use text::{TextPairs, format_arrays, parse_arrays, text_lists, text_pairs, write_element};
+pub(crate) use syntax::rewrite_syntax;
+pub(crate) use text::format_arrays;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());

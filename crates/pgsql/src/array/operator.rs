@@ -1,15 +1,20 @@
 //! Operators on arrays.
+//!
+//! Arrays are compared element by element, then by length. NULL elements are equal to each other and greater than
+//! values.
 
-use arrow::array::StringArray;
-use arrow::compute::{CastOptions, cast_with_options};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, StringArray};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, plan_err};
-use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::{dimensions, item_type, list_type};
-use super::{compare, edit, search, text};
-use crate::json::function::call;
+use super::{edit, search};
+use crate::function::{ColumnarFunction, FunctionCall, boolean_type, call};
+use crate::list::{RowComparer, cast_arrays, dimensions, item_type, list_type, lists, range};
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -18,31 +23,55 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     if depths == (0, 0) {
         return Ok(None);
     }
-    let symbol = match operands.op {
+    let comparison = match operands.op {
         BinaryOperator::StringConcat => return concatenation(operands, depths).map(Some),
-        BinaryOperator::AtArrow | BinaryOperator::ArrowAt | BinaryOperator::PGOverlap => "",
-        BinaryOperator::Eq => "=",
-        BinaryOperator::NotEq => "<>",
-        BinaryOperator::Lt => "<",
-        BinaryOperator::LtEq => "<=",
-        BinaryOperator::Gt => ">",
-        BinaryOperator::GtEq => ">=",
-        _ => return Ok(None),
+        BinaryOperator::AtArrow | BinaryOperator::ArrowAt | BinaryOperator::PGOverlap => None,
+        _ => match operands.comparison() {
+            Some(comparison) => Some(comparison),
+            None => return Ok(None),
+        },
     };
     let Some((left, right)) = arrays(operands)? else {
         let (left, right) = (&operands.left_type, &operands.right_type);
         return plan_err!(
             "operator does not exist: {left} {} {right}; to compare with each element write value {} ANY (array)",
             operands.op,
-            if symbol.is_empty() { "=" } else { symbol }
+            comparison.unwrap_or(Operator::Eq)
         );
     };
-    Ok(match operands.op {
-        BinaryOperator::AtArrow => Some(call(search::contains(), vec![left, right])),
-        BinaryOperator::ArrowAt => Some(call(search::contains(), vec![right, left])),
-        BinaryOperator::PGOverlap => Some(call(search::overlaps(), vec![left, right])),
-        _ => compare::comparison(symbol).map(|function| call(function, vec![left, right])),
+    Ok(match (operands.op, comparison) {
+        (_, Some(comparison)) => comparison_function(comparison).map(|function| call(function, vec![left, right])),
+        (BinaryOperator::AtArrow, _) => Some(call(search::contains(), vec![left, right])),
+        (BinaryOperator::ArrowAt, _) => Some(call(search::contains(), vec![right, left])),
+        _ => Some(call(search::overlaps(), vec![left, right])),
     })
+}
+
+fn comparison_function(comparison: Operator) -> Option<ScalarUDF> {
+    let function = |name, invoke| Some(ColumnarFunction::new(name, search::pair_types, boolean_type, invoke));
+    match comparison {
+        Operator::Eq => function("array_eq", |call| compare(call, Ordering::is_eq)),
+        Operator::NotEq => function("array_ne", |call| compare(call, Ordering::is_ne)),
+        Operator::Lt => function("array_lt", |call| compare(call, Ordering::is_lt)),
+        Operator::LtEq => function("array_le", |call| compare(call, Ordering::is_le)),
+        Operator::Gt => function("array_gt", |call| compare(call, Ordering::is_gt)),
+        Operator::GtEq => function("array_ge", |call| compare(call, Ordering::is_ge)),
+        _ => None,
+    }
+}
+
+fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result<ArrayRef> {
+    let (left, right) = (lists(call, 0)?, lists(call, 1)?);
+    let comparer = RowComparer::new(&left.value_type())?;
+    let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
+    let one = |row: usize| {
+        if left.is_null(row) || right.is_null(row) {
+            return None;
+        }
+        let elements = range(&left, row).map(|position| left_rows.row(position));
+        Some(is_expected(elements.cmp(range(&right, row).map(|position| right_rows.row(position)))))
+    };
+    Ok(Arc::new((0..call.rows).map(one).collect::<BooleanArray>()))
 }
 
 /// Returns both sides as arrays; a literal takes the type of the other side.
@@ -66,31 +95,22 @@ fn literal(expression: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     if !Operands::is_untyped(expression) {
         return Ok(None);
     }
-    let Expr::Literal(ScalarValue::Utf8(Some(given)), _) = expression else {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expression else {
         return Ok(Some(Expr::Literal(ScalarValue::try_new_null(data_type)?, None)));
     };
     let item = item_type(data_type).cloned().unwrap_or(DataType::Utf8);
-    let array = text::parse_arrays(&StringArray::from(vec![given.as_str()]), &list_type(item), &|values, item| {
-        Ok(cast_with_options(&values, item, &CastOptions { safe: false, ..Default::default() })?)
-    })?;
+    let array = cast_arrays(&StringArray::from(vec![text.as_str()]), &list_type(item))?;
     Ok(Some(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, None)))
 }
 
 /// Plans `||` for two arrays, or for an array and an element.
 fn concatenation(operands: &Operands<'_>, (left, right): (usize, usize)) -> Result<Expr> {
-    let function = |name: &str| -> Result<ScalarUDF> {
-        match edit::functions().into_iter().find(|function| function.name() == name) {
-            Some(function) => Ok(function),
-            None => plan_err!("there is no function {name}"),
-        }
-    };
     if let Some((left, right)) = arrays(operands)?.filter(|_| left == right || left == 0 || right == 0) {
-        return Ok(call(function("array_cat")?, vec![left, right]));
+        return Ok(call(edit::array_cat(), vec![left, right]));
     }
-    let both = vec![operands.left.clone(), operands.right.clone()];
     match left.cmp(&right) {
-        std::cmp::Ordering::Greater if left == right + 1 => Ok(call(function("array_append")?, both)),
-        std::cmp::Ordering::Less if right == left + 1 => Ok(call(function("array_prepend")?, both)),
+        Ordering::Greater if left == right + 1 => Ok(call(edit::array_append(), operands.both())),
+        Ordering::Less if right == left + 1 => Ok(call(edit::array_prepend(), operands.both())),
         _ => plan_err!("cannot concatenate incompatible arrays: {} || {}", operands.left_type, operands.right_type),
     }
 }

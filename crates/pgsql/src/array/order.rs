@@ -9,8 +9,8 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
 
-use super::function::{RowComparer, item_type, list_type, lists, range, require_item};
-use crate::json::function::{ColumnarFunction, FunctionCall, call, check_bytes};
+use crate::function::{ColumnarFunction, FunctionCall, call, check_bytes};
+use crate::list::{RowComparer, item_type, list_type, lists, range, require_item};
 
 /// Makes `node` order arrays as PostgreSQL does. NULLS FIRST applies only to arrays that are NULL themselves.
 pub(crate) fn order_arrays(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
@@ -59,7 +59,7 @@ pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transform
         }
         _ => false,
     };
-    if has_arrays { Transformed::yes(expression) } else { Transformed::no(expression) }
+    Transformed::new_transformed(expression, has_arrays)
 }
 
 /// Replaces arrays in `orders` by their sort keys. Returns whether it replaced any.
@@ -97,9 +97,9 @@ fn keys(call: &FunctionCall<'_>) -> Result<ArrayRef> {
             continue;
         }
         key.clear();
-        for place in range(&list, row) {
+        for position in range(&list, row) {
             key.push(1);
-            key.extend_from_slice(elements.row(place).as_ref());
+            key.extend_from_slice(elements.row(position).as_ref());
         }
         key.push(0);
         bytes += key.len();

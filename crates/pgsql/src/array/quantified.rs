@@ -6,53 +6,41 @@ use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow::compute::kernels::cmp;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, exec_err, plan_err};
+use arrow::error::ArrowError;
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, common_type, item_type, list_type, range};
-use super::text::parse_arrays;
-use crate::json::function::{ColumnarFunction, FunctionCall};
-use crate::json::kind::texts;
+use crate::data_type::is_text_or_null;
+use crate::function::{ColumnarFunction, FunctionCall, Invoke, boolean_type};
+use crate::json_type::texts;
+use crate::list::{as_list, cast_arrays, common_type, item_type, list_type, range};
 
 /// The functions, each with its operator and whether it is ANY.
-pub(super) const FUNCTIONS: [(&str, &str, bool); 12] = [
-    ("any_eq*", "=", true),
-    ("any_ne*", "<>", true),
-    ("any_lt*", "<", true),
-    ("any_le*", "<=", true),
-    ("any_gt*", ">", true),
-    ("any_ge*", ">=", true),
-    ("all_eq*", "=", false),
-    ("all_ne*", "<>", false),
-    ("all_lt*", "<", false),
-    ("all_le*", "<=", false),
-    ("all_gt*", ">", false),
-    ("all_ge*", ">=", false),
+pub(super) const FUNCTIONS: [(&str, &str, bool, Invoke); 12] = [
+    ("any_eq*", "=", true, |call| compare(call, true, |left, right| cmp::eq(left, right))),
+    ("any_ne*", "<>", true, |call| compare(call, true, |left, right| cmp::neq(left, right))),
+    ("any_lt*", "<", true, |call| compare(call, true, |left, right| cmp::lt(left, right))),
+    ("any_le*", "<=", true, |call| compare(call, true, |left, right| cmp::lt_eq(left, right))),
+    ("any_gt*", ">", true, |call| compare(call, true, |left, right| cmp::gt(left, right))),
+    ("any_ge*", ">=", true, |call| compare(call, true, |left, right| cmp::gt_eq(left, right))),
+    ("all_eq*", "=", false, |call| compare(call, false, |left, right| cmp::eq(left, right))),
+    ("all_ne*", "<>", false, |call| compare(call, false, |left, right| cmp::neq(left, right))),
+    ("all_lt*", "<", false, |call| compare(call, false, |left, right| cmp::lt(left, right))),
+    ("all_le*", "<=", false, |call| compare(call, false, |left, right| cmp::lt_eq(left, right))),
+    ("all_gt*", ">", false, |call| compare(call, false, |left, right| cmp::gt(left, right))),
+    ("all_ge*", ">=", false, |call| compare(call, false, |left, right| cmp::gt_eq(left, right))),
 ];
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let make = |name, invoke| ColumnarFunction::new(name, operand_types, |_| Ok(DataType::Boolean), invoke);
-    vec![
-        make("any_eq*", |call| compare(call, 0, true)),
-        make("any_ne*", |call| compare(call, 1, true)),
-        make("any_lt*", |call| compare(call, 2, true)),
-        make("any_le*", |call| compare(call, 3, true)),
-        make("any_gt*", |call| compare(call, 4, true)),
-        make("any_ge*", |call| compare(call, 5, true)),
-        make("all_eq*", |call| compare(call, 0, false)),
-        make("all_ne*", |call| compare(call, 1, false)),
-        make("all_lt*", |call| compare(call, 2, false)),
-        make("all_le*", |call| compare(call, 3, false)),
-        make("all_gt*", |call| compare(call, 4, false)),
-        make("all_ge*", |call| compare(call, 5, false)),
-    ]
+    let function = |(name, _, _, invoke)| ColumnarFunction::new(name, operand_types, boolean_type, invoke);
+    FUNCTIONS.into_iter().map(function).collect()
 }
 
 fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let [value, array] = types else { return plan_err!("ANY and ALL take a value and an array") };
     match item_type(array) {
         // An untyped literal is the text of an array with elements of this type.
-        None if matches!(array, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null) => {
+        None if is_text_or_null(array) => {
             Ok(vec![if value.is_null() { DataType::Utf8 } else { value.clone() }, DataType::Utf8])
         }
         None => plan_err!("op ANY/ALL (array) requires array on right side, not {array}"),
@@ -66,50 +54,44 @@ fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn compare(call: &FunctionCall<'_>, operator: u8, is_any: bool) -> Result<ArrayRef> {
+/// Compares the value with each element. ANY is true, and ALL is false, if one element decides.
+fn compare(
+    call: &FunctionCall<'_>,
+    is_any: bool,
+    compare_elements: fn(&ArrayRef, &ArrayRef) -> Result<BooleanArray, ArrowError>,
+) -> Result<ArrayRef> {
     let value = call.array(0)?;
     let array = call.array(1)?;
     let array = match array.data_type() {
-        DataType::Utf8 => parse_arrays(&texts(&array)?, &list_type(value.data_type().clone()), &|values, item| {
-            let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
-            Ok(arrow::compute::cast_with_options(&values, item, &options)?)
-        })?,
+        DataType::Utf8 => cast_arrays(&texts(&array)?, &list_type(value.data_type().clone()))?,
         _ => array,
     };
     let list = as_list(&array)?;
     let (mut rows, mut positions) = (Vec::new(), Vec::new());
     for row in 0..call.rows {
         if list.is_valid(row) {
-            for place in range(&list, row) {
+            for position in range(&list, row) {
                 rows.push(row as u64);
-                positions.push(place as u64);
+                positions.push(position as u64);
             }
         }
     }
     let left = take(&value, &UInt64Array::from(rows), None)?;
     let right = take(list.values(), &UInt64Array::from(positions), None)?;
-    let results = match operator {
-        0 => cmp::eq(&left, &right)?,
-        1 => cmp::neq(&left, &right)?,
-        2 => cmp::lt(&left, &right)?,
-        3 => cmp::lt_eq(&left, &right)?,
-        4 => cmp::gt(&left, &right)?,
-        5 => cmp::gt_eq(&left, &right)?,
-        _ => return exec_err!("unknown comparison operator"),
-    };
-    let mut place = 0;
+    let results = compare_elements(&left, &right)?;
+    let mut position = 0;
     let mut one = |row: usize| {
         if list.is_null(row) {
             return None;
         }
         let length = range(&list, row).len();
-        let own = place..place + length;
-        place += length;
+        let own = position..position + length;
+        position += length;
         let mut has_null = false;
-        for place in own {
-            if results.is_null(place) {
+        for position in own {
+            if results.is_null(position) {
                 has_null = true;
-            } else if results.value(place) == is_any {
+            } else if results.value(position) == is_any {
                 return Some(is_any);
             }
         }

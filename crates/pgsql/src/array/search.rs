@@ -9,24 +9,24 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::edit::flat_types;
-use super::function::{RowComparer, common_type, item_type, list_type, lists, range, require_item};
-use crate::json::function::{ColumnarFunction, FunctionCall};
+use crate::function::{ColumnarFunction, FunctionCall, boolean_type, int4_type};
+use crate::list::{RowComparer, common_type, item_type, list_type, lists, range, require_item};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        ColumnarFunction::new("array_position", position_types, |_| Ok(DataType::Int32), position),
+        ColumnarFunction::new("array_position", position_types, int4_type, position),
         ColumnarFunction::new("array_positions", positions_types, |_| Ok(list_type(DataType::Int32)), positions),
     ]
 }
 
 /// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
-    ColumnarFunction::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
+    ColumnarFunction::new("array_contains_all", pair_types, boolean_type, |call| compare(call, false))
 }
 
 /// Returns the function of `&&`.
 pub(super) fn overlaps() -> ScalarUDF {
-    ColumnarFunction::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
+    ColumnarFunction::new("array_overlaps", pair_types, boolean_type, |call| compare(call, true))
 }
 
 fn position_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -58,7 +58,7 @@ fn position(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let starts = if call.args.len() == 3 { Some(call.array(2)?) } else { None };
     let comparer = RowComparer::new(elements.data_type())?;
-    let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
+    let (own, target) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
     let find = |row: usize| -> Result<Option<i32>> {
         let start = match &starts {
             Some(starts) if starts.is_null(row) => return exec_err!("initial position must not be null"),
@@ -70,8 +70,8 @@ fn position(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         }
         let positions = range(&list, row);
         let skipped = usize::try_from(start - 1).unwrap_or(0);
-        let found = positions.clone().skip(skipped).find(|place| own.row(*place) == sought.row(row));
-        Ok(found.and_then(|place| i32::try_from(place - positions.start + 1).ok()))
+        let position = positions.clone().skip(skipped).find(|index| own.row(*index) == target.row(row));
+        Ok(position.and_then(|index| i32::try_from(index - positions.start + 1).ok()))
     };
     Ok(Arc::new((0..call.rows).map(find).collect::<Result<Int32Array>>()?))
 }
@@ -79,21 +79,21 @@ fn position(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 fn positions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let comparer = RowComparer::new(elements.data_type())?;
-    let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
-    let mut made = ListBuilder::new(Int32Builder::new());
+    let (own, target) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
+    let mut builder = ListBuilder::new(Int32Builder::new());
     for row in 0..call.rows {
         if list.is_null(row) {
-            made.append(false);
+            builder.append(false);
             continue;
         }
-        for (place, at) in range(&list, row).enumerate() {
-            if own.row(at) == sought.row(row) {
-                made.values().append_option(i32::try_from(place + 1).ok());
+        for (index, position) in range(&list, row).enumerate() {
+            if own.row(position) == target.row(row) {
+                builder.values().append_option(i32::try_from(index + 1).ok());
             }
         }
-        made.append(true);
+        builder.append(true);
     }
-    Ok(Arc::new(made.finish()))
+    Ok(Arc::new(builder.finish()))
 }
 
 /// Whether any element of the right side, or all of them, are among those of the left side. NULL is equal to nothing.
@@ -108,9 +108,9 @@ fn compare(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
         if left.is_null(row) || right.is_null(row) {
             return None;
         }
-        let own = range(&left, row).filter(|place| left.values().is_valid(*place));
-        let own: HashSet<&[u8]> = own.map(|place| left_rows.row(place).data()).collect();
-        let is_among = |place: usize| right.values().is_valid(place) && own.contains(right_rows.row(place).data());
+        let own = range(&left, row).filter(|index| left.values().is_valid(*index));
+        let own: HashSet<&[u8]> = own.map(|index| left_rows.row(index).data()).collect();
+        let is_among = |index: usize| right.values().is_valid(index) && own.contains(right_rows.row(index).data());
         let mut others = range(&right, row);
         Some(if is_any { others.any(is_among) } else { others.all(is_among) })
     };

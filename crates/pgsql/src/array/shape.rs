@@ -11,46 +11,24 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, dimensions, item_type, list_type, lists, range, require_item};
-use crate::json::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, int4_type, text_type};
+use crate::list::{as_list, dimensions, item_type, list_type, lists, range, require_item};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
+    let bound = |name, invoke| ColumnarFunction::new(name, array_and_dimension_types, int4_type, invoke);
     vec![
-        ColumnarFunction::new(
-            "array_length",
-            array_and_dimension_types,
-            |_| Ok(DataType::Int32),
-            |call| length_of(call, |length| length),
-        ),
-        ColumnarFunction::new(
-            "array_upper",
-            array_and_dimension_types,
-            |_| Ok(DataType::Int32),
-            |call| length_of(call, |length| length),
-        ),
-        ColumnarFunction::new(
-            "array_lower",
-            array_and_dimension_types,
-            |_| Ok(DataType::Int32),
-            |call| length_of(call, |_| 1),
-        ),
-        ColumnarFunction::new(
-            "cardinality",
-            single_array_types,
-            |_| Ok(DataType::Int32),
-            |call| measure_each(call, 0, |list, row| Some(count(list, row))),
-        ),
-        ColumnarFunction::new(
-            "array_ndims",
-            single_array_types,
-            |_| Ok(DataType::Int32),
-            |call| {
-                measure_each(call, 0, |list, row| {
-                    if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
-                })
-            },
-        ),
-        ColumnarFunction::new("array_dims", single_array_types, |_| Ok(DataType::Utf8), dims),
+        bound("array_length", |call| length_of(call, |length| length)),
+        bound("array_upper", |call| length_of(call, |length| length)),
+        bound("array_lower", |call| length_of(call, |_| 1)),
+        ColumnarFunction::new("cardinality", single_array_types, int4_type, |call| {
+            measure_each(call, 0, |list, row| Some(count(list, row)))
+        }),
+        ColumnarFunction::new("array_ndims", single_array_types, int4_type, |call| {
+            measure_each(call, 0, |list, row| {
+                if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
+            })
+        }),
+        ColumnarFunction::new("array_dims", single_array_types, text_type, dims),
         ColumnarFunction::new("generate_subscripts*", subscript_types, |_| Ok(list_type(DataType::Int32)), subscripts),
     ]
 }
@@ -98,7 +76,9 @@ fn count(list: &ListArray, row: usize) -> i32 {
         return list.value_length(row);
     }
     match as_list(list.values()) {
-        Ok(inner) => range(list, row).map(|place| if inner.is_valid(place) { count(&inner, place) } else { 0 }).sum(),
+        Ok(inner) => {
+            range(list, row).map(|position| if inner.is_valid(position) { count(&inner, position) } else { 0 }).sum()
+        }
         Err(_) => 0,
     }
 }
@@ -121,8 +101,7 @@ fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
 fn length_of(call: &FunctionCall<'_>, bound: fn(i32) -> i32) -> Result<ArrayRef> {
     let dimension = integers(call, 1)?;
     measure_each(call, 0, |list, row| {
-        let expected = dimension.is_valid(row).then(|| dimension.value(row))?;
-        length(list, row, expected).map(bound)
+        length(list, row, dimension.is_valid(row).then(|| dimension.value(row))?).map(bound)
     })
 }
 
@@ -151,16 +130,16 @@ fn subscripts(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         3 => Some(call.array(2)?.as_boolean().clone()),
         _ => None,
     };
-    let mut made = ListBuilder::new(Int32Builder::new());
+    let mut builder = ListBuilder::new(Int32Builder::new());
     for row in 0..call.rows {
-        let is_given = list.is_valid(row) && dimension.is_valid(row);
-        let length = is_given.then(|| length(&list, row, dimension.value(row))).flatten().unwrap_or(0);
-        check_bytes(ArrayBuilder::len(made.values()) * 4 + length as usize * 4)?;
+        let is_valid = list.is_valid(row) && dimension.is_valid(row);
+        let length = is_valid.then(|| length(&list, row, dimension.value(row))).flatten().unwrap_or(0);
+        check_bytes(ArrayBuilder::len(builder.values()) * 4 + length as usize * 4)?;
         match reversed.as_ref().is_some_and(|reversed| reversed.is_valid(row) && reversed.value(row)) {
-            true => made.values().extend((1..=length).rev().map(Some)),
-            false => made.values().extend((1..=length).map(Some)),
+            true => builder.values().extend((1..=length).rev().map(Some)),
+            false => builder.values().extend((1..=length).map(Some)),
         }
-        made.append(true);
+        builder.append(true);
     }
-    Ok(Arc::new(made.finish()))
+    Ok(Arc::new(builder.finish()))
 }

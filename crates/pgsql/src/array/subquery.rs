@@ -3,13 +3,14 @@
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
+    GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
+    Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::statement::set_returning::list_function;
-use crate::syntax::call;
+use crate::set_returning::list_function;
+use crate::syntax::{call, function, unnamed};
 
 /// The name of the subquery's column.
 const COLUMN: &str = "array_element_of_subquery";
@@ -34,7 +35,7 @@ pub(super) fn rewrite_array_subquery(query: &Query) -> Result<Expr> {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
         _ => None,
     };
-    let makes_rows = returns_set(&value);
+    let makes_rows = list_argument(&value).is_some();
     if let (true, true, None, Some(list)) =
         (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_argument(&value))
     {
@@ -83,11 +84,6 @@ fn is_column(by: &Expr, alias: Option<&str>) -> bool {
     }
 }
 
-/// Whether `value` calls a set-returning function.
-fn returns_set(value: &Expr) -> bool {
-    list_argument(value).is_some()
-}
-
 /// Functions of JSON, without their prefix, that return a set in PostgreSQL, which is an array here.
 const JSON_SETS: [&str; 7] =
     ["array_elements", "array_elements_text", "each", "each_text", "object_keys", "path_query", "path_query_tz"];
@@ -129,21 +125,18 @@ fn collect_query(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
     Ok(call("array_of_subquery*", vec![collected]))
 }
 
-fn is_grouped(select: &datafusion::sql::sqlparser::ast::Select) -> bool {
-    use datafusion::sql::sqlparser::ast::GroupByExpr;
+fn is_grouped(select: &Select) -> bool {
     !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty()) || select.having.is_some()
 }
 
 fn call_array_agg(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
-    let mut aggregate = call("array_agg", Vec::new());
-    if let Expr::Function(function) = &mut aggregate {
-        function.args = FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
-            clauses,
-        });
-    }
-    aggregate
+    let mut aggregate = function("array_agg", Vec::new());
+    aggregate.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![unnamed(value)],
+        clauses,
+    });
+    Expr::Function(aggregate)
 }
 
 /// Replaces the column with the aggregate.

@@ -2,14 +2,13 @@
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
+    AccessExpr, Array, BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, Subscript, Value,
 };
 
 use super::flatten;
 use super::literal::plan_array_fill;
 use super::quantified::FUNCTIONS;
-use crate::syntax::{call, is_named};
+use crate::syntax::{argument_values, call, is_named, nested, number, sort_distinct, without_parentheses};
 
 /// The upper bound of a slice without an upper bound.
 const LAST_SUBSCRIPT: &str = "2147483647";
@@ -32,7 +31,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
                 flatten::rewrite_unnest(function);
             }
             if is_named(&function.name, "array_fill") {
-                Some(plan_array_fill(&positional(function))?)
+                Some(plan_array_fill(&argument_values(function).unwrap_or_default())?)
             } else {
                 find_array_subquery(function)?
             }
@@ -43,23 +42,6 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
         *expression = rewritten;
     }
     Ok(())
-}
-
-/// Returns the unnamed arguments of `function`.
-fn positional(function: &Function) -> Vec<Expr> {
-    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
-    let value = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-        _ => None,
-    };
-    list.args.iter().filter_map(value).collect()
-}
-
-fn without_parentheses(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Nested(inner) => without_parentheses(inner),
-        other => other,
-    }
 }
 
 fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
@@ -79,10 +61,10 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
         && elem.iter().all(|element| matches!(element, Expr::Value(_)))
     {
         let expr = Box::new(left.clone());
-        return Some(Expr::Nested(Box::new(Expr::InList { expr, list: elem.clone(), negated: !is_any })));
+        return Some(nested(Expr::InList { expr, list: elem.clone(), negated: !is_any }));
     }
     let symbol = op.to_string();
-    let (name, ..) = FUNCTIONS.iter().find(|(_, own, of_any)| *own == symbol && *of_any == is_any)?;
+    let (name, ..) = FUNCTIONS.iter().find(|(_, operator, of_any, _)| *operator == symbol && *of_any == is_any)?;
     Some(call(name, vec![left.clone(), right.clone()]))
 }
 
@@ -95,7 +77,7 @@ fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
         }
         AccessExpr::Subscript(_) => false,
     };
-    let names = chain.iter().rposition(is_name).map_or(0, |place| place + 1);
+    let names = chain.iter().rposition(is_name).map_or(0, |position| position + 1);
     let (names, subscripts) = chain.split_at(names);
     if subscripts.is_empty() {
         return Ok(None);
@@ -124,7 +106,6 @@ fn call_subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
 
 /// Returns the bounds of a slice. A subscript beside slices starts at the first element.
 fn slice_bounds(access: &AccessExpr) -> Result<Vec<Expr>> {
-    let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
     match access {
         AccessExpr::Subscript(Subscript::Index { index }) => Ok(vec![number("1"), index.clone()]),
         AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => Ok(vec![
@@ -190,18 +171,4 @@ fn find_array_subquery(function: &Function) -> Result<Option<Expr>> {
         return Ok(None);
     }
     super::subquery::rewrite_array_subquery(query).map(Some)
-}
-
-/// Orders an aggregate of distinct values as PostgreSQL does.
-pub(crate) fn sort_distinct(function: &mut Function) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    let is_ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
-    if list.duplicate_treatment != Some(DuplicateTreatment::Distinct) || is_ordered {
-        return;
-    }
-    if let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_slice() {
-        let options = OrderByOptions { asc: None, nulls_first: None };
-        let order = OrderByExpr { expr: value.clone(), options, with_fill: None };
-        list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
-    }
 }

@@ -1,238 +1,45 @@
-//! Arrays as text: `{1,NULL,"a b"}`.
+//! Arrays as text.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
-use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::{as_list, dimensions, item_type, list_type, range, require_item};
-use crate::json::function::{BoundedTexts, ColumnarFunction, FunctionCall};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, text_type};
 use crate::json::key_text;
-use crate::json::kind::{json_kind, texts};
-
-/// An element of an array in its text form.
-enum ArrayElement {
-    Null,
-    Text(String),
-    Array(Vec<ArrayElement>),
-}
-
-/// Parses the text of one array.
-struct ArrayParser<'a> {
-    text: &'a str,
-    rest: std::iter::Peekable<std::str::Chars<'a>>,
-}
-
-impl<'a> ArrayParser<'a> {
-    fn parse(text: &'a str) -> Result<Vec<ArrayElement>> {
-        let mut parser = Self { text, rest: text.chars().peekable() };
-        parser.skip_space();
-        if parser.rest.peek() == Some(&'[') {
-            return exec_err!(
-                "an array literal with explicit bounds, such as {text}, is not supported; omit the bounds"
-            );
-        }
-        let elements = parser.array(0)?;
-        parser.skip_space();
-        if parser.rest.next().is_some() {
-            return parser.malformed("junk after closing right brace");
-        }
-        Ok(elements)
-    }
-
-    fn malformed<T>(&self, detail: &str) -> Result<T> {
-        exec_err!("malformed array literal: \"{}\": {detail}", self.text)
-    }
-
-    fn skip_space(&mut self) {
-        while self.rest.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
-    }
-
-    fn array(&mut self, depth: usize) -> Result<Vec<ArrayElement>> {
-        if depth == 6 {
-            return self.malformed("number of array dimensions exceeds the maximum allowed (6)");
-        }
-        if self.rest.next() != Some('{') {
-            return self.malformed("array value must start with \"{\"");
-        }
-        let mut elements = Vec::new();
-        self.skip_space();
-        if self.rest.next_if_eq(&'}').is_some() {
-            return Ok(elements);
-        }
-        loop {
-            self.skip_space();
-            elements.push(match self.rest.peek() {
-                Some('{') => ArrayElement::Array(self.array(depth + 1)?),
-                Some('"') => self.quoted()?,
-                _ => self.bare()?,
-            });
-            self.skip_space();
-            match self.rest.next() {
-                Some(',') => {}
-                Some('}') => return Ok(elements),
-                Some(_) => return self.malformed("unexpected array element"),
-                None => return self.malformed("unexpected end of input"),
-            }
-        }
-    }
-
-    fn quoted(&mut self) -> Result<ArrayElement> {
-        self.rest.next();
-        let mut text = String::new();
-        loop {
-            match self.rest.next() {
-                Some('"') => return Ok(ArrayElement::Text(text)),
-                Some('\\') => text.extend(self.rest.next()),
-                Some(letter) => text.push(letter),
-                None => return self.malformed("unexpected end of input"),
-            }
-        }
-    }
-
-    fn bare(&mut self) -> Result<ArrayElement> {
-        let mut text = String::new();
-        let mut has_escape = false;
-        // The length of the text without unescaped trailing spaces.
-        let mut kept = 0;
-        while let Some(letter) = self.rest.next_if(|letter| !matches!(letter, ',' | '}' | '{' | '"')) {
-            if letter == '\\' {
-                has_escape = true;
-                text.extend(self.rest.next());
-                kept = text.len();
-            } else {
-                text.push(letter);
-                if !letter.is_ascii_whitespace() {
-                    kept = text.len();
-                }
-            }
-        }
-        text.truncate(kept);
-        if text.is_empty() {
-            return self.malformed("unexpected \",\" or \"}\" character");
-        }
-        if !has_escape && text.eq_ignore_ascii_case("null") {
-            return Ok(ArrayElement::Null);
-        }
-        Ok(ArrayElement::Text(text))
-    }
-}
-
-/// Returns the number of dimensions of the array in `text`; `None` if `text` is not an array.
-pub(super) fn written_dimensions(text: &str) -> Option<usize> {
-    fn depth(elements: &[ArrayElement]) -> usize {
-        match elements.first() {
-            Some(ArrayElement::Array(inner)) => 1 + depth(inner),
-            Some(_) => 1,
-            None => 0,
-        }
-    }
-    ArrayParser::parse(text).ok().map(|elements| depth(&elements))
-}
-
-/// The lengths at each level, and the texts of the elements.
-struct ArrayLevels {
-    lengths: Vec<Vec<usize>>,
-    elements: Vec<Option<String>>,
-}
-
-impl ArrayLevels {
-    fn add_elements(&mut self, elements: Vec<ArrayElement>, level: usize, text: &str) -> Result<()> {
-        let (depth, length) = (self.lengths.len(), elements.len());
-        self.lengths[level].push(length);
-        let is_innermost = level + 1 == depth;
-        let mut inner_length = None;
-        for element in elements {
-            match element {
-                ArrayElement::Array(inner) if !is_innermost => {
-                    if *inner_length.get_or_insert(inner.len()) != inner.len() {
-                        return exec_err!(
-                            "malformed array literal: \"{text}\": \
-                             multidimensional arrays must have sub-arrays with matching dimensions"
-                        );
-                    }
-                    self.add_elements(inner, level + 1, text)?;
-                }
-                ArrayElement::Null if is_innermost => self.elements.push(None),
-                ArrayElement::Text(value) if is_innermost => self.elements.push(Some(value)),
-                _ => {
-                    return exec_err!(
-                        "the array \"{text}\" does not have {depth} dimensions; cast it to a type \
-                         with one [] for each dimension"
-                    );
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Parses arrays of type `data_type`. `convert` converts texts to the innermost element type.
-///
-/// # Errors
-/// If a text is not an array with as many dimensions as the type, or if `convert` fails.
-pub(crate) fn parse_arrays(
-    array_texts: &StringArray,
-    data_type: &DataType,
-    convert: &dyn Fn(ArrayRef, &DataType) -> Result<ArrayRef>,
-) -> Result<ArrayRef> {
-    let depth = dimensions(data_type);
-    let mut levels = ArrayLevels { lengths: vec![Vec::new(); depth], elements: Vec::new() };
-    for text in array_texts {
-        match text {
-            None => levels.lengths[0].push(0),
-            Some(text) => levels.add_elements(ArrayParser::parse(text)?, 0, text)?,
-        }
-    }
-    let mut innermost = data_type;
-    while let Some(item) = item_type(innermost) {
-        innermost = item;
-    }
-    let mut values = convert(Arc::new(StringArray::from(levels.elements)), innermost)?;
-    for (level, lengths) in levels.lengths.into_iter().enumerate().rev() {
-        let DataType::List(item) = list_type(values.data_type().clone()) else {
-            return plan_err!("expected a list");
-        };
-        let nulls = if level == 0 { array_texts.nulls().cloned() } else { None::<NullBuffer> };
-        values = Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, nulls)?);
-    }
-    Ok(values)
-}
+use crate::json_type::{json_kind, texts};
+use crate::list::{as_list, item_type, list_type, require_item, write_element};
 
 /// Returns the text of each array.
-///
-/// # Errors
-/// If the elements have no text representation.
 pub(crate) fn format_arrays(array: &ArrayRef) -> Result<StringArray> {
     let list = as_list(array)?;
-    let mut made = BoundedTexts::new(list.len());
+    let mut output = BoundedTexts::new(list.len());
     for row in 0..list.len() {
         if list.is_null(row) {
-            made.push(None::<&str>)?;
+            output.push_null();
             continue;
         }
         let mut out = String::new();
         write_array(&list, row, &mut out)?;
-        made.push(Some(out))?;
+        output.push(Some(out))?;
     }
-    Ok(made.finish())
+    Ok(output.finish())
 }
 
 fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
     let values = list.value(row);
     let inner = item_type(values.data_type()).map(|_| as_list(&values)).transpose()?;
     out.push('{');
-    for place in 0..values.len() {
-        if place > 0 {
+    for position in 0..values.len() {
+        if position > 0 {
             out.push(',');
         }
         match &inner {
-            _ if values.is_null(place) => out.push_str("NULL"),
-            Some(inner) => write_array(inner, place, out)?,
-            None => write_element(&element_text(&values, place)?, out),
+            _ if values.is_null(position) => out.push_str("NULL"),
+            Some(inner) => write_array(inner, position, out)?,
+            None => write_element(&element_text(&values, position)?, out),
         }
     }
     out.push('}');
@@ -240,97 +47,16 @@ fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
 }
 
 /// Returns the unquoted text of an element.
-pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
+fn element_text(values: &ArrayRef, position: usize) -> Result<String> {
     match values.data_type() {
-        DataType::Boolean => Ok(if values.as_boolean().value(place) { "t" } else { "f" }.to_owned()),
-        other if json_kind(other).is_some() => Ok(texts(values)?.value(place).to_owned()),
-        _ => key_text(values, place),
+        DataType::Boolean => Ok(if values.as_boolean().value(position) { "t" } else { "f" }.to_owned()),
+        other if json_kind(other).is_some() => Ok(texts(values)?.value(position).to_owned()),
+        _ => key_text(values, position),
     }
-}
-
-/// Writes the text of an element, in quotes where necessary.
-pub(crate) fn write_element(text: &str, out: &mut String) {
-    let is_special = |letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_ascii_whitespace();
-    if !text.is_empty() && !text.contains(is_special) && !text.eq_ignore_ascii_case("null") {
-        out.push_str(text);
-        return;
-    }
-    out.push('"');
-    for letter in text.chars() {
-        if matches!(letter, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(letter);
-    }
-    out.push('"');
-}
-
-/// Returns the elements of arrays of text, or of array literals.
-pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<String>>>>> {
-    let list = match array.data_type() {
-        data_type if item_type(data_type).is_some() => as_list(array)?,
-        _ => as_list(&parse_arrays(&texts(array)?, &list_type(DataType::Utf8), &|values, _| Ok(values))?)?,
-    };
-    let values = texts(list.values())?;
-    let row = |row: usize| -> Option<Vec<Option<String>>> {
-        if list.is_null(row) {
-            return None;
-        }
-        Some(range(&list, row).map(|place| values.is_valid(place).then(|| values.value(place).to_owned())).collect())
-    };
-    Ok((0..list.len()).map(row).collect())
-}
-
-/// Pairs of elements.
-pub(crate) type TextPairs = Vec<(Option<String>, Option<String>)>;
-
-/// Splits each array of text, or each array literal, into pairs: consecutive elements, or rows of two elements.
-///
-/// # Errors
-/// If an array cannot be split into pairs.
-pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
-    let depth = dimensions(array.data_type());
-    if depth == 0 {
-        let texts = texts(array)?;
-        let parsed = (0..texts.len()).map(|row| {
-            let one = StringArray::from(vec![texts.is_valid(row).then(|| texts.value(row))]);
-            let has_rows = texts.is_valid(row)
-                && matches!(ArrayParser::parse(texts.value(row))?.first(), Some(ArrayElement::Array(_)));
-            let list = list_type(DataType::Utf8);
-            let list = if has_rows { list_type(list) } else { list };
-            Ok(text_pairs(&parse_arrays(&one, &list, &|values, _| Ok(values))?)?.into_iter().next().flatten())
-        });
-        return parsed.collect();
-    }
-    let list = as_list(array)?;
-    let row = |row: usize| {
-        if list.is_null(row) {
-            return Ok(None);
-        }
-        let values = list.value(row);
-        let elements: Vec<Option<String>> = match depth {
-            1 if values.len().is_multiple_of(2) => element_texts(&values)?,
-            1 => return exec_err!("array must have even number of elements"),
-            2 => {
-                let rows = as_list(&values)?;
-                if (0..rows.len()).any(|row| rows.value_length(row) != 2) {
-                    return exec_err!("array must have two columns");
-                }
-                element_texts(rows.values())?
-            }
-            _ => return exec_err!("wrong number of array subscripts"),
-        };
-        Ok(Some(elements.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()))
-    };
-    (0..list.len()).map(row).collect()
-}
-
-fn element_texts(values: &ArrayRef) -> Result<Vec<Option<String>>> {
-    Ok(texts(values)?.iter().map(|text| text.map(str::to_owned)).collect())
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![ColumnarFunction::new("array_to_string", joined_types, |_| Ok(DataType::Utf8), join)]
+    vec![ColumnarFunction::new("array_to_string", joined_types, text_type, join)]
 }
 
 fn joined_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -346,28 +72,28 @@ fn join(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = as_list(&call.array(0)?)?;
     let separators = call.texts(1)?;
     let placeholders = if call.args.len() == 3 { Some(call.texts(2)?) } else { None };
-    let mut made = BoundedTexts::new(call.rows);
+    let mut output = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let Some(separator) = separators.get(row).filter(|_| list.is_valid(row)) else {
-            made.push(None::<&str>)?;
+            output.push_null();
             continue;
         };
         let placeholder = placeholders.as_ref().and_then(|texts| texts.get(row));
         let mut parts = Vec::new();
         collect_texts(&list, row, placeholder, &mut parts)?;
-        made.push(Some(parts.join(separator)))?;
+        output.push(Some(parts.join(separator)))?;
     }
-    Ok(Arc::new(made.finish()))
+    Ok(Arc::new(output.finish()))
 }
 
 fn collect_texts(list: &ListArray, row: usize, placeholder: Option<&str>, parts: &mut Vec<String>) -> Result<()> {
     let values = list.value(row);
     let inner = item_type(values.data_type()).map(|_| as_list(&values)).transpose()?;
-    for place in 0..values.len() {
+    for position in 0..values.len() {
         match &inner {
-            Some(inner) => collect_texts(inner, place, placeholder, parts)?,
-            None if values.is_null(place) => parts.extend(placeholder.map(str::to_owned)),
-            None => parts.push(element_text(&values, place)?),
+            Some(inner) => collect_texts(inner, position, placeholder, parts)?,
+            None if values.is_null(position) => parts.extend(placeholder.map(str::to_owned)),
+            None => parts.push(element_text(&values, position)?),
         }
     }
     Ok(())

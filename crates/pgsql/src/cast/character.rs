@@ -12,52 +12,17 @@ use datafusion::sql::sqlparser::ast::{
     GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
 };
 
-use crate::statement::column_name;
-use crate::syntax::call;
+use crate::column_names::column_name;
+use crate::syntax::{call, cast, number, quoted};
 
 /// The maximum length in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 /// Text functions, which receive a `character(n)` without trailing spaces.
-const TEXT_FUNCTIONS: &[&str] = &[
-    "ascii",
-    "bit_length",
-    "btrim",
-    "char_length",
-    "character_length",
-    "initcap",
-    "left",
-    "length",
-    "lower",
-    "lpad",
-    "ltrim",
-    "md5",
-    "overlay",
-    "position",
-    "quote_ident",
-    "quote_literal",
-    "regexp_match",
-    "regexp_matches",
-    "regexp_replace",
-    "regexp_split_to_array",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "rpad",
-    "rtrim",
-    "split_part",
-    "starts_with",
-    "string_agg",
-    "string_to_array",
-    "strpos",
-    "substr",
-    "substring",
-    "to_date",
-    "to_number",
-    "to_timestamp",
-    "translate",
-    "upper",
-];
+const TEXT_FUNCTIONS: &str = "\
+    ascii bit_length btrim char_length character_length initcap left length lower lpad ltrim md5 overlay position \
+    quote_ident quote_literal regexp_match regexp_matches regexp_replace regexp_split_to_array repeat replace \
+    reverse right rpad rtrim split_part starts_with string_agg string_to_array strpos substr substring to_date \
+    to_number to_timestamp translate upper";
 /// Functions that receive the padded text.
 const ANY_TYPE_FUNCTIONS: &[&str] = &["concat", "concat_ws", "count", "format", "octet_length"];
 
@@ -88,28 +53,12 @@ fn with_cast(expression: &mut Expr) {
     if let Expr::TypedString(typed) = &*expression
         && character_length(&typed.data_type).is_some()
     {
-        *expression = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(Expr::Value(typed.value.clone())),
-            data_type: typed.data_type.clone(),
-            format: None,
-            array: false,
-        };
+        *expression = cast(Expr::Value(typed.value.clone()), typed.data_type.clone());
     }
 }
 
 fn as_text(operand: &Expr) -> Expr {
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(operand.clone()),
-        data_type: DataType::Varchar(None),
-        format: None,
-        array: false,
-    }
-}
-
-fn number(value: u64) -> Expr {
-    Expr::Value(Value::Number(value.to_string(), false).into())
+    cast(operand.clone(), DataType::Varchar(None))
 }
 
 /// Replaces a cast to `character(n)` with the padded text.
@@ -170,9 +119,6 @@ fn strip_compared<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
 }
 
 /// Rewrites casts to `character(n)` in `expression`, before its parts are rewritten.
-///
-/// # Errors
-/// If the context of a cast does not support the type.
 pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
     if is_character(expression) {
         return refuse_character_cast(expression);
@@ -209,7 +155,7 @@ pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
                 let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else { continue };
                 if ANY_TYPE_FUNCTIONS.contains(&name.as_str()) {
                     pad(arg);
-                } else if TEXT_FUNCTIONS.contains(&name.as_str()) {
+                } else if TEXT_FUNCTIONS.split(' ').any(|function| function == name) {
                     strip(arg);
                 }
             }
@@ -279,7 +225,7 @@ pub(crate) fn rewrite_character_columns(select: &mut Select) {
     for item in &mut select.projection {
         match item {
             SelectItem::UnnamedExpr(expr) if is_character(expr) => {
-                let alias = datafusion::sql::sqlparser::ast::Ident::with_quote('"', column_name(expr));
+                let alias = quoted(column_name(expr));
                 let mut expr = expr.clone();
                 pad(&mut expr);
                 *item = SelectItem::ExprWithAlias { expr, alias };

@@ -1,22 +1,18 @@
 //! A cast, as a function.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-use super::{from_text, is_text, to_text};
-use crate::number::{has_free_scale, out_of_range_error};
+use super::{from_text, to_text};
+use crate::data_type::is_text;
+use crate::number::{convert_integers_exactly, has_free_scale, out_of_range_error, round_half_away_from_zero};
 use crate::time;
 
 /// Whether Arrow's cast differs from PostgreSQL's.
-///
-/// # Errors
-/// `Plan` for casts that are refused, with what to write instead.
 pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool> {
     if is_text(to) {
         if has_free_scale(from) {
@@ -82,12 +78,6 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     convert_integers_exactly(&integers, to)
 }
 
-/// Computes `value / unit`, rounded half away from zero.
-pub(super) fn round_half_away_from_zero(value: i128, unit: i128) -> i128 {
-    let (whole, rest) = (value / unit, value % unit);
-    if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && rest != 0 { whole + value.signum() } else { whole }
-}
-
 /// Rounds `value` to the nearest integer, ties to even.
 fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
     let rounded = value.round_ties_even();
@@ -97,13 +87,6 @@ fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
     }
     #[allow(clippy::cast_possible_truncation, reason = "in range, and whole")]
     Ok(rounded as i64)
-}
-
-/// Converts integers to the type `to`, and fails if a value does not fit.
-pub(super) fn convert_integers_exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
-    let narrowed = cast(integers, to)?;
-    // Arrow returns NULL for values that do not fit.
-    if narrowed.null_count() > integers.null_count() { Err(out_of_range_error(to)) } else { Ok(narrowed) }
 }
 
 impl ScalarUDFImpl for Conversion {
@@ -139,9 +122,4 @@ impl ScalarUDFImpl for Conversion {
             None => plan_err!("a cast has an operand"),
         }
     }
-}
-
-/// Converts an array to an `ArrayRef`.
-pub(super) fn into_array_ref(array: impl Array + 'static) -> ArrayRef {
-    Arc::new(array)
 }

@@ -1,5 +1,7 @@
 //! PostgreSQL's input functions: values from text.
 
+use std::sync::Arc;
+
 use arrow::array::{
     ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
     IntervalMonthDayNanoArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
@@ -8,10 +10,11 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{Result, exec_err, plan_err};
 
-use super::conversion::{convert_integers_exactly, into_array_ref, round_half_away_from_zero};
-use crate::json::kind::json_kind;
-use crate::number;
+use crate::data_type::is_text;
+use crate::json_type::json_kind;
+use crate::text::byte_format;
 use crate::time::input;
+use crate::{list, number};
 
 /// Whether this module parses values of this type.
 pub(super) fn is_parsed_here(to: &DataType) -> bool {
@@ -24,14 +27,11 @@ pub(super) fn is_parsed_here(to: &DataType) -> bool {
 }
 
 /// Parses each text as a value of type `to`.
-///
-/// # Errors
-/// PostgreSQL's error for the first text that is not a value of the type.
 pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         integer if integer.is_integer() => {
             let integers: Int64Array = parse_each(texts, |text| number::parse_integer(text, to))?;
-            convert_integers_exactly(&integers, to)?
+            number::convert_integers_exactly(&integers, to)?
         }
         float if float.is_floating() => {
             let floats: Float64Array = parse_each(texts, |text| number::parse_float(text, to))?;
@@ -39,12 +39,12 @@ pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef
         }
         DataType::Decimal128(precision, scale) => {
             let decimals: Decimal128Array = parse_each(texts, |text| parse_decimal(text, *precision, *scale, to))?;
-            into_array_ref(decimals.with_precision_and_scale(*precision, *scale)?)
+            Arc::new(decimals.with_precision_and_scale(*precision, *scale)?)
         }
-        DataType::Boolean => into_array_ref(parse_each::<_, BooleanArray>(texts, parse_boolean)?),
+        DataType::Boolean => Arc::new(parse_each::<_, BooleanArray>(texts, parse_boolean)?),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let values: Vec<Option<Vec<u8>>> =
-                texts.iter().map(|text| text.map(parse_bytes).transpose()).collect::<Result<_>>()?;
+                texts.iter().map(|text| text.map(byte_format::parse).transpose()).collect::<Result<_>>()?;
             cast(&BinaryArray::from_iter(values), to)?
         }
         DataType::Date32 | DataType::Date64 => cast(&parse_each::<_, Date32Array>(texts, input::parse_date)?, to)?,
@@ -59,10 +59,10 @@ pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef
             cast(&instants.with_timezone("UTC"), to)?
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            into_array_ref(parse_each::<_, IntervalMonthDayNanoArray>(texts, input::parse_interval)?)
+            Arc::new(parse_each::<_, IntervalMonthDayNanoArray>(texts, input::parse_interval)?)
         }
-        DataType::List(_) => crate::array::parse_arrays(texts, to, &|elements, to| {
-            if super::is_text(to) { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
+        DataType::List(_) => list::parse_arrays(texts, to, &|elements, to| {
+            if is_text(to) { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
         })?,
         other => match json_kind(other) {
             Some(kind) => crate::json::parse_json_texts(texts, kind)?,
@@ -87,7 +87,7 @@ fn parse_decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<
                 "\"{text}\" has more digits after the point than the type keeps; cast it to numeric(38, {written})"
             );
         }
-        round_half_away_from_zero(value, unit)
+        number::round_half_away_from_zero(value, unit)
     } else {
         match 10_i128.checked_pow(shift).and_then(|factor| value.checked_mul(factor)) {
             Some(units) => units,
@@ -121,38 +121,4 @@ fn parse_boolean(text: &str) -> Result<bool> {
         return Ok(false);
     }
     exec_err!("invalid input syntax for type boolean: \"{text}\"")
-}
-
-/// Parses bytes in hex format (`\xdeadbeef`) or escape format (`\001abc\\`).
-fn parse_bytes(text: &str) -> Result<Vec<u8>> {
-    if let Some(digits) = text.strip_prefix("\\x") {
-        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        if !digits.len().is_multiple_of(2) {
-            return exec_err!("invalid hexadecimal data: odd number of digits");
-        }
-        let pairs = digits.chunks_exact(2).map(|pair| Some(value(pair[0])? * 16 + value(pair[1])?));
-        return match pairs.collect::<Option<Vec<u8>>>() {
-            Some(bytes) => Ok(bytes),
-            None => exec_err!("invalid hexadecimal digit in \"{text}\""),
-        };
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        (bytes, rest) = match (first, tail) {
-            (b'\\', [b'\\', tail @ ..]) => (push_byte(bytes, b'\\'), tail),
-            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
-                (push_byte(bytes, (a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')), tail)
-            }
-            (b'\\', _) => return exec_err!("invalid input syntax for type bytea"),
-            (byte, tail) => (push_byte(bytes, *byte), tail),
-        };
-    }
-    Ok(bytes)
-}
-
-fn push_byte(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
-    bytes.push(byte);
-    bytes
 }

@@ -10,7 +10,6 @@ mod numeric;
 mod to_text;
 mod types;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Cast;
@@ -21,7 +20,7 @@ pub(crate) use conversion::Conversion;
 pub(crate) use from_text::parse_texts;
 pub(crate) use types::rewrite_syntax;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![numeric::function(), types::uuid_function()]
 }
@@ -34,9 +33,4 @@ pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed
         return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
     }
     Ok(Transformed::yes(ScalarUDF::new_from_impl(Conversion::new(field.data_type().clone())).call(vec![*expr])))
-}
-
-/// Whether this is a text type.
-pub(crate) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -4,25 +4,21 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::ScalarUDF;
 
-use crate::json::kind::{JsonKind, json_kind};
-
-use super::{from_text, is_text};
-use crate::number::{numeric_with_free_scale, parse_decimal};
+use super::from_text;
+use crate::data_type::{is_text, is_text_or_null};
+use crate::function::{ColumnarFunction, FunctionCall, keep_types, try_map};
+use crate::json_type::{JsonKind, json_kind};
+use crate::number::{NUMERIC_UNITS_MAX, numeric_with_free_scale, parse_decimal};
 
 /// The name of the function. The `*` keeps callers from writing it.
 pub(super) const NAME: &str = "numeric*";
 
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Numeric { signature: Signature::any(1, Volatility::Immutable) })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Numeric {
-    signature: Signature,
+    ColumnarFunction::new(NAME, keep_types, numeric_type, cast_to_numeric)
 }
 
 fn is_jsonb(data_type: &DataType) -> bool {
@@ -39,50 +35,34 @@ fn double_to_numeric(value: f64, scale: i8) -> Result<i128> {
         let unit = 10_i128.checked_pow(u32::try_from(written - scale).ok()?)?;
         (units % unit == 0).then_some(units / unit)
     });
-    match rescaled.filter(|units| units.unsigned_abs() < 10_u128.pow(38)) {
+    match rescaled.filter(|units| units.unsigned_abs() < NUMERIC_UNITS_MAX) {
         Some(units) => Ok(units),
         None => exec_err!("{value} has too many digits for a numeric without a scale; cast it to numeric(38, digits)"),
     }
 }
 
-impl ScalarUDFImpl for Numeric {
-    fn name(&self) -> &str {
-        NAME
+fn numeric_type(fields: &[FieldRef]) -> Result<DataType> {
+    let [operand] = fields else { return plan_err!("a cast has one operand") };
+    match operand.data_type() {
+        number if number.is_decimal() || number.is_integer() => crate::number::as_numeric(number),
+        other if other.is_floating() || is_text_or_null(other) || is_jsonb(other) => Ok(numeric_with_free_scale(22)),
+        other => plan_err!("cannot cast type {other} to numeric"),
     }
+}
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(match types {
-            [decimal] if decimal.is_decimal() => crate::number::as_numeric(decimal)?,
-            [integer] if integer.is_integer() => crate::number::as_numeric(integer)?,
-            [other] if other.is_floating() || is_text(other) || other.is_null() => numeric_with_free_scale(22),
-            [other] if is_jsonb(other) => numeric_with_free_scale(22),
-            [other] => return plan_err!("cannot cast type {other} to numeric"),
-            _ => return plan_err!("a cast has one operand"),
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let to = args.return_field.data_type();
-        let (Some(value), DataType::Decimal128(precision, scale)) = (args.args.first(), to) else {
-            return plan_err!("a cast has one operand");
-        };
-        let values = value.to_array(args.number_rows)?;
-        let numerics: ArrayRef = match values.data_type() {
-            text if is_text(text) => from_text::parse_texts(cast(&values, &DataType::Utf8)?.as_string(), to)?,
-            document if is_jsonb(document) => from_text::parse_texts(&crate::json::numbers(&values)?, to)?,
-            float if float.is_floating() => {
-                let doubles = cast(&values, &DataType::Float64)?;
-                let units = doubles.as_primitive::<Float64Type>().iter();
-                let units = units.map(|value| value.map(|value| double_to_numeric(value, *scale)).transpose());
-                let units: Decimal128Array = units.collect::<Result<_>>()?;
-                Arc::new(units.with_precision_and_scale(*precision, *scale)?)
-            }
-            _ => cast(&values, to)?,
-        };
-        Ok(ColumnarValue::Array(numerics))
-    }
+fn cast_to_numeric(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let to = call.returns;
+    let DataType::Decimal128(precision, scale) = *to else { return plan_err!("a numeric must be a decimal") };
+    let values = call.array(0)?;
+    Ok(match values.data_type() {
+        text if is_text(text) => from_text::parse_texts(cast(&values, &DataType::Utf8)?.as_string(), to)?,
+        document if is_jsonb(document) => from_text::parse_texts(&crate::json::numbers(&values)?, to)?,
+        float if float.is_floating() => {
+            let doubles = cast(&values, &DataType::Float64)?;
+            let numerics: Decimal128Array =
+                try_map::<Float64Type, _>(&doubles, |value| double_to_numeric(value, scale))?;
+            Arc::new(numerics.with_precision_and_scale(precision, scale)?)
+        }
+        _ => cast(&values, to)?,
+    })
 }

@@ -1,7 +1,5 @@
 //! PostgreSQL's output functions: values as text.
 
-use std::fmt::Write;
-
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{
@@ -10,6 +8,9 @@ use arrow::datatypes::{
 };
 use datafusion::common::Result;
 
+use crate::array;
+use crate::number::write_float;
+use crate::text::byte_format;
 use crate::time::output;
 
 /// Whether Arrow formats values of this type differently from PostgreSQL.
@@ -22,9 +23,6 @@ pub(super) fn is_formatted_here(from: &DataType) -> bool {
 }
 
 /// Formats each value as `value::text` does. NULL stays NULL.
-///
-/// # Errors
-/// If the values have no text representation.
 pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
     Ok(match values.data_type() {
         DataType::Float32 => format_each::<Float32Type>(values, |value, out| {
@@ -50,11 +48,9 @@ pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let values = cast(values, &DataType::LargeBinary)?;
-            values.as_binary::<i64>().iter().map(|value| value.map(hexadecimal)).collect()
+            values.as_binary::<i64>().iter().map(|value| value.map(byte_format::format)).collect()
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-            crate::array::format_arrays(values)?
-        }
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => array::format_arrays(values)?,
         _ => cast(values, &DataType::Utf8)?.as_string().clone(),
     })
 }
@@ -74,47 +70,4 @@ fn format_each<T: ArrowPrimitiveType>(values: &ArrayRef, write: impl Fn(T::Nativ
         }
     }
     texts.finish()
-}
-
-/// Writes a floating-point number from its shortest representation (`-1.5e20`). It has an exponent from `10^digits` on
-/// and below `0.0001`.
-fn write_float(shortest: &str, value: f64, digits: i32, out: &mut String) {
-    if value.is_nan() {
-        return out.push_str("NaN");
-    }
-    if value.is_infinite() {
-        return out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
-    }
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value != 0.0 && !(-4..digits).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        // Writing to a string never fails.
-        let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
-        return;
-    }
-    let (sign, unsigned) = mantissa.strip_prefix('-').map_or(("", mantissa), |unsigned| ("-", unsigned));
-    let all = unsigned.replace('.', "");
-    out.push_str(sign);
-    match usize::try_from(exponent) {
-        Ok(before) if before + 1 >= all.len() => {
-            let _ = write!(out, "{all}{}", "0".repeat(before + 1 - all.len()));
-        }
-        Ok(before) => {
-            let _ = write!(out, "{}.{}", &all[..=before], &all[before + 1..]);
-        }
-        Err(_) => {
-            let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
-            let _ = write!(out, "0.{}{all}", "0".repeat(zeros));
-        }
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 + bytes.len() * 2);
-    text.push_str("\\x");
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

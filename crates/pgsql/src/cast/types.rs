@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use arrow::array::{AsArray, StringArray};
-use arrow::compute::cast;
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, Value, ValueWithSpan,
 };
 
 use super::numeric;
-use crate::syntax::call;
+use crate::data_type::is_text_or_null;
+use crate::function::{ColumnarFunction, text_type};
+use crate::syntax::{binary, call, cast, negative, nested, number, take};
 
 const UUID: &str = "uuid*";
 /// The maximum length of the type `name`, in bytes.
@@ -41,13 +42,12 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
 /// Returns the call that replaces the cast of `operand` to `data_type`. Where DataFusion's planner knows the type by
 /// another name, it renames `data_type` instead.
 fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
-    let taken = |operand: &mut Expr| std::mem::replace(operand, Expr::Value(Value::Null.into()));
     match data_type {
         DataType::CharacterVarying(length) | DataType::CharVarying(length) | DataType::Varchar(length) => {
             let length = length.take();
             *data_type = DataType::Varchar(None);
             let Some(CharacterLength::IntegerLength { length, .. }) = length else { return Ok(None) };
-            Ok(Some(first_characters(taken(operand), length)))
+            Ok(Some(first_characters(take(operand), length)))
         }
         DataType::Bit(_) | DataType::BitVarying(_) | DataType::VarBit(_) => {
             plan_err!("bit strings are not supported; write an integer, and the operators & | # ~, or bytea for bytes")
@@ -57,11 +57,11 @@ fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<E
         | DataType::Dec(ExactNumberInfo::PrecisionAndScale(precision, scale))
             if *scale < 0 || scale.unsigned_abs() > *precision =>
         {
-            cast_with_scale_beyond_precision(taken(operand), *precision, *scale).map(Some)
+            cast_with_scale_beyond_precision(take(operand), *precision, *scale).map(Some)
         }
         DataType::Numeric(ExactNumberInfo::None)
         | DataType::Decimal(ExactNumberInfo::None)
-        | DataType::Dec(ExactNumberInfo::None) => Ok(Some(as_numeric(taken(operand)))),
+        | DataType::Dec(ExactNumberInfo::None) => Ok(Some(as_numeric(take(operand)))),
         DataType::Dec(info) => {
             *data_type = DataType::Numeric(*info);
             Ok(None)
@@ -74,10 +74,10 @@ fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<E
             *data_type = if *bits <= 24 { DataType::Real } else { DataType::DoublePrecision };
             Ok(None)
         }
-        DataType::Uuid => Ok(Some(call(UUID, vec![taken(operand)]))),
+        DataType::Uuid => Ok(Some(call(UUID, vec![take(operand)]))),
         DataType::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
-            "name" => Ok(Some(first_characters(taken(operand), NAME_LENGTH))),
-            "\"char\"" => first_byte(taken(operand)).map(Some),
+            "name" => Ok(Some(first_characters(take(operand), NAME_LENGTH))),
+            "\"char\"" => first_byte(take(operand)).map(Some),
             _ => Ok(None),
         },
         _ => Ok(None),
@@ -93,24 +93,15 @@ fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -
             "numeric({precision}, {scale}) is not supported, because a numeric has 38 digits; write round(x, {scale})"
         );
     }
-    let number = |text: String| Expr::Value(Value::Number(text, false).into());
-    let cast = |expr: Expr, precision: u64, scale: i64| Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(expr),
-        data_type: DataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision, scale)),
-        format: None,
-        array: false,
+    let cast = |expr: Expr, precision: u64, scale: i64| {
+        cast(expr, DataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision, scale)))
     };
     let value = as_numeric(operand);
     if scale < 0 {
-        let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(digits.to_string())) };
-        return Ok(cast(call("round", vec![value, negative]), precision + digits, 0));
+        return Ok(cast(call("round", vec![value, negative(number(digits))]), precision + digits, 0));
     }
     let zeros = usize::try_from(digits - precision).unwrap_or(0);
-    let times = |left: Expr, right: Expr| {
-        let (left, right) = (Box::new(left), Box::new(right));
-        Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Multiply, right }))
-    };
+    let times = |left: Expr, right: Expr| nested(binary(left, BinaryOperator::Multiply, right));
     let scaled = times(value, number(format!("1{}.", "0".repeat(zeros))));
     Ok(times(
         cast(scaled, precision, scale.min(i64::try_from(precision).unwrap_or(scale))),
@@ -133,14 +124,7 @@ fn first_byte(operand: Expr) -> Result<Expr> {
 
 /// Builds `left(operand::varchar, length)`.
 fn first_characters(operand: Expr, length: u64) -> Expr {
-    let text = Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(operand),
-        data_type: DataType::Varchar(None),
-        format: None,
-        array: false,
-    };
-    call("left", vec![text, Expr::Value(Value::Number(length.to_string(), false).into())])
+    call("left", vec![cast(operand, DataType::Varchar(None)), number(length)])
 }
 
 /// Converts to a numeric; a number literal keeps the digits that it is written with.
@@ -151,26 +135,28 @@ fn as_numeric(operand: Expr) -> Expr {
         if is_plain {
             let unsigned = text.trim_start_matches('-');
             // The point makes it a numeric rather than an integer.
-            let number = if unsigned.contains('.') { unsigned.to_owned() } else { format!("{unsigned}.") };
-            let number = Expr::Value(Value::Number(number, false).into());
-            if text.starts_with('-') {
-                let op = UnaryOperator::Minus;
-                return Expr::Nested(Box::new(Expr::UnaryOp { op, expr: Box::new(number) }));
-            }
-            return number;
+            let digits = if unsigned.contains('.') { unsigned.to_owned() } else { format!("{unsigned}.") };
+            return if text.starts_with('-') { nested(negative(number(digits))) } else { number(digits) };
         }
     }
     call(numeric::NAME, vec![operand])
 }
 
+/// Returns the cast to uuid. A uuid is stored as the text that PostgreSQL prints.
 pub(super) fn uuid_function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Uuid { signature: Signature::any(1, Volatility::Immutable) })
-}
-
-/// A uuid, stored as the text that PostgreSQL prints.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Uuid {
-    signature: Signature,
+    ColumnarFunction::new(
+        UUID,
+        |types| match types {
+            [text] if is_text_or_null(text) => Ok(vec![ArrowType::Utf8]),
+            _ => plan_err!("only text can be cast to uuid"),
+        },
+        text_type,
+        |call| {
+            let texts = call.array(0)?;
+            let uuids = texts.as_string::<i32>().iter().map(|text| text.map(uuid).transpose());
+            Ok(Arc::new(uuids.collect::<Result<StringArray>>()?))
+        },
+    )
 }
 
 fn uuid(text: &str) -> Result<String> {
@@ -181,28 +167,4 @@ fn uuid(text: &str) -> Result<String> {
     }
     let part = |from: usize, to: usize| &digits[from..to];
     Ok([part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-"))
-}
-
-impl ScalarUDFImpl for Uuid {
-    fn name(&self) -> &str {
-        UUID
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        match types {
-            [text] if super::is_text(text) || text.is_null() => Ok(ArrowType::Utf8),
-            _ => plan_err!("only text can be cast to uuid"),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(texts) = args.args.first() else { return plan_err!("a cast has an operand") };
-        let texts = cast(&texts.to_array(args.number_rows)?, &ArrowType::Utf8)?;
-        let uuids = texts.as_string::<i32>().iter().map(|text| text.map(uuid).transpose());
-        Ok(ColumnarValue::Array(Arc::new(uuids.collect::<Result<StringArray>>()?)))
-    }
 }

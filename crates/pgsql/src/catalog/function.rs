@@ -8,7 +8,7 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use super::objects::VisibleObjects;
-use crate::cast::is_text;
+use crate::data_type::is_text;
 
 /// The type of an argument or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,15 @@ impl CatalogType {
     }
 
     /// Returns the type that an argument of type `given` is coerced to.
-    fn coerced(self, given: &DataType) -> Option<DataType> {
+    fn coerced(self, data_type: &DataType) -> Option<DataType> {
         match self {
-            Self::Any => Some(given.clone()),
-            _ if given.is_null() => Some(self.data_type()),
-            Self::Reference if given.is_integer() => Some(DataType::Int64),
-            Self::Text | Self::Reference if is_text(given) => Some(DataType::Utf8),
+            Self::Any => Some(data_type.clone()),
+            _ if data_type.is_null() => Some(self.data_type()),
+            Self::Reference if data_type.is_integer() => Some(DataType::Int64),
+            Self::Text | Self::Reference if is_text(data_type) => Some(DataType::Utf8),
             // An untyped literal is parsed as a number.
-            Self::Number if given.is_integer() || is_text(given) => Some(DataType::Int64),
-            Self::Flag if *given == DataType::Boolean => Some(DataType::Boolean),
+            Self::Number if data_type.is_integer() || is_text(data_type) => Some(DataType::Int64),
+            Self::Flag if *data_type == DataType::Boolean => Some(DataType::Boolean),
             _ => None,
         }
     }
@@ -86,7 +86,7 @@ impl CatalogFunction {
     }
 
     /// Lets the function receive NULL arguments.
-    pub(super) const fn lenient(mut self) -> Self {
+    pub(super) const fn called_on_null_input(mut self) -> Self {
         self.is_strict = false;
         self
     }
@@ -144,14 +144,14 @@ impl ScalarUDFImpl for BoundCatalogFunction {
         Ok(self.function.returns.data_type())
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let CatalogFunction { name, params, required, .. } = self.function;
-        if given.len() < required || given.len() > params.len() {
-            return plan_err!("{name} takes {required} to {} arguments, not {}", params.len(), given.len());
+        if types.len() < required || types.len() > params.len() {
+            return plan_err!("{name} takes {required} to {} arguments, not {}", params.len(), types.len());
         }
-        let coerced = params.iter().zip(given).map(|(param, given)| match param.coerced(given) {
+        let coerced = params.iter().zip(types).map(|(param, data_type)| match param.coerced(data_type) {
             Some(data_type) => Ok(data_type),
-            None => plan_err!("{name} does not accept the type {}", super::types::sql_type_name(given)),
+            None => plan_err!("{name} does not accept the type {}", super::types::sql_type_name(data_type)),
         });
         coerced.collect()
     }

@@ -55,7 +55,7 @@ const NAME_FUNCTIONS: &[CatalogFunction] = &[
         let name = |oid| text(types::format_type(oid, as_number(args.get(1))));
         Ok(as_number(args.first()).map_or(NO_TEXT, name))
     })
-    .lenient(),
+    .called_on_null_input(),
     CatalogFunction::new("pg_type_is_visible", &[Number], Flag, |_, args| {
         let found = as_number(args.first()).and_then(types::find_by_oid);
         Ok(ScalarValue::Boolean(found.map(|_| true)))
@@ -71,10 +71,10 @@ const NAME_FUNCTIONS: &[CatalogFunction] = &[
         Ok(ScalarValue::Utf8(reference::resolve_class(objects, as_text(args.first())).map(|(_, name)| name)))
     }),
     CatalogFunction::new("to_regtype", &[Text], Number, |_, args| {
-        Ok(ScalarValue::Int64(types::find_by_name(as_text(args.first())).map(|known| known.oid)))
+        Ok(ScalarValue::Int64(types::find_by_name(as_text(args.first())).map(|sql_type| sql_type.oid)))
     }),
     CatalogFunction::new("to_regtype_name*", &[Text], Text, |_, args| {
-        Ok(ScalarValue::Utf8(types::find_by_name(as_text(args.first())).map(|known| known.sql_name.clone())))
+        Ok(ScalarValue::Utf8(types::find_by_name(as_text(args.first())).map(|sql_type| sql_type.sql_name.clone())))
     }),
     CatalogFunction::new("to_regnamespace", &[Text], Number, |objects, args| {
         Ok(ScalarValue::Int64(objects.schemas.get(as_text(args.first())).copied()))

@@ -96,7 +96,7 @@ fn data_type(of: &PgType) -> String {
     if of.category == "A" { "ARRAY".to_owned() } else { format_type(of.oid, None) }
 }
 
-/// The digits of the seconds.
+/// Returns the digits of the seconds.
 fn time_precision(of: &PgType) -> Option<i64> {
     match of.name.as_str() {
         "date" => Some(0),

@@ -30,9 +30,9 @@ pub use objects::{PUBLIC_SCHEMA, VisibleObjects, VisibleTable};
 pub use relation::relation_name as catalog_name;
 use relation::{INFORMATION_SCHEMA, PG_CATALOG};
 pub(crate) use syntax::rewrite_statement;
-pub(crate) use type_name::TypeNames;
+pub(crate) use type_name::ResolveTypeNames;
 
-/// The catalog functions, over no tables.
+/// Returns the catalog functions, over no tables.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut all = functions::functions(&Arc::default());
     all.push(type_name::function());

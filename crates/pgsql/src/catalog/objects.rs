@@ -41,15 +41,15 @@ impl VisibleObjects {
     /// Creates the view of the `tables` of `database` that `user` may see.
     pub fn new(database: impl Into<String>, user: impl Into<String>, mut tables: Vec<VisibleTable>) -> Self {
         tables.sort_by(|left, right| (&left.schema, &left.name).cmp(&(&right.schema, &right.name)));
-        let mut taken = BTreeSet::new();
+        let mut used_oids = BTreeSet::new();
         for table in &mut tables {
-            table.oid = oid::assign_oid(&[&table.schema, &table.name], &mut taken);
+            table.oid = oid::assign_oid(&[&table.schema, &table.name], &mut used_oids);
         }
         let own = tables.iter().map(|table| table.schema.as_str()).filter(|schema| !oid::is_builtin_schema(schema));
         let names: BTreeSet<&str> = own.collect();
         let mut schemas: BTreeMap<String, i64> =
             oid::SCHEMA_OIDS.iter().map(|(name, oid)| ((*name).to_owned(), *oid)).collect();
-        schemas.extend(names.into_iter().map(|name| (name.to_owned(), oid::assign_oid(&[name], &mut taken))));
+        schemas.extend(names.into_iter().map(|name| (name.to_owned(), oid::assign_oid(&[name], &mut used_oids))));
         Self { database: database.into(), user: user.into(), tables, schemas }
     }
 

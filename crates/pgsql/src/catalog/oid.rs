@@ -36,12 +36,12 @@ pub(super) fn is_builtin_schema(schema: &str) -> bool {
     SCHEMA_OIDS.iter().any(|(name, _)| *name == schema)
 }
 
-/// The oid of a schema of every database.
+/// Returns the oid of a schema of every database.
 pub(super) fn builtin_schema_oid(name: &str) -> i64 {
     SCHEMA_OIDS.iter().find(|(schema, _)| *schema == name).map_or(0, |(_, oid)| *oid)
 }
 
-/// The oid of a catalog that others point into.
+/// Returns the oid of a catalog that others point into.
 pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
     CATALOG_OIDS.iter().find(|(catalog, _)| *catalog == name).map_or(0, |(_, oid)| *oid)
 }
@@ -50,7 +50,7 @@ pub(super) fn builtin_catalog_oid(name: &str) -> i64 {
 /// it.
 ///
 /// It depends only on the name, unless two names collide, and never on objects that the caller may not see.
-pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
+pub(super) fn assign_oid(parts: &[&str], used: &mut BTreeSet<u64>) -> i64 {
     // FNV-1a is the same in every version and process.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -58,11 +58,11 @@ pub(super) fn assign_oid(parts: &[&str], taken: &mut BTreeSet<u64>) -> i64 {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    let mut place = hash % OID_COUNT;
-    while !taken.insert(place) {
-        place = (place + 1) % OID_COUNT;
+    let mut position = hash % OID_COUNT;
+    while !used.insert(position) {
+        position = (position + 1) % OID_COUNT;
     }
-    i64::try_from(FIRST_USER_OID + place).unwrap_or_default()
+    i64::try_from(FIRST_USER_OID + position).unwrap_or_default()
 }
 
 /// Parses the parts of a name as PostgreSQL does: `Public."Two Words"` is `public` and `Two Words`. Returns `None` if
@@ -94,10 +94,10 @@ pub(super) fn parse_identifiers(text: &str) -> Option<Vec<String>> {
 fn quoted_part(text: &str) -> Option<(String, &str)> {
     let mut part = String::new();
     let mut characters = text.char_indices().peekable();
-    while let Some((place, character)) = characters.next() {
+    while let Some((position, character)) = characters.next() {
         match character {
             '"' if characters.next_if(|(_, next)| *next == '"').is_some() => part.push('"'),
-            '"' => return Some((part, &text[place + 1..])),
+            '"' => return Some((part, &text[position + 1..])),
             other => part.push(other),
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn has_column_privilege(objects: &VisibleObjects, args: &[ScalarValue
 pub(super) fn has_schema_privilege(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     let (args, may) = split_user(objects, args, 2, SCHEMA_PRIVILEGES)?;
     let found = match reference::given_oid(args) {
-        Some(oid) => objects.schemas.values().any(|known| *known == oid),
+        Some(oid) => objects.schemas.values().any(|schema| *schema == oid),
         None => reference::resolve_schema(objects, as_text(args.first())).map(|_| true)?,
     };
     Ok(ScalarValue::Boolean(found.then_some(may)))
@@ -70,7 +70,7 @@ fn split_user<'a>(
     objects: &VisibleObjects,
     args: &'a [ScalarValue],
     without_user: usize,
-    known: &[&str],
+    valid: &[&str],
 ) -> Result<(&'a [ScalarValue], bool)> {
     let args = if args.len() > without_user {
         let user = match reference::given_oid(args) {
@@ -91,8 +91,8 @@ fn split_user<'a>(
             Some(name) => (name, true),
             None => (privilege.as_str(), false),
         };
-        if !known.contains(&name) {
-            return exec_err!("unrecognized privilege type: \"{privilege}\"; write one of {}", known.join(", "));
+        if !valid.contains(&name) {
+            return exec_err!("unrecognized privilege type: \"{privilege}\"; write one of {}", valid.join(", "));
         }
         may |= !grants && matches!(name, "SELECT" | "USAGE" | "CONNECT");
     }

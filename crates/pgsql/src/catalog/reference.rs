@@ -28,7 +28,7 @@ fn oid_of_catalog(full: &str) -> i64 {
     let name = full.strip_prefix("pg_catalog.").unwrap_or(full);
     match oid::builtin_catalog_oid(name) {
         0 => oid::assign_oid(&[full], &mut std::collections::BTreeSet::new()),
-        known => known,
+        other => other,
     }
 }
 
@@ -54,14 +54,14 @@ pub(super) fn class_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Resu
     if let Some(table) = objects.by_oid(oid) {
         return Ok(text(table.qualified_name()));
     }
-    let catalog = oid::CATALOG_OIDS.iter().find(|(_, known)| *known == oid);
+    let catalog = oid::CATALOG_OIDS.iter().find(|(_, other)| *other == oid);
     Ok(catalog.map_or_else(|| number(oid), |(name, _)| text(*name)))
 }
 
 pub(super) fn type_oid(_: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     match given_oid(args) {
         Some(oid) => Ok(oid.into()),
-        None => find_type(args).map(|known| known.oid.into()),
+        None => find_type(args).map(|sql_type| sql_type.oid.into()),
     }
 }
 
@@ -69,14 +69,14 @@ pub(super) fn type_name(_: &VisibleObjects, args: &[ScalarValue]) -> Result<Scal
     match given_oid(args) {
         Some(oid) if types::find_by_oid(oid).is_none() => Ok(number(oid)),
         Some(oid) => Ok(text(types::format_type(oid, None))),
-        None => find_type(args).map(|known| text(&known.sql_name)),
+        None => find_type(args).map(|sql_type| text(&sql_type.sql_name)),
     }
 }
 
 fn find_type(args: &[ScalarValue]) -> Result<&'static types::PgType> {
     let name = as_text(args.first());
     match types::find_by_name(name) {
-        Some(known) => Ok(known),
+        Some(oid) => Ok(oid),
         None => exec_err!("type \"{name}\" does not exist; to_regtype('{name}') returns NULL instead"),
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn schema_oid(objects: &VisibleObjects, args: &[ScalarValue]) -> Resu
 pub(super) fn schema_name(objects: &VisibleObjects, args: &[ScalarValue]) -> Result<ScalarValue> {
     match given_oid(args) {
         Some(oid) => {
-            let found = objects.schemas.iter().find(|(_, known)| **known == oid);
+            let found = objects.schemas.iter().find(|(_, other)| **other == oid);
             Ok(found.map_or_else(|| number(oid), |(name, _)| text(oid::quote_identifier(name))))
         }
         None => resolve_schema(objects, as_text(args.first())).map(|(name, _)| text(oid::quote_identifier(&name))),

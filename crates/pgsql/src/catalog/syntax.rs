@@ -15,8 +15,8 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
-use crate::statement::column_name;
-use crate::syntax::{call, is_named};
+use crate::column_names::column_name;
+use crate::syntax::{call, cast, folded, is_named, number, quoted, string, take, unnamed};
 
 /// The types that are oids with a name. The suffix `*` names the function that returns the oid, `_name*` the one that
 /// returns the name.
@@ -43,8 +43,8 @@ impl VisitorMut for CatalogRewriter {
                 SelectItem::ExprWithAlias { expr, .. } => replace_oid_with_name(expr),
                 // The column name depends on types that are rewritten below, so it is fixed first.
                 SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut TypeNameFinder).is_break() => {
-                    let alias = Ident::with_quote('"', column_name(expr));
-                    let mut expr = take_expression(expr);
+                    let alias = quoted(column_name(expr));
+                    let mut expr = take(expr);
                     replace_oid_with_name(&mut expr);
                     *item = SelectItem::ExprWithAlias { expr, alias };
                 }
@@ -86,7 +86,7 @@ impl VisitorMut for CatalogRewriter {
             {
                 access_chain.iter_mut().for_each(name_field);
             }
-            Expr::Collate { expr, collation } if is_default(collation) => *expression = take_expression(expr),
+            Expr::Collate { expr, collation } if is_default(collation) => *expression = take(expr),
             Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => plain_operator(compare_op),
             Expr::BinaryOp { left, op, right } => {
                 plain_operator(op);
@@ -122,20 +122,12 @@ impl Visitor for TypeNameFinder {
     }
 }
 
-fn take_expression(expression: &mut Expr) -> Expr {
-    std::mem::replace(expression, Expr::Value(Value::Null.into()))
-}
-
 /// Writes `(row).field` in the form that the planner supports.
 fn name_field(access: &mut AccessExpr) {
     if let AccessExpr::Dot(field) = access
         && let Expr::Identifier(name) = field
     {
-        let name = match name.quote_style {
-            Some(_) => name.value.clone(),
-            None => name.value.to_lowercase(),
-        };
-        *field = Expr::Value(Value::SingleQuotedString(name).into());
+        *field = string(folded(name));
     }
 }
 
@@ -166,7 +158,7 @@ fn reference_type(data_type: &DataType) -> Option<&'static str> {
         DataType::Custom(name, _) => own_name(name)?,
         _ => return None,
     };
-    REFERENCE_TYPES.iter().find(|known| **known == name).copied()
+    REFERENCE_TYPES.iter().find(|data_type| **data_type == name).copied()
 }
 
 /// Returns the function that prints the name of `expression`, if it is of a reference type.
@@ -189,7 +181,7 @@ fn replace_oid_with_name(expression: &mut Expr) {
     let Some(of_name) = name_function_for(expression) else { return };
     match expression {
         Expr::Nested(inner) => replace_oid_with_name(inner),
-        Expr::Cast { expr, .. } => *expression = call(&of_name, vec![take_expression(expr)]),
+        Expr::Cast { expr, .. } => *expression = call(&of_name, vec![take(expr)]),
         Expr::Function(function) => function.name = vec![Ident::new(of_name)].into(),
         _ => {}
     }
@@ -208,7 +200,7 @@ fn name_function(expression: &Expr) -> Option<(&Function, String)> {
 /// Returns the replacement for the cast of `operand` to a type that the planner does not support.
 fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
     if let Some(of) = reference_type(data_type) {
-        return Some(call(&format!("{of}*"), vec![take_expression(operand)]));
+        return Some(call(&format!("{of}*"), vec![take(operand)]));
     }
     let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_));
     if is_text && let Some((function, of_name)) = name_function(operand) {
@@ -222,7 +214,7 @@ fn rewrite_cast(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
         matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
     match own_name(name)?.as_str() {
         "oid" | "xid" | "cid" => *data_type = DataType::BigInt(None),
-        "char" if is_quoted => return Some(first_byte(take_expression(operand))),
+        "char" if is_quoted => return Some(first_byte(take(operand))),
         "regproc" | "regprocedure" => {
             if let Expr::Value(value) = operand
                 && let Value::SingleQuotedString(text) = &mut value.value
@@ -242,9 +234,7 @@ fn first_byte(operand: Expr) -> Expr {
     if matches!(&operand, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
         return call("chr", vec![operand]);
     }
-    let kind = CastKind::Cast;
-    let text = Expr::Cast { kind, expr: Box::new(operand), data_type: DataType::Text, format: None, array: false };
-    call("left", vec![text, Expr::Value(Value::Number("1".to_owned(), false).into())])
+    call("left", vec![cast(operand, DataType::Text), number(1)])
 }
 
 /// Strips the schema `pg_catalog` from `data_type`.
@@ -309,7 +299,7 @@ fn compare_by_name(name: &Expr, other: &mut Expr) {
     }
     match other {
         Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
-            *other = call("regtype_name*", vec![take_expression(other)]);
+            *other = call("regtype_name*", vec![take(other)]);
         }
         Expr::Function(function) if is_named(&function.name, "regtype*") => {
             function.name = vec![Ident::new("regtype_name*")].into();
@@ -334,6 +324,5 @@ fn name_declared_type(function: &mut Function) {
         DataType::Custom(name, _) if is_named(name, "name") => "name",
         _ => return,
     };
-    let name = Expr::Value(Value::SingleQuotedString(name.to_owned()).into());
-    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(name)));
+    list.args.push(unnamed(string(name)));
 }

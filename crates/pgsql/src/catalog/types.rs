@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
-use crate::json::kind::{is_json_extension, json_kind};
+use crate::json_type::{is_json_extension, json_kind};
 use crate::number::has_free_scale;
 
 /// The modifier of a type that takes none or has none.
@@ -45,7 +45,7 @@ pub(super) static TYPES: LazyLock<Vec<PgType>> = LazyLock::new(|| {
 });
 
 static BY_OID: LazyLock<HashMap<i64, &'static PgType>> =
-    LazyLock::new(|| TYPES.iter().map(|known| (known.oid, known)).collect());
+    LazyLock::new(|| TYPES.iter().map(|sql_type| (sql_type.oid, sql_type)).collect());
 
 fn parse(line: &str) -> Option<PgType> {
     let mut words = line.splitn(13, ' ');
@@ -86,7 +86,7 @@ fn array_of(element: &PgType) -> PgType {
     }
 }
 
-/// The type with that number.
+/// Returns the type with this oid.
 pub(super) fn find_by_oid(oid: i64) -> Option<&'static PgType> {
     BY_OID.get(&oid).copied()
 }
@@ -112,29 +112,29 @@ pub(super) fn find_by_name(text: &str) -> Option<&'static PgType> {
         "time" => "time without time zone",
         other => other,
     };
-    let found = TYPES.iter().find(|known| known.sql_name == name || known.name == name.trim_matches('"'))?;
+    let found = TYPES.iter().find(|sql_type| sql_type.sql_name == name || sql_type.name == name.trim_matches('"'))?;
     if is_array { find_by_oid(found.array) } else { Some(found) }
 }
 
 /// Implements `format_type`: the SQL name of the type with an oid and a modifier.
 pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
-    let Some(known) = find_by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
-    if known.category == "A" && known.name.starts_with('_') {
-        return format!("{}[]", format_type(known.element, modifier));
+    let Some(sql_type) = find_by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
+    if sql_type.category == "A" && sql_type.name.starts_with('_') {
+        return format!("{}[]", format_type(sql_type.element, modifier));
     }
-    let Some(modifier) = modifier else { return known.sql_name.clone() };
+    let Some(modifier) = modifier else { return sql_type.sql_name.clone() };
     if modifier < 0 {
         // A `character` without a length has length 1, so this one is `bpchar`.
-        return if oid == CHARACTER { "bpchar".to_owned() } else { known.sql_name.clone() };
+        return if oid == CHARACTER { "bpchar".to_owned() } else { sql_type.sql_name.clone() };
     }
     match (oid, modifier - HEADER_BYTES) {
-        (CHARACTER | VARCHAR, length) => format!("{}({length})", known.sql_name),
-        (NUMERIC, packed) => format!("{}({},{})", known.sql_name, (packed >> 16) & 0xffff, packed & 0x7ff),
-        (1_083 | 1_114 | 1_184 | 1_266, _) => match known.sql_name.split_once(' ') {
+        (CHARACTER | VARCHAR, length) => format!("{}({length})", sql_type.sql_name),
+        (NUMERIC, packed) => format!("{}({},{})", sql_type.sql_name, (packed >> 16) & 0xffff, packed & 0x7ff),
+        (1_083 | 1_114 | 1_184 | 1_266, _) => match sql_type.sql_name.split_once(' ') {
             Some((word, rest)) => format!("{word}({modifier}) {rest}"),
-            None => known.sql_name.clone(),
+            None => sql_type.sql_name.clone(),
         },
-        _ => known.sql_name.clone(),
+        _ => sql_type.sql_name.clone(),
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn sql_type_name(data_type: &DataType) -> String {
 
 fn type_oid(data_type: &DataType) -> (i64, i64) {
     if let Some(kind) = json_kind(data_type) {
-        return (find_by_name(kind.name()).map_or(TEXT, |known| known.oid), NO_MODIFIER);
+        return (find_by_name(kind.name()).map_or(TEXT, |sql_type| sql_type.oid), NO_MODIFIER);
     }
     let oid = match data_type {
         DataType::Boolean => 16,
@@ -183,8 +183,8 @@ fn type_oid(data_type: &DataType) -> (i64, i64) {
             let (element, modifier) = type_oid(item.data_type());
             return match find_by_oid(element) {
                 // An array of arrays has the same type as an array of their elements.
-                Some(known) if known.category == "A" => (element, modifier),
-                Some(known) => (known.array, modifier),
+                Some(sql_type) if sql_type.category == "A" => (element, modifier),
+                Some(sql_type) => (sql_type.array, modifier),
                 None => (TEXT, NO_MODIFIER),
             };
         }

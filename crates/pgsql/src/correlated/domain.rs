@@ -1,8 +1,8 @@
-//! A correlated plan, evaluated for all rows of the outer query at once.
+//! Evaluates a correlated plan for all rows of the outer query at once.
 //!
-//! After Neumann and Kemper, "Unnesting Arbitrary Queries": the distinct values of the outer columns that a plan uses,
-//! its **domain**, become a table of its own, which is joined at the leaves; each operator above carries those columns
-//! along, so that it works on the rows of one outer value at a time.
+//! The method is that of Neumann and Kemper, "Unnesting Arbitrary Queries". The **domain** of a plan is a table of the
+//! distinct values of the outer columns that the plan uses. It is joined at the leaves of the plan. Each operator above
+//! also returns the columns of the domain, and processes the rows of each outer value separately.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, NullHandling, Result, ScalarValue, UnnestOptions};
@@ -168,10 +168,10 @@ impl Domain {
             let expression = self.replace_outer_columns(key.expr.clone(), source.schema())?;
             keys.push(SortExpr::new(expression, key.asc, key.nulls_first));
         }
-        let name = format!("place\u{1}{}", self.number);
-        let mut place = row_number().partition_by(self.carried_columns().collect());
+        let name = format!("position\u{1}{}", self.number);
+        let mut position = row_number().partition_by(self.carried_columns().collect());
         if !keys.is_empty() {
-            place = place.order_by(keys);
+            position = position.order_by(keys);
         }
         let column = Expr::Column(Column::new_unqualified(&name));
         let skip = u64::try_from(skip).unwrap_or(u64::MAX);
@@ -181,7 +181,7 @@ impl Domain {
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         LogicalPlanBuilder::from(input)
-            .window(vec![place.build()?.alias(&name)])?
+            .window(vec![position.build()?.alias(&name)])?
             .filter(chosen)?
             .project(output)?
             .build()

@@ -5,7 +5,6 @@
 
 mod domain;
 mod nullable;
-mod single_row;
 mod subquery_value;
 
 use std::cell::Cell;
@@ -13,7 +12,7 @@ use std::cell::Cell;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, utils};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, utils};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
@@ -22,11 +21,11 @@ use crate::json::WHOLE_ROW;
 
 /// The rule. It runs before type coercion.
 #[derive(Debug)]
-pub(crate) struct CorrelatedSubqueries;
+pub(crate) struct DecorrelateSubqueries;
 
-impl AnalyzerRule for CorrelatedSubqueries {
+impl AnalyzerRule for DecorrelateSubqueries {
     fn name(&self) -> &str {
-        "correlated_subqueries"
+        "decorrelate_subqueries"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -87,16 +86,8 @@ impl SubqueryRewriter {
         }
         let Some((rows, keys)) = self.push_domain(&join.left, &join.right)? else { return Ok(None) };
         let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
-        let equal = keys
-            .0
-            .into_iter()
-            .zip(keys.1)
-            .map(|(left, right)| equal_or_both_null(Expr::Column(left), Expr::Column(right)));
-        let mut conditions: Vec<Expr> = equal.collect();
+        let mut conditions = key_conditions(keys);
         conditions.extend(join.filter.clone());
-        if conditions.is_empty() {
-            conditions.push(datafusion::logical_expr::lit(true));
-        }
         left.join_on(rows, join.join_type, conditions)?.project(output)?.build().map(Some)
     }
 
@@ -138,16 +129,16 @@ impl SubqueryRewriter {
             _ => 0,
         };
         let mut joined = input.clone();
-        let mut found = false;
+        let mut is_rewritten = false;
         let mut expressions = Vec::new();
         let names: Vec<_> =
             node.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
         for (index, expression) in node.expressions().into_iter().enumerate() {
-            let before = found;
+            let was_rewritten = is_rewritten;
             let replaced = expression
                 .transform_down(|expression| {
-                    let must_be_ours = index < refused && subquery_value::is_correlated(&expression)?;
-                    if !must_be_ours && !subquery_value::needs_rewrite(&expression, in_filter, input.schema())? {
+                    let must_rewrite = index < refused && subquery_value::is_correlated(&expression)?;
+                    if !must_rewrite && !subquery_value::needs_rewrite(&expression, in_filter, input.schema())? {
                         return Ok(Transformed::no(expression));
                     }
                     let Some(value) = subquery_value::plan_subquery(&expression, input.schema(), self.next_number())?
@@ -157,27 +148,20 @@ impl SubqueryRewriter {
                     let Some((rows, keys)) = self.push_domain(&joined, &value.plan)? else {
                         return Ok(Transformed::no(expression));
                     };
-                    let conditions: Vec<Expr> = keys
-                        .0
-                        .into_iter()
-                        .zip(keys.1)
-                        .map(|(left, right)| equal_or_both_null(Expr::Column(left), Expr::Column(right)))
-                        .chain([datafusion::logical_expr::lit(true)])
-                        .collect();
                     let left = LogicalPlanBuilder::from(joined.clone());
-                    joined = left.join_on(rows, JoinType::Left, conditions)?.build()?;
-                    found = true;
+                    joined = left.join_on(rows, JoinType::Left, key_conditions(keys))?.build()?;
+                    is_rewritten = true;
                     Ok(Transformed::new(value.expression, true, TreeNodeRecursion::Jump))
                 })
                 .data()?;
             expressions.push(match names.get(index) {
-                Some((qualifier, field)) if found && !before && !keeps_columns => {
+                Some((qualifier, field)) if is_rewritten && !was_rewritten && !keeps_columns => {
                     replaced.unalias().alias_qualified(qualifier.clone(), field.name())
                 }
                 _ => replaced,
             });
         }
-        if !found {
+        if !is_rewritten {
             return Ok(None);
         }
         let node = node.with_new_exprs(expressions, vec![joined])?;
@@ -189,9 +173,20 @@ impl SubqueryRewriter {
     }
 }
 
-/// Equal, or both NULL.
+/// Builds the join conditions for `keys`; `true` if there are no keys.
+fn key_conditions((outer, carried): JoinKeys) -> Vec<Expr> {
+    let pairs = outer.into_iter().zip(carried);
+    let mut conditions: Vec<Expr> =
+        pairs.map(|(left, right)| equal_or_both_null(Expr::Column(left), Expr::Column(right))).collect();
+    if conditions.is_empty() {
+        conditions.push(lit(true));
+    }
+    conditions
+}
+
+/// Builds the condition that both sides are equal or both NULL.
 fn equal_or_both_null(left: Expr, right: Expr) -> Expr {
-    datafusion::logical_expr::binary_expr(left, Operator::IsNotDistinctFrom, right)
+    binary_expr(left, Operator::IsNotDistinctFrom, right)
 }
 
 /// Whether `plan` unnests values of a single outer row and, if `is_left`, does nothing else.
@@ -227,7 +222,7 @@ fn is_null_of_null(expression: &Expr) -> bool {
     }
 }
 
-/// The columns of outer queries that `plan` and its own subqueries use.
+/// Returns the columns of outer queries that `plan` and its own subqueries use.
 fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     plan.apply_with_subqueries(|node| {

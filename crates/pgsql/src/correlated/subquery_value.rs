@@ -1,15 +1,18 @@
-//! Subqueries in expressions, as plans of exactly one row.
+//! Plans subqueries in expressions as plans of exactly one row.
 
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result, exec_err};
 use datafusion::functions_aggregate::expr_fn::{bool_and, bool_or, count, first_value};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, when,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, lit, when,
 };
 
-use super::{is_simple, outer_columns, single_row};
+use super::{is_simple, outer_columns};
+use crate::function::{ColumnarFunction, first_type, keep_types};
 
 /// A plan of one row, and the expression over its columns that replaces the subquery.
 pub(super) struct SubqueryValue {
@@ -70,13 +73,8 @@ pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) 
             Ok(Some(SubqueryValue { plan, expression }))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            let value = plan_quantified(
-                &to_outer_references(expr, outer)?,
-                Operator::Eq,
-                subquery,
-                SetQuantifier::Any,
-                number,
-            )?;
+            let operand = to_outer_references(expr, outer)?;
+            let value = plan_quantified(&operand, Operator::Eq, subquery, SetQuantifier::Any, number)?;
             let expression = if *negated { Expr::Not(Box::new(value.expression)) } else { value.expression };
             Ok(Some(SubqueryValue { expression, ..value }))
         }
@@ -101,8 +99,20 @@ fn plan_scalar(subquery: &Subquery, number: usize) -> Result<SubqueryValue> {
         .aggregate(none, vec![first_value(value, vec![]).alias(&name), count(lit(1_i64)).alias(&rows)])?
         .build()?;
     let column = |name: String| Expr::Column(Column::new_unqualified(name));
-    let expression = single_row::function().call(vec![column(name), column(rows)]);
+    let expression = single_row_function().call(vec![column(name), column(rows)]);
     Ok(SubqueryValue { plan, expression })
+}
+
+/// Returns the function that returns its first argument, and fails if the second, the number of rows, is more than one.
+fn single_row_function() -> ScalarUDF {
+    ColumnarFunction::new("single*", keep_types, first_type, |call| {
+        if call.array(1)?.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1) {
+            return exec_err!(
+                "more than one row returned by a subquery used as an expression; aggregate, or add ORDER BY … LIMIT 1"
+            );
+        }
+        call.array(0)
+    })
 }
 
 /// Plans `value op ANY (subquery)` or ALL: true, false, or NULL if a comparison with NULL decides.
@@ -115,8 +125,8 @@ fn plan_quantified(
 ) -> Result<SubqueryValue> {
     let plan = subquery.subquery.as_ref();
     let element = Expr::Column(plan.schema().columns().swap_remove(0));
-    let [name, decided, rows, known] =
-        ["compared", "decided", "rows", "known"].map(|name| format!("{name}\u{1}{number}"));
+    let [name, decided, rows, compared_rows] =
+        ["compared", "decided", "rows", "compared_rows"].map(|name| format!("{name}\u{1}{number}"));
     let column = |name: &str| Expr::Column(Column::new_unqualified(name));
     let comparison = binary_expr(value.clone(), op, element);
     let aggregate = match quantifier {
@@ -128,10 +138,10 @@ fn plan_quantified(
         .project(vec![comparison.alias(&name)])?
         .aggregate(
             none,
-            vec![aggregate.alias(&decided), count(lit(1_i64)).alias(&rows), count(column(&name)).alias(&known)],
+            vec![aggregate.alias(&decided), count(lit(1_i64)).alias(&rows), count(column(&name)).alias(&compared_rows)],
         )?
         .build()?;
-    let unknown = column(&rows).gt(column(&known));
+    let unknown = column(&rows).gt(column(&compared_rows));
     let nothing = lit(datafusion::common::ScalarValue::Boolean(None));
     let expression = match quantifier {
         SetQuantifier::Any => when(column(&decided).is_true(), lit(true)).when(unknown, nothing).otherwise(lit(false)),

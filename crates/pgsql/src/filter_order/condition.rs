@@ -21,9 +21,9 @@ use super::short_circuit::{add_all_short_circuits, add_short_circuits};
 
 /// Evaluates fallible parts of conditions last, and only for rows that pass the other parts.
 #[derive(Debug)]
-pub(super) struct ConditionOrder;
+pub(super) struct OrderConditions;
 
-impl PhysicalOptimizerRule for ConditionOrder {
+impl PhysicalOptimizerRule for OrderConditions {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let ordered = plan.transform_up(|node| {
             if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -42,7 +42,7 @@ impl PhysicalOptimizerRule for ConditionOrder {
     }
 
     fn name(&self) -> &str {
-        "ConditionOrder"
+        "OrderConditions"
     }
 
     fn schema_check(&self) -> bool {
@@ -96,8 +96,8 @@ struct OrderedConjunction {
 
 impl fmt::Display for OrderedConjunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, part) in self.parts.iter().enumerate() {
-            write!(f, "{}{part}", if place == 0 { "" } else { " AND " })?;
+        for (position, part) in self.parts.iter().enumerate() {
+            write!(f, "{}{part}", if position == 0 { "" } else { " AND " })?;
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl PhysicalExpr for OrderedConjunction {
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, part) in self.parts.iter().enumerate() {
-            f.write_str(if place == 0 { "" } else { " AND " })?;
+        for (position, part) in self.parts.iter().enumerate() {
+            f.write_str(if position == 0 { "" } else { " AND " })?;
             part.fmt_sql(f)?;
         }
         Ok(())

@@ -1,51 +1,56 @@
 //! Keeps projections that compute values above filters.
 
+use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
+};
 
 use super::condition::short_circuit_projection;
-use super::projection_boundary::ProjectionBoundary;
+use super::is_computed;
 
 /// Pushes projections towards the tables, but keeps those that compute values above filters.
 #[derive(Debug)]
-pub(super) struct ProjectionAboveFilter {
+pub(super) struct KeepProjectionAboveFilter {
     pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
 }
 
-impl ProjectionAboveFilter {
+impl KeepProjectionAboveFilter {
     pub(super) fn new(pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Self {
         Self { pushdown }
     }
 }
 
-impl PhysicalOptimizerRule for ProjectionAboveFilter {
+impl PhysicalOptimizerRule for KeepProjectionAboveFilter {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let with_barriers = plan.transform_up(|node| {
+        let with_boundaries = plan.transform_up(|node| {
             // Runs before the projection can become part of a scan.
             if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
                 return short_circuit_projection(projection, &node);
             }
             Ok(if node.is::<FilterExec>() {
-                Transformed::yes(Arc::new(ProjectionBoundary::new(node)) as Arc<dyn ExecutionPlan>)
+                Transformed::yes(Arc::new(ProjectionBoundary { filter: node }) as Arc<dyn ExecutionPlan>)
             } else {
                 Transformed::no(node)
             })
         });
-        let execution_plan = self.pushdown.optimize(with_barriers.data()?, config)?;
-        let without_barriers = execution_plan.transform_up(|node| {
+        let pushed = self.pushdown.optimize(with_boundaries.data()?, config)?;
+        let without_boundaries = pushed.transform_up(|node| {
             Ok(match node.downcast_ref::<ProjectionBoundary>() {
-                Some(projection_boundary) => Transformed::yes(projection_boundary.filter().clone()),
+                Some(boundary) => Transformed::yes(boundary.filter.clone()),
                 None => Transformed::no(node),
             })
         });
-        without_barriers.data()
+        without_boundaries.data()
     }
 
     fn name(&self) -> &str {
@@ -54,5 +59,68 @@ impl PhysicalOptimizerRule for ProjectionAboveFilter {
 
     fn schema_check(&self) -> bool {
         self.pushdown.schema_check()
+    }
+}
+
+/// A filter that computing projections cannot pass. It is never executed.
+#[derive(Debug)]
+struct ProjectionBoundary {
+    filter: Arc<dyn ExecutionPlan>,
+}
+
+impl DisplayAs for ProjectionBoundary {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for ProjectionBoundary {
+    fn name(&self) -> &str {
+        "FilterBarrier"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.filter.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.filter]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self { filter: children.pop().unwrap_or_else(|| self.filter.clone()) }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        internal_err!("a projection boundary of the optimizer is still in the plan")
+    }
+
+    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        for column in projection.expr() {
+            if is_computed(&column.expr)? {
+                return Ok(None);
+            }
+        }
+        let swapped = self.filter.try_swapping_with_projection(projection)?;
+        Ok(swapped.map(|plan| if plan.is::<FilterExec>() { Arc::new(Self { filter: plan }) as _ } else { plan }))
     }
 }

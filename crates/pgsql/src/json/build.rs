@@ -1,4 +1,4 @@
-//! `to_json`, `json_build_object`, `json_build_array`, `json_object` and their `jsonb` siblings.
+//! The functions `to_json`, `json_build_object`, `json_build_array` and `json_object`, and those of `jsonb`.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -6,56 +6,37 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_count, format_jsonb, into_array, keep_types, kind_from_flag};
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
-use super::kind::{JsonKind, json_kind};
+use super::document::{build_values, check_count, format_jsonb, into_array, json_and_jsonb, kind_from_flag, kind_type};
 use super::render::{key_text, render_text, render_value, write, write_json};
 use super::text::write_string;
 use super::value::JsonValue;
-use crate::array::{TextPairs, text_lists, text_pairs};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, keep_types};
+use crate::json_type::{JsonKind, json_kind};
+use crate::list::{TextPairs, text_lists, text_pairs};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new(
-            "to_json",
-            keep_types,
-            |fields| single_argument_type(fields, "to_json", JsonKind::Json),
-            convert::<false>,
-        ),
-        ColumnarFunction::new(
-            "to_jsonb",
-            keep_types,
-            |fields| single_argument_type(fields, "to_jsonb", JsonKind::Jsonb),
-            convert::<true>,
-        ),
+    let mut functions = vec![
         ColumnarFunction::new("array_to_json", keep_types, array_type, convert_lines),
         ColumnarFunction::new("row_to_json", keep_types, row_type, convert_lines),
-        ColumnarFunction::new("json_build_array", keep_types, |_| Ok(JsonKind::Json.data_type()), build_array::<false>),
-        ColumnarFunction::new(
-            "jsonb_build_array",
-            keep_types,
-            |_| Ok(JsonKind::Jsonb.data_type()),
-            build_array::<true>,
-        ),
-        ColumnarFunction::new(
-            "json_build_object",
-            keep_types,
-            |fields| object_type(fields, JsonKind::Json),
-            build_object::<false>,
-        ),
-        ColumnarFunction::new(
-            "jsonb_build_object",
-            keep_types,
-            |fields| object_type(fields, JsonKind::Jsonb),
-            build_object::<true>,
-        ),
-        ColumnarFunction::new("json_object", object_types, |_| Ok(JsonKind::Json.data_type()), object::<false>),
-        ColumnarFunction::new("jsonb_object", object_types, |_| Ok(JsonKind::Jsonb.data_type()), object::<true>),
-    ]
+    ];
+    functions.extend(json_and_jsonb!("to_json", "to_jsonb", keep_types, single_argument_type, convert));
+    functions.extend(json_and_jsonb!("json_build_array", "jsonb_build_array", keep_types, kind_type, build_array));
+    functions.extend(json_and_jsonb!("json_build_object", "jsonb_build_object", keep_types, object_type, build_object));
+    functions.extend(json_and_jsonb!("json_object", "jsonb_object", object_types, kind_type, object));
+    functions
 }
 
-fn single_argument_type(fields: &[FieldRef], name: &str, kind: JsonKind) -> Result<DataType> {
-    check_count(name, fields, 1, 1)?;
+/// Returns the functions that convert the array of an aggregate's values to its result.
+pub(super) fn collect_functions() -> Vec<ScalarUDF> {
+    let arrays = json_and_jsonb!("json_collected*", "jsonb_collected*", keep_types, kind_type, collect_array);
+    let objects =
+        json_and_jsonb!("json_collected_object*", "jsonb_collected_object*", keep_types, kind_type, collect_object);
+    arrays.into_iter().chain(objects).collect()
+}
+
+fn single_argument_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
+    let kind = kind_from_flag::<IS_BINARY>();
+    check_count(&format!("to_{}", kind.name()), fields, 1, 1)?;
     Ok(kind.data_type())
 }
 
@@ -77,7 +58,8 @@ fn row_type(fields: &[FieldRef]) -> Result<DataType> {
     }
 }
 
-fn object_type(fields: &[FieldRef], kind: JsonKind) -> Result<DataType> {
+fn object_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
+    let kind = kind_from_flag::<IS_BINARY>();
     if fields.len().is_multiple_of(2) {
         return Ok(kind.data_type());
     }
@@ -98,7 +80,7 @@ fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     into_array(texts, Some(kind))
 }
 
-/// The elements of an array or the members of a row, each on a line of its own if the second argument says so.
+/// Converts an array or a row. Each element or member is on its own line if the second argument is true.
 fn convert_lines(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let array = call.array(0)?;
     let lines = match call.args.len() {
@@ -117,18 +99,13 @@ fn convert_lines(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// All arguments as arrays.
-fn arrays(call: &FunctionCall<'_>) -> Result<Vec<ArrayRef>> {
-    (0..call.args.len()).map(|index| call.array(index)).collect()
-}
-
 fn build_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let columns = arrays(call)?;
+    let columns = call.arrays()?;
     let kind = kind_from_flag::<IS_BINARY>();
     build_values(call, Some(kind), |row| {
         let mut out = String::from("[");
-        for (place, column) in columns.iter().enumerate() {
-            if place > 0 {
+        for (position, column) in columns.iter().enumerate() {
+            if position > 0 {
                 out.push_str(", ");
             }
             write(column, row, kind, &mut out)?;
@@ -139,35 +116,40 @@ fn build_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRe
 }
 
 fn build_object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let columns = arrays(call)?;
-    let key = |place: usize, row: usize| {
-        let column = &columns[place];
+    let columns = call.arrays()?;
+    let key = |position: usize, row: usize| {
+        let column = &columns[position];
         if column.is_null(row) || *column.data_type() == DataType::Null {
             let message = if IS_BINARY { "key must not be null" } else { "cannot be null" };
-            return exec_err!("argument {}: {message}", place + 1);
+            return exec_err!("argument {}: {message}", position + 1);
         }
         key_text(column, row)
     };
     if IS_BINARY {
         return build_values(call, Some(JsonKind::Jsonb), |row| {
-            let pair = |place| Ok((key(place, row)?, render_value(&columns[place + 1], row)?));
+            let pair = |position| Ok((key(position, row)?, render_value(&columns[position + 1], row)?));
             let pairs = (0..columns.len()).step_by(2).map(pair).collect::<Result<Vec<_>>>()?;
             Ok(Some(format_jsonb(&JsonValue::object(pairs))))
         });
     }
     build_values(call, Some(JsonKind::Json), |row| {
         let mut out = String::from("{");
-        for place in (0..columns.len()).step_by(2) {
-            if place > 0 {
-                out.push_str(", ");
-            }
-            write_string(&key(place, row)?, &mut out);
-            out.push_str(" : ");
-            write(&columns[place + 1], row, JsonKind::Json, &mut out)?;
+        for position in (0..columns.len()).step_by(2) {
+            write_key(&key(position, row)?, position, &mut out);
+            write(&columns[position + 1], row, JsonKind::Json, &mut out)?;
         }
         out.push('}');
         Ok(Some(out))
     })
+}
+
+/// Writes the key of the member with the number `index`, and the separators around it.
+fn write_key(key: &str, index: usize, out: &mut String) {
+    if index > 0 {
+        out.push_str(", ");
+    }
+    write_string(key, out);
+    out.push_str(" : ");
 }
 
 fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -197,7 +179,7 @@ fn keys_and_values(call: &FunctionCall<'_>) -> Result<Vec<Option<TextPairs>>> {
     pairs.collect()
 }
 
-/// `json_object(pairs)` and `json_object(keys, values)`.
+/// Computes `json_object(pairs)` and `json_object(keys, values)`.
 fn object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let mut pairs = if call.args.len() == 1 { text_pairs(&call.array(0)?)? } else { keys_and_values(call)? };
     build_values(call, Some(kind_from_flag::<IS_BINARY>()), |row| {
@@ -215,41 +197,19 @@ fn object_text(pairs: Vec<(String, JsonValue)>, is_binary: bool) -> Result<Strin
         return Ok(format_jsonb(&JsonValue::object(pairs)));
     }
     let mut out = String::from("{");
-    for (place, (key, value)) in pairs.iter().enumerate() {
-        if place > 0 {
-            out.push_str(", ");
-        }
-        write_string(key, &mut out);
-        out.push_str(" : ");
+    for (position, (key, value)) in pairs.iter().enumerate() {
+        write_key(key, position, &mut out);
         super::text::write_value(value, &mut out);
     }
     out.push('}');
     Ok(out)
 }
 
-/// What an aggregate makes of the array of its values.
-pub(super) fn collect_array_function(is_binary: bool) -> ScalarUDF {
-    if is_binary {
-        ColumnarFunction::new(
-            "jsonb_collected*",
-            keep_types,
-            |_| Ok(JsonKind::Jsonb.data_type()),
-            |call| collect_array(call, JsonKind::Jsonb),
-        )
-    } else {
-        ColumnarFunction::new(
-            "json_collected*",
-            keep_types,
-            |_| Ok(JsonKind::Json.data_type()),
-            |call| collect_array(call, JsonKind::Json),
-        )
-    }
-}
-
-fn collect_array(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
+fn collect_array<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let kind = kind_from_flag::<IS_BINARY>();
     let lists = call.array(0)?;
     let lists = lists.as_list::<i32>();
-    // Rows and arrays stand on lines of their own.
+    // Each row or array begins a new line.
     let item = lists.value_type();
     let is_nested = json_kind(&item).is_none()
         && matches!(
@@ -275,27 +235,8 @@ fn collect_array(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     })
 }
 
-/// What an aggregate makes of the array of its pairs.
-pub(super) fn collect_object_function(is_binary: bool) -> ScalarUDF {
-    let name = if is_binary { "jsonb_collected_object*" } else { "json_collected_object*" };
-    if is_binary {
-        ColumnarFunction::new(
-            name,
-            keep_types,
-            |_| Ok(JsonKind::Jsonb.data_type()),
-            |call| collect_object(call, JsonKind::Jsonb),
-        )
-    } else {
-        ColumnarFunction::new(
-            name,
-            keep_types,
-            |_| Ok(JsonKind::Json.data_type()),
-            |call| collect_object(call, JsonKind::Json),
-        )
-    }
-}
-
-fn collect_object(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
+fn collect_object<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let kind = kind_from_flag::<IS_BINARY>();
     let lists = call.array(0)?;
     let lists = lists.as_list::<i32>();
     build_values(call, Some(kind), |row| {
@@ -316,11 +257,7 @@ fn collect_object(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
         }
         let mut out = String::from("{ ");
         for item in 0..items.len() {
-            if item > 0 {
-                out.push_str(", ");
-            }
-            write_string(&key(item)?, &mut out);
-            out.push_str(" : ");
+            write_key(&key(item)?, item, &mut out);
             write(&columns[1], item, kind, &mut out)?;
             check_bytes(out.len())?;
         }

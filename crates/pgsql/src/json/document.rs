@@ -1,25 +1,21 @@
-//! Arguments that are documents.
+//! Arguments and results that are documents.
 
 use datafusion::arrow::array::{Array, ArrayRef, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, plan_err};
 
-use super::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
-use super::kind::JsonKind;
 use super::reader::{parse, validate};
 use super::text::write_value;
 use super::value::JsonValue;
-
-/// Whether `data_type` is text, or NULL, which may be of any type.
-pub(super) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
-}
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
+use crate::json_type::JsonKind;
 
 /// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON.
 pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> Result<()> {
     match field_kind(field) {
         Some(own) if own == kind => Ok(()),
-        None if is_text(field.data_type()) => Ok(()),
+        None if is_text_or_null(field.data_type()) => Ok(()),
         Some(own) => {
             let (name, expected) = (own.name(), kind.name());
             plan_err!("function {function}({name}, …) does not exist; write {function}(value::{expected}, …)")
@@ -34,11 +30,27 @@ pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> R
     }
 }
 
+/// Returns the functions `json_…` and `jsonb_…` that differ only in a type parameter.
+macro_rules! json_and_jsonb {
+    ($json:literal, $jsonb:literal, $coerce:expr, $returns:ident $(<$flag:literal>)?, $invoke:ident) => {
+        [
+            ColumnarFunction::new($json, $coerce, $returns::<false $(, $flag)?>, $invoke::<false $(, $flag)?>),
+            ColumnarFunction::new($jsonb, $coerce, $returns::<true $(, $flag)?>, $invoke::<true $(, $flag)?>),
+        ]
+    };
+}
+pub(super) use json_and_jsonb;
+
+/// Returns the type `jsonb` or `json`.
+pub(super) fn kind_type<const IS_BINARY: bool>(_: &[FieldRef]) -> Result<DataType> {
+    Ok(kind_from_flag::<IS_BINARY>().data_type())
+}
+
 impl FunctionCall<'_> {
-    /// An argument of the type `kind`; text is read as such.
+    /// Returns an argument of the type `kind`. Text is parsed.
     pub(super) fn documents(&self, index: usize, kind: JsonKind) -> Result<ArgumentColumn<StringArray>> {
         let texts = self.texts(index)?;
-        if super::kind::json_kind(self.fields[index].data_type()) == Some(kind)
+        if crate::json_type::json_kind(self.fields[index].data_type()) == Some(kind)
             || self.kind(index) == Some(JsonKind::Json)
         {
             return Ok(texts);
@@ -47,7 +59,7 @@ impl FunctionCall<'_> {
     }
 }
 
-/// `texts` as documents of the type `kind`.
+/// Parses texts as documents of the type `kind`.
 pub(super) fn parse_documents(texts: &StringArray, kind: JsonKind) -> Result<StringArray> {
     match kind {
         JsonKind::Json => {
@@ -64,14 +76,14 @@ pub(super) fn parse_documents(texts: &StringArray, kind: JsonKind) -> Result<Str
     }
 }
 
-/// `value` as `jsonb` prints it.
+/// Writes `value` as the text of a `jsonb`.
 pub(super) fn format_jsonb(value: &JsonValue) -> String {
     let mut out = String::new();
     write_value(value, &mut out);
     out
 }
 
-/// Texts of `kind`, one a row; `make` has the row.
+/// Builds the result of the type `kind`, or text, from the text of each row.
 pub(super) fn build_values(
     call: &FunctionCall<'_>,
     kind: Option<JsonKind>,
@@ -92,11 +104,6 @@ pub(super) fn into_array(texts: BoundedTexts, kind: Option<JsonKind>) -> Result<
     }
 }
 
-/// The types of arguments as they are.
-pub(super) fn keep_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    Ok(types.to_vec())
-}
-
 /// Fails unless there are between `least` and `most` arguments.
 pub(super) fn check_count(function: &str, fields: &[FieldRef], least: usize, most: usize) -> Result<()> {
     if (least..=most).contains(&fields.len()) {
@@ -105,7 +112,7 @@ pub(super) fn check_count(function: &str, fields: &[FieldRef], least: usize, mos
     plan_err!("function {function} with {} arguments does not exist; it takes {least} to {most}", fields.len())
 }
 
-/// The constant of a type parameter as a kind.
+/// Returns `jsonb` if `IS_BINARY`, and `json` otherwise.
 pub(super) const fn kind_from_flag<const IS_BINARY: bool>() -> JsonKind {
     if IS_BINARY { JsonKind::Jsonb } else { JsonKind::Json }
 }

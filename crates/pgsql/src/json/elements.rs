@@ -1,6 +1,6 @@
-//! What takes documents apart: `jsonb_array_elements`, `jsonb_each`, `jsonb_object_keys`, and what counts them.
+//! Functions that return or count the parts of a document, such as `jsonb_array_elements` and `jsonb_each`.
 //!
-//! Functions that return sets return arrays here, whose elements a statement makes rows of.
+//! Functions that return sets return arrays here. A statement unnests them.
 
 use std::sync::Arc;
 
@@ -10,29 +10,24 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_argument, check_count, into_array, keep_types, kind_from_flag};
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall};
+use super::document::{build_values, check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::reader::{JsonReader, JsonToken};
 use super::text::write_string;
 use super::text_path::{array_length, as_text, each_element, each_member};
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, keep_types};
+use crate::json_type::JsonKind;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new("json_array_elements*", keep_types, items::<false, false>, elements::<false, false>),
-        ColumnarFunction::new("json_array_elements_text*", keep_types, items::<false, true>, elements::<false, true>),
-        ColumnarFunction::new("jsonb_array_elements*", keep_types, items::<true, false>, elements::<true, false>),
-        ColumnarFunction::new("jsonb_array_elements_text*", keep_types, items::<true, true>, elements::<true, true>),
-        ColumnarFunction::new("json_each*", keep_types, members::<false, false>, each::<false, false>),
-        ColumnarFunction::new("json_each_text*", keep_types, members::<false, true>, each::<false, true>),
-        ColumnarFunction::new("jsonb_each*", keep_types, members::<true, false>, each::<true, false>),
-        ColumnarFunction::new("jsonb_each_text*", keep_types, members::<true, true>, each::<true, true>),
-        ColumnarFunction::new("json_object_keys*", keep_types, items::<false, true>, keys::<false>),
-        ColumnarFunction::new("jsonb_object_keys*", keep_types, items::<true, true>, keys::<true>),
-        ColumnarFunction::new("json_array_length", keep_types, length::<false>, count::<false>),
-        ColumnarFunction::new("jsonb_array_length", keep_types, length::<true>, count::<true>),
-        ColumnarFunction::new("json_typeof", keep_types, name::<false>, type_name::<false>),
-        ColumnarFunction::new("jsonb_typeof", keep_types, name::<true>, type_name::<true>),
+    [
+        json_and_jsonb!("json_array_elements*", "jsonb_array_elements*", keep_types, items<false>, elements),
+        json_and_jsonb!("json_array_elements_text*", "jsonb_array_elements_text*", keep_types, items<true>, elements),
+        json_and_jsonb!("json_each*", "jsonb_each*", keep_types, members<false>, each),
+        json_and_jsonb!("json_each_text*", "jsonb_each_text*", keep_types, members<true>, each),
+        json_and_jsonb!("json_object_keys*", "jsonb_object_keys*", keep_types, names, keys),
+        json_and_jsonb!("json_array_length", "jsonb_array_length", keep_types, length, count),
+        json_and_jsonb!("json_typeof", "jsonb_typeof", keep_types, name, type_name),
     ]
+    .concat()
 }
 
 fn check_single_argument<const IS_BINARY: bool>(fields: &[FieldRef], returns: DataType) -> Result<DataType> {
@@ -42,13 +37,17 @@ fn check_single_argument<const IS_BINARY: bool>(fields: &[FieldRef], returns: Da
     Ok(returns)
 }
 
-/// Text, or the kind.
+/// Returns text if `IS_TEXT`, or the JSON type.
 fn value_type<const IS_BINARY: bool, const IS_TEXT: bool>() -> DataType {
     if IS_TEXT { DataType::Utf8 } else { kind_from_flag::<IS_BINARY>().data_type() }
 }
 
 fn items<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) -> Result<DataType> {
     check_single_argument::<IS_BINARY>(fields, DataType::new_list(value_type::<IS_BINARY, IS_TEXT>(), true))
+}
+
+fn names<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
+    items::<IS_BINARY, true>(fields)
 }
 
 fn pair_fields<const IS_BINARY: bool, const IS_TEXT: bool>() -> Fields {
@@ -71,7 +70,7 @@ fn name<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
     check_single_argument::<IS_BINARY>(fields, DataType::Utf8)
 }
 
-/// The lists whose lengths and validity are given.
+/// Splits `values` into lists of the given lengths. A list without a length is NULL.
 pub(super) fn build_lists(call: &FunctionCall<'_>, lengths: &[Option<usize>], values: ArrayRef) -> Result<ArrayRef> {
     let item = match call.returns {
         DataType::List(item) => item.clone(),
@@ -82,23 +81,34 @@ pub(super) fn build_lists(call: &FunctionCall<'_>, lengths: &[Option<usize>], va
     Ok(Arc::new(ListArray::try_new(item, offsets, values, Some(nulls))?))
 }
 
-fn elements<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let documents = call.documents(0, kind_from_flag::<IS_BINARY>())?;
-    let mut texts = BoundedTexts::new(call.rows);
-    let mut lengths = Vec::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let Some(document) = documents.get(row) else {
-            lengths.push(None);
-            continue;
-        };
+/// Calls `read` with a reader of each document after its first token. Returns the number of items that `read` returns for
+/// each document; `None` for NULL.
+pub(super) fn read_documents(
+    call: &FunctionCall<'_>,
+    kind: JsonKind,
+    mut read: impl FnMut(&mut JsonReader<'_>, JsonToken) -> Result<usize>,
+) -> Result<Vec<Option<usize>>> {
+    let documents = call.documents(0, kind)?;
+    let lengths = (0..call.rows).map(|row| {
+        let Some(document) = documents.get(row) else { return Ok(None) };
         let mut reader = JsonReader::new(document);
-        match reader.token()? {
+        let token = reader.token()?;
+        read(&mut reader, token).map(Some)
+    });
+    lengths.collect()
+}
+
+fn elements<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let kind = kind_from_flag::<IS_BINARY>();
+    let mut texts = BoundedTexts::new(call.rows);
+    let lengths = read_documents(call, kind, |reader, token| {
+        match token {
             JsonToken::Array => {}
             JsonToken::Object => return exec_err!("cannot extract elements from an object"),
             _ => return exec_err!("cannot extract elements from a scalar"),
         }
         let mut length = 0;
-        each_element(&mut reader, |element| {
+        each_element(reader, |element| {
             length += 1;
             if IS_TEXT {
                 texts.push(as_text(element)?)?
@@ -107,38 +117,28 @@ fn elements<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>)
             }
             Ok(true)
         })?;
-        lengths.push(Some(length));
-    }
-    let kind = (!IS_TEXT).then_some(kind_from_flag::<IS_BINARY>());
-    build_lists(call, &lengths, into_array(texts, kind)?)
+        Ok(length)
+    })?;
+    build_lists(call, &lengths, into_array(texts, (!IS_TEXT).then_some(kind))?)
 }
 
-/// Calls `take` with the members of each document, and returns how many each has.
+/// Calls `add` with the members of each document, and returns the number of members of each.
 fn visit_members<const IS_BINARY: bool>(
     call: &FunctionCall<'_>,
-    refusal: fn(JsonToken) -> &'static str,
-    mut take: impl FnMut(&str, &str) -> Result<()>,
+    error: fn(JsonToken) -> &'static str,
+    mut add: impl FnMut(&str, &str) -> Result<()>,
 ) -> Result<Vec<Option<usize>>> {
-    let documents = call.documents(0, kind_from_flag::<IS_BINARY>())?;
-    let mut lengths = Vec::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let Some(document) = documents.get(row) else {
-            lengths.push(None);
-            continue;
-        };
-        let mut reader = JsonReader::new(document);
-        let token = reader.token()?;
+    read_documents(call, kind_from_flag::<IS_BINARY>(), |reader, token| {
         if token != JsonToken::Object {
-            return exec_err!("{}", refusal(token));
+            return exec_err!("{}", error(token));
         }
         let mut length = 0;
-        each_member(&mut reader, |key, value| {
+        each_member(reader, |key, value| {
             length += 1;
-            take(&key, value)
+            add(&key, value)
         })?;
-        lengths.push(Some(length));
-    }
-    Ok(lengths)
+        Ok(length)
+    })
 }
 
 fn each<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
@@ -159,11 +159,11 @@ fn each<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> 
 
 fn keys<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let mut keys = BoundedTexts::new(call.rows);
-    let refusal = |token| match token {
+    let error = |token| match token {
         JsonToken::Array => "cannot call jsonb_object_keys on an array",
         _ => "cannot call jsonb_object_keys on a scalar",
     };
-    let lengths = visit_members::<IS_BINARY>(call, refusal, |key, _| keys.push(Some(key)))?;
+    let lengths = visit_members::<IS_BINARY>(call, error, |key, _| keys.push(Some(key)))?;
     build_lists(call, &lengths, into_array(keys, None)?)
 }
 

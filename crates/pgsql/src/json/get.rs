@@ -1,4 +1,4 @@
-//! `->`, `->>`, `#>`, `#>>` and `json_extract_path`.
+//! The operators `->`, `->>`, `#>` and `#>>`, and the function `json_extract_path`.
 
 use std::borrow::Cow;
 
@@ -7,36 +7,36 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{check_argument, check_count, into_array, is_text, kind_from_flag};
-use super::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
-use super::kind::JsonKind;
+use super::document::{check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, find_step};
-use crate::array::text_lists;
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind, text_type};
+use crate::json_type::JsonKind;
+use crate::list::text_lists;
 
-/// The functions `json_extract_path` and its siblings.
+/// Returns the functions `json_extract_path` and `json_extract_path_text`, and those of `jsonb`.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new("json_extract_path", keys, extracted::<false, false>, extract::<false, false>),
-        ColumnarFunction::new("json_extract_path_text", keys, extracted::<false, true>, extract::<false, true>),
-        ColumnarFunction::new("jsonb_extract_path", keys, extracted::<true, false>, extract::<true, false>),
-        ColumnarFunction::new("jsonb_extract_path_text", keys, extracted::<true, true>, extract::<true, true>),
+    [
+        json_and_jsonb!("json_extract_path", "jsonb_extract_path", keys, extracted<false>, extract),
+        json_and_jsonb!("json_extract_path_text", "jsonb_extract_path_text", keys, extracted<true>, extract),
     ]
+    .concat()
 }
 
-/// What `->` is, and `->>` if `is_text`.
+/// Returns the function of `->`, or of `->>` if `is_text`.
 pub(super) fn member(is_text: bool) -> ScalarUDF {
     if is_text {
-        ColumnarFunction::new("json_member_text", member_types, |_| Ok(DataType::Utf8), |call| get_member(call, true))
+        ColumnarFunction::new("json_member_text", member_types, text_type, |call| get_member(call, true))
     } else {
         ColumnarFunction::new("json_member", member_types, document_type, |call| get_member(call, false))
     }
 }
 
-/// What `#>` is, and `#>>` if `is_text`.
+/// Returns the function of `#>`, or of `#>>` if `is_text`.
 pub(super) fn at_path(is_text: bool) -> ScalarUDF {
     if is_text {
-        ColumnarFunction::new("json_at_path_text", path_types, |_| Ok(DataType::Utf8), |call| get_at_path(call, true))
+        ColumnarFunction::new("json_at_path_text", path_types, text_type, |call| get_at_path(call, true))
     } else {
         ColumnarFunction::new("json_at_path", path_types, document_type, |call| get_at_path(call, false))
     }
@@ -49,16 +49,16 @@ fn document_type(fields: &[FieldRef]) -> Result<DataType> {
 fn member_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, key] if key.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
-        [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        [document, key] if is_text_or_null(key) => Ok(vec![document.clone(), DataType::Utf8]),
         [_, key, ..] => plan_err!("operator does not exist: jsonb -> {key}; the right side must be text or an integer"),
         _ => plan_err!("-> has two operands"),
     }
 }
 
-/// Types of `#>`: text is an array that is written as text.
+/// Coerces the operands of `#>`. A text is the text of an array.
 pub(super) fn path_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [document, path] if is_text(path) => Ok(vec![document.clone(), DataType::Utf8]),
+        [document, path] if is_text_or_null(path) => Ok(vec![document.clone(), DataType::Utf8]),
         [document, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)] => {
             Ok(vec![document.clone(), DataType::new_list(DataType::Utf8, true)])
         }
@@ -67,7 +67,7 @@ pub(super) fn path_types(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn keys(types: &[DataType]) -> Result<Vec<DataType>> {
-    let text = |data_type: &DataType| is_text(data_type).then_some(DataType::Utf8);
+    let text = |data_type: &DataType| is_text_or_null(data_type).then_some(DataType::Utf8);
     match types.split_first() {
         Some((document, keys)) => match keys.iter().map(text).collect::<Option<Vec<_>>>() {
             Some(keys) => Ok([vec![document.clone()], keys].concat()),
@@ -84,46 +84,44 @@ fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) ->
     Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
 }
 
-/// The JSON type of the result; `None` if it is text.
+/// Returns the JSON type of the result; `None` if it is text.
 fn result_kind(call: &FunctionCall<'_>, is_text: bool) -> Option<JsonKind> {
-    if is_text { None } else { super::kind::json_kind(call.returns) }
+    if is_text { None } else { crate::json_type::json_kind(call.returns) }
 }
 
-fn push(texts: &mut BoundedTexts, found: Option<&str>, is_text: bool) -> Result<()> {
-    match found {
-        Some(found) if is_text => texts.push(as_text(found)?),
-        found => texts.push(found),
+fn push(values: &mut BoundedTexts, value: Option<&str>, is_text: bool) -> Result<()> {
+    match value {
+        Some(value) if is_text => values.push(as_text(value)?),
+        value => values.push(value),
     }
 }
 
 fn get_member(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let is_binary = call.kind(0) == Some(JsonKind::Jsonb);
-    let mut made = BoundedTexts::new(call.rows);
+    let mut values = BoundedTexts::new(call.rows);
     if *call.fields[1].data_type() == DataType::Int64 {
         let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
         for row in 0..call.rows {
-            let place = indexes.place(row);
-            let index = indexes.values.is_valid(place).then(|| PathStep::Index(indexes.values.value(place)));
-            let found = match (documents.get(row), index) {
-                // A scalar is like an array of itself.
-                (Some(document), Some(PathStep::Index(0 | -1))) if is_binary && is_scalar(document)? => Some(document),
-                (Some(document), Some(index)) => find_step(document, &index)?,
+            let value = match (documents.get(row), indexes.get(row)) {
+                // A scalar has itself as its only element.
+                (Some(document), Some(0 | -1)) if is_binary && is_scalar(document)? => Some(document),
+                (Some(document), Some(index)) => find_step(document, &PathStep::Index(index))?,
                 _ => None,
             };
-            push(&mut made, found, is_text)?;
+            push(&mut values, value, is_text)?;
         }
     } else {
         let keys = call.texts(1)?;
         for row in 0..call.rows {
-            let found = match (documents.get(row), keys.get(row)) {
+            let value = match (documents.get(row), keys.get(row)) {
                 (Some(document), Some(key)) => find_step(document, &PathStep::Key(Cow::Borrowed(key)))?,
                 _ => None,
             };
-            push(&mut made, found, is_text)?;
+            push(&mut values, value, is_text)?;
         }
     }
-    into_array(made, result_kind(call, is_text))
+    into_array(values, result_kind(call, is_text))
 }
 
 fn is_scalar(document: &str) -> Result<bool> {
@@ -133,7 +131,7 @@ fn is_scalar(document: &str) -> Result<bool> {
 /// The steps of a path.
 type KeyPath = Vec<Option<String>>;
 
-/// Paths, one for each row or one for all.
+/// Returns the paths of an argument.
 pub(super) fn paths(call: &FunctionCall<'_>, index: usize) -> Result<ArgumentColumn<Vec<Option<KeyPath>>>> {
     call.column(index, |array| text_lists(&array))
 }
@@ -141,33 +139,33 @@ pub(super) fn paths(call: &FunctionCall<'_>, index: usize) -> Result<ArgumentCol
 fn get_at_path(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let paths = paths(call, 1)?;
-    let mut made = BoundedTexts::new(call.rows);
+    let mut values = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
-        let found = match (documents.get(row), &paths.values[paths.place(row)]) {
+        let value = match (documents.get(row), paths.get(row)) {
             (Some(document), Some(path)) => follow_path(document, path.iter().map(Option::as_deref))?,
             _ => None,
         };
-        push(&mut made, found, is_text)?;
+        push(&mut values, value, is_text)?;
     }
-    into_array(made, result_kind(call, is_text))
+    into_array(values, result_kind(call, is_text))
 }
 
 fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let documents = call.documents(0, kind_from_flag::<IS_BINARY>())?;
     let keys =
         (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<ArgumentColumn<StringArray>>>>()?;
-    let mut made = BoundedTexts::new(call.rows);
+    let mut values = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
-        let found = match documents.get(row) {
+        let value = match documents.get(row) {
             Some(document) => follow_path(document, keys.iter().map(|key| key.get(row)))?,
             None => None,
         };
-        push(&mut made, found, IS_TEXT)?;
+        push(&mut values, value, IS_TEXT)?;
     }
-    into_array(made, result_kind(call, IS_TEXT))
+    into_array(values, result_kind(call, IS_TEXT))
 }
 
-/// A key that is NULL leads nowhere.
+/// Returns the value at `path`; `None` if a key is NULL.
 fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>) -> Result<Option<&'d str>> {
     let mut value = document;
     for key in path {
@@ -180,11 +178,11 @@ fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k 
     Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
 }
 
-/// `document[1][2]`.
+/// Computes `document[1][2]`.
 pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let indexes = (1..call.args.len()).map(|index| call.array(index)).collect::<Result<Vec<_>>>()?;
-    let mut made = BoundedTexts::new(call.rows);
+    let mut values = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let mut value = documents.get(row);
         for index in &indexes {
@@ -194,7 +192,7 @@ pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
                 None => None,
             };
         }
-        made.push(value)?;
+        values.push(value)?;
     }
-    into_array(made, super::kind::json_kind(call.returns))
+    into_array(values, crate::json_type::json_kind(call.returns))
 }

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, StringArray, StructArray,
 };
-use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
-use super::document::{build_values, check_count, is_text, keep_types, kind_from_flag, parse_documents};
-use super::function::{ColumnarFunction, FunctionCall, field_kind};
-use super::kind::{JsonKind, holds_json, json_kind, output_field, texts};
+use super::document::{build_values, check_count, json_and_jsonb, kind_from_flag, parse_documents};
 use super::number;
 use super::reader::{JsonReader, JsonToken};
+use crate::data_type::is_text_or_null;
+use crate::function::{ColumnarFunction, FunctionCall, boolean_type, field_kind, keep_types, text_type};
+use crate::json_type::{JsonKind, holds_json, json_kind, output_field, texts};
 
-/// The functions that casts to JSON are.
+/// Returns the functions that replace casts to JSON.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new("json", keep_types, json_target_type::<false>, convert::<false>),
-        ColumnarFunction::new("jsonb", keep_types, json_target_type::<true>, convert::<true>),
-    ]
+    json_and_jsonb!("json", "jsonb", keep_types, json_target_type, convert).into()
 }
 
 fn json_target_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
     let kind = kind_from_flag::<IS_BINARY>();
     check_count(kind.name(), fields, 1, 1)?;
     let data_type = fields[0].data_type();
-    if field_kind(&fields[0]).is_some() || is_text(data_type) {
+    if field_kind(&fields[0]).is_some() || is_text_or_null(data_type) {
         return Ok(kind.data_type());
     }
     let name = kind.name();
@@ -37,38 +37,30 @@ fn json_target_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataTy
 fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let kind = kind_from_flag::<IS_BINARY>();
     let array = call.array(0)?;
-    let given = texts(&array)?;
+    let texts = texts(&array)?;
     match (json_kind(array.data_type()), kind) {
         // Canonical JSON is JSON.
-        (Some(JsonKind::Jsonb), _) | (Some(JsonKind::Json), JsonKind::Json) => kind.values(given),
-        _ => kind.values(parse_documents(&given, kind)?),
+        (Some(JsonKind::Jsonb), _) | (Some(JsonKind::Json), JsonKind::Json) => kind.values(texts),
+        _ => kind.values(parse_documents(&texts, kind)?),
     }
 }
 
 /// Parses `texts` as documents.
-///
-/// # Errors
-/// PostgreSQL's error for the first text that is not a document.
 pub(crate) fn parse_json_texts(texts: &StringArray, kind: JsonKind) -> Result<ArrayRef> {
     kind.values(parse_documents(texts, kind)?)
 }
 
-/// The text of a JSON value.
+/// Returns the function that casts JSON to text.
 pub(super) fn to_text() -> ScalarUDF {
-    ColumnarFunction::new("json_text", keep_types, |_| Ok(DataType::Utf8), |call| Ok(Arc::new(texts(&call.array(0)?)?)))
+    ColumnarFunction::new("json_text", keep_types, text_type, |call| Ok(Arc::new(texts(&call.array(0)?)?)))
 }
 
-/// The text of a number, for casts of `jsonb` to `numeric` and `double precision`.
+/// Returns the function for the text of a number, for casts of `jsonb` to `numeric` and `double precision`.
 pub(super) fn to_number() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_number",
-        keep_types,
-        |_| Ok(DataType::Utf8),
-        |call| {
-            let documents = call.texts(0)?;
-            build_values(call, None, |row| documents.get(row).map(|text| number_of(text, "numeric")).transpose())
-        },
-    )
+    ColumnarFunction::new("jsonb_number", keep_types, text_type, |call| {
+        let documents = call.texts(0)?;
+        build_values(call, None, |row| documents.get(row).map(|text| number_of(text, "numeric")).transpose())
+    })
 }
 
 fn number_of(text: &str, target: &str) -> Result<String> {
@@ -78,17 +70,14 @@ fn number_of(text: &str, target: &str) -> Result<String> {
     }
 }
 
-/// The texts of documents that are numbers.
-///
-/// # Errors
-/// For other documents.
+/// Returns the texts of documents that are numbers.
 pub(crate) fn numbers(documents: &ArrayRef) -> Result<StringArray> {
     let documents = texts(documents)?;
     let number = |document: Option<&str>| document.map(|text| number_of(text, "numeric")).transpose();
     documents.iter().map(number).collect()
 }
 
-/// The integer that a number is rounded to.
+/// Returns the function that rounds a number to an integer.
 pub(super) fn to_integer() -> ScalarUDF {
     ColumnarFunction::new(
         "jsonb_integer",
@@ -109,73 +98,64 @@ pub(super) fn to_integer() -> ScalarUDF {
     )
 }
 
-/// The truth value that a document is.
+/// Returns the function that casts `jsonb` to `boolean`.
 pub(super) fn to_boolean() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_boolean",
-        keep_types,
-        |_| Ok(DataType::Boolean),
-        |call| {
-            let documents = call.texts(0)?;
-            let boolean = |row| -> Result<Option<bool>> {
-                let Some(text) = documents.get(row) else { return Ok(None) };
-                match JsonReader::new(text).token()? {
-                    JsonToken::True => Ok(Some(true)),
-                    JsonToken::False => Ok(Some(false)),
-                    other => exec_err!("cannot cast jsonb {} to type boolean", other.type_name()),
-                }
-            };
-            Ok(Arc::new((0..call.rows).map(boolean).collect::<Result<BooleanArray>>()?))
-        },
-    )
+    ColumnarFunction::new("jsonb_boolean", keep_types, boolean_type, |call| {
+        let documents = call.texts(0)?;
+        let boolean = |row| -> Result<Option<bool>> {
+            let Some(text) = documents.get(row) else { return Ok(None) };
+            match JsonReader::new(text).token()? {
+                JsonToken::True => Ok(Some(true)),
+                JsonToken::False => Ok(Some(false)),
+                other => exec_err!("cannot cast jsonb {} to type boolean", other.type_name()),
+            }
+        };
+        Ok(Arc::new((0..call.rows).map(boolean).collect::<Result<BooleanArray>>()?))
+    })
 }
 
 /// Converts values that hold JSON to marked text, for the output.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct JsonOutput {
-    signature: datafusion::logical_expr::Signature,
+    signature: Signature,
 }
 
 impl JsonOutput {
     pub(super) fn function() -> ScalarUDF {
-        let signature = datafusion::logical_expr::Signature::any(1, datafusion::logical_expr::Volatility::Immutable);
+        let signature = Signature::any(1, Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { signature })
     }
 }
 
-impl datafusion::logical_expr::ScalarUDFImpl for JsonOutput {
+impl ScalarUDFImpl for JsonOutput {
     fn name(&self) -> &str {
         "json_shown"
     }
 
-    fn signature(&self) -> &datafusion::logical_expr::Signature {
+    fn signature(&self) -> &Signature {
         &self.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        datafusion::common::internal_err!("json_shown returns a field")
+        internal_err!("json_shown returns a field")
     }
 
-    fn return_field_from_args(&self, args: datafusion::logical_expr::ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         Ok(Arc::new(output_field(&args.arg_fields[0])))
     }
 
-    fn invoke_with_args(
-        &self,
-        args: datafusion::logical_expr::ScalarFunctionArgs,
-    ) -> Result<datafusion::logical_expr::ColumnarValue> {
-        use datafusion::logical_expr::ColumnarValue;
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[0] {
             ColumnarValue::Array(array) => Ok(ColumnarValue::Array(json_to_text(array)?)),
             ColumnarValue::Scalar(scalar) => {
                 let array = json_to_text(&scalar.to_array()?)?;
-                Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&array, 0)?))
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
             }
         }
     }
 }
 
-/// `array` with texts in place of JSON values.
+/// Replaces JSON values in `array` with texts.
 fn json_to_text(array: &ArrayRef) -> Result<ArrayRef> {
     if !holds_json(array.data_type()) {
         return Ok(array.clone());
@@ -183,7 +163,7 @@ fn json_to_text(array: &ArrayRef) -> Result<ArrayRef> {
     if json_kind(array.data_type()).is_some() {
         return Ok(Arc::new(texts(array)?));
     }
-    let field = output_field(&datafusion::arrow::datatypes::Field::new("", array.data_type().clone(), true));
+    let field = output_field(&Field::new("", array.data_type().clone(), true));
     match (array.data_type(), field.data_type()) {
         (DataType::List(_), DataType::List(item)) => {
             let list = array.as_list::<i32>();

@@ -3,12 +3,9 @@
 mod build;
 mod document;
 mod elements;
-pub(crate) mod function;
 mod get;
-mod group;
 mod input;
 mod jsonpath;
-pub(crate) mod kind;
 mod modify;
 mod number;
 mod operator;
@@ -28,16 +25,15 @@ mod whole_row;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use get::elements_at;
-pub(crate) use group::group_by_document_keys;
 pub(crate) use input::{numbers, parse_json_texts};
 pub(crate) use operator::{plan_field_access, plan_operator};
-pub(crate) use plan::{convert_expression, order_documents, show_json_as_text};
+pub(crate) use plan::{convert_expression, group_by_document_keys, order_documents, show_json_as_text};
 pub(crate) use record::column_value;
 pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
 pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = input::functions();
     functions.extend(get::functions());
@@ -47,6 +43,6 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(record::functions());
     functions.push(whole_row::row_value());
     functions.extend(jsonpath::functions());
-    functions.extend(syntax::functions());
+    functions.extend(build::collect_functions());
     functions
 }

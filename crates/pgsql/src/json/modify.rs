@@ -1,21 +1,22 @@
 //! `jsonb_set`, `jsonb_insert`, `jsonb_strip_nulls`, `jsonb_pretty`, and what changes a document at a path.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_argument, check_count, format_jsonb, is_text, keep_types, kind_from_flag};
-use super::function::{ArgumentColumn, ColumnarFunction, FunctionCall};
+use super::document::{build_values, check_argument, check_count, format_jsonb, json_and_jsonb, kind_from_flag};
 use super::get::paths;
-use super::kind::JsonKind;
 use super::reader::parse;
 use super::text::write_pretty;
 use super::text_path::parse_index;
 use super::value::{JsonValue, key_order};
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types};
+use crate::json_type::JsonKind;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
+    let mut functions = vec![
         ColumnarFunction::new("jsonb_set", change_types, |fields| update_result_type("jsonb_set", fields), set),
         ColumnarFunction::new("jsonb_set_lax", lax_types, lax_update_result_type, set_lax),
         ColumnarFunction::new(
@@ -24,10 +25,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |fields| update_result_type("jsonb_insert", fields),
             insert,
         ),
-        ColumnarFunction::new("json_strip_nulls", keep_types, stripped::<false>, strip::<false>),
-        ColumnarFunction::new("jsonb_strip_nulls", keep_types, stripped::<true>, strip::<true>),
         ColumnarFunction::new("jsonb_pretty", keep_types, pretty_type, pretty),
-    ]
+    ];
+    functions.extend(json_and_jsonb!("json_strip_nulls", "jsonb_strip_nulls", keep_types, stripped, strip));
+    functions
 }
 
 /// A path into a document; an element may be NULL.
@@ -38,7 +39,7 @@ fn change_types(types: &[DataType]) -> Result<Vec<DataType>> {
         return plan_err!("jsonb_set and jsonb_insert take 3 or 4 arguments: a document, a path, a value, a boolean");
     };
     let path = match path {
-        text if is_text(text) => DataType::Utf8,
+        text if is_text_or_null(text) => DataType::Utf8,
         _ => DataType::new_list(DataType::Utf8, true),
     };
     let flags = rest.iter().map(|_| DataType::Boolean);
@@ -57,7 +58,7 @@ fn update_result_type(name: &str, fields: &[FieldRef]) -> Result<DataType> {
 struct JsonUpdate {
     /// `jsonb_insert` rather than `jsonb_set`.
     is_insert: bool,
-    /// What the fourth argument says: whether to create, or whether to insert behind.
+    /// The fourth argument: whether to create a missing member, or whether to insert after the position.
     flag: bool,
 }
 
@@ -80,7 +81,7 @@ fn lax_update_result_type(fields: &[FieldRef]) -> Result<DataType> {
     update_result_type("jsonb_set_lax", &fields[..fields.len().min(4)])
 }
 
-/// `jsonb_set`, for which the fifth argument says what becomes of a value that is NULL.
+/// Computes `jsonb_set_lax`, whose fifth argument defines how a value that is NULL is treated.
 fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let treatments = if call.args.len() > 4 { Some(call.texts(4)?) } else { None };
     let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
@@ -88,11 +89,10 @@ fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let creates = flags(call)?;
     build_values(call, Some(JsonKind::Jsonb), |row| {
         let creates = match &creates {
-            Some(creates) if creates.values.is_null(creates.place(row)) => return Ok(None),
-            Some(creates) => creates.values.value(creates.place(row)),
-            None => true,
+            Some(creates) => creates.get(row),
+            None => Some(true),
         };
-        let (Some(document), Some(path)) = (documents.get(row), &paths.values[paths.place(row)]) else {
+        let (Some(creates), Some(document), Some(path)) = (creates, documents.get(row), paths.get(row)) else {
             return Ok(None);
         };
         let treatment = treatments.as_ref().map_or(Some("use_json_null"), |treatments| treatments.get(row));
@@ -117,7 +117,7 @@ fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// The fourth argument.
+/// Returns the fourth argument, if there is one.
 fn flags(call: &FunctionCall<'_>) -> Result<Option<ArgumentColumn<BooleanArray>>> {
     match call.args.len() {
         0..=3 => Ok(None),
@@ -131,12 +131,11 @@ fn update_documents(call: &FunctionCall<'_>, usual: JsonUpdate) -> Result<ArrayR
     let flags = flags(call)?;
     build_values(call, Some(JsonKind::Jsonb), |row| {
         let flag = match &flags {
-            Some(flags) if flags.values.is_null(flags.place(row)) => return Ok(None),
-            Some(flags) => flags.values.value(flags.place(row)),
-            None => usual.flag,
+            Some(flags) => flags.get(row),
+            None => Some(usual.flag),
         };
-        match (documents.get(row), &paths.values[paths.place(row)], news.get(row)) {
-            (Some(document), Some(path), Some(new)) => {
+        match (flag, documents.get(row), paths.get(row), news.get(row)) {
+            (Some(flag), Some(document), Some(path), Some(new)) => {
                 let document = parse(document)?;
                 if document.is_scalar() {
                     return exec_err!("cannot set path in scalar");
@@ -149,7 +148,7 @@ fn update_documents(call: &FunctionCall<'_>, usual: JsonUpdate) -> Result<ArrayR
     })
 }
 
-/// An index at a level of a path.
+/// Returns an index at a level of a path.
 fn index_at(path: &KeyPathSlice, level: usize) -> Result<i64> {
     match parse_index(key_at(path, level)?) {
         Some(index) => Ok(index),
@@ -167,7 +166,7 @@ fn key_at(path: &KeyPathSlice, level: usize) -> Result<&str> {
     }
 }
 
-/// `value` with `new` at `path[level..]`.
+/// Puts `new` at `path[level..]` of `value`.
 fn put_value(
     value: JsonValue,
     path: &KeyPathSlice,
@@ -184,13 +183,13 @@ fn put_value(
             let key = key_at(path, level)?;
             match pairs.binary_search_by(|(name, _)| key_order(name, key)) {
                 Ok(_) if is_last && change.is_insert => return exec_err!("cannot replace existing key"),
-                Ok(place) if is_last => pairs[place].1 = new.clone(),
-                Ok(place) => {
-                    let inner = std::mem::replace(&mut pairs[place].1, JsonValue::Null);
-                    pairs[place].1 = put_value(inner, path, level + 1, new, change)?;
+                Ok(position) if is_last => pairs[position].1 = new.clone(),
+                Ok(position) => {
+                    let inner = std::mem::replace(&mut pairs[position].1, JsonValue::Null);
+                    pairs[position].1 = put_value(inner, path, level + 1, new, change)?;
                 }
-                Err(place) if is_last && (change.is_insert || change.flag) => {
-                    pairs.insert(place, (key.to_owned(), new.clone()));
+                Err(position) if is_last && (change.is_insert || change.flag) => {
+                    pairs.insert(position, (key.to_owned(), new.clone()));
                 }
                 Err(_) => {}
             }
@@ -215,24 +214,24 @@ fn put_element(
 ) -> Result<()> {
     let length = items.len() as i64;
     let is_last = level + 1 == path.len();
-    let place = if index < 0 { length + index } else { index };
-    if (0..length).contains(&place) {
-        let place = place as usize;
+    let position = if index < 0 { length + index } else { index };
+    if (0..length).contains(&position) {
+        let position = position as usize;
         if !is_last {
-            let inner = std::mem::replace(&mut items[place], JsonValue::Null);
-            items[place] = put_value(inner, path, level + 1, new, change)?;
+            let inner = std::mem::replace(&mut items[position], JsonValue::Null);
+            items[position] = put_value(inner, path, level + 1, new, change)?;
         } else if change.is_insert {
-            items.insert(place + usize::from(change.flag), new.clone());
+            items.insert(position + usize::from(change.flag), new.clone());
         } else {
-            items[place] = new.clone();
+            items[position] = new.clone();
         }
     } else if is_last && (change.is_insert || change.flag) {
-        items.insert(if place < 0 { 0 } else { items.len() }, new.clone());
+        items.insert(if position < 0 { 0 } else { items.len() }, new.clone());
     }
     Ok(())
 }
 
-/// `value` without what is at `path`.
+/// Deletes the part of `value` at `path`.
 pub(super) fn delete_path(value: JsonValue, path: &KeyPathSlice) -> Result<JsonValue> {
     if value.is_scalar() {
         return exec_err!("cannot delete path in scalar");
@@ -248,26 +247,26 @@ fn delete_from(value: JsonValue, path: &KeyPathSlice, level: usize) -> Result<Js
     match value {
         JsonValue::Object(mut pairs) => {
             let key = key_at(path, level)?;
-            if let Ok(place) = pairs.binary_search_by(|(name, _)| key_order(name, key)) {
+            if let Ok(position) = pairs.binary_search_by(|(name, _)| key_order(name, key)) {
                 if is_last {
-                    pairs.remove(place);
+                    pairs.remove(position);
                 } else {
-                    let inner = std::mem::replace(&mut pairs[place].1, JsonValue::Null);
-                    pairs[place].1 = delete_from(inner, path, level + 1)?;
+                    let inner = std::mem::replace(&mut pairs[position].1, JsonValue::Null);
+                    pairs[position].1 = delete_from(inner, path, level + 1)?;
                 }
             }
             Ok(JsonValue::Object(pairs))
         }
         JsonValue::Array(mut items) => {
             let index = index_at(path, level)?;
-            let place = if index < 0 { items.len() as i64 + index } else { index };
-            if (0..items.len() as i64).contains(&place) {
-                let place = place as usize;
+            let position = if index < 0 { items.len() as i64 + index } else { index };
+            if (0..items.len() as i64).contains(&position) {
+                let position = position as usize;
                 if is_last {
-                    items.remove(place);
+                    items.remove(position);
                 } else {
-                    let inner = std::mem::replace(&mut items[place], JsonValue::Null);
-                    items[place] = delete_from(inner, path, level + 1)?;
+                    let inner = std::mem::replace(&mut items[position], JsonValue::Null);
+                    items[position] = delete_from(inner, path, level + 1)?;
                 }
             }
             Ok(JsonValue::Array(items))
@@ -310,7 +309,7 @@ fn pretty(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         let Some(document) = documents.get(row) else { return Ok(None) };
         let mut out = String::new();
         write_pretty(&parse(document)?, 0, &mut out);
-        super::function::check_bytes(out.len())?;
+        crate::function::check_bytes(out.len())?;
         Ok(Some(out))
     })
 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use datafusion::common::{Result, exec_err};
 
-/// Zeros that an exponent may stand for. PostgreSQL has room for more; a short text must not become a long one.
+/// Zeros that an exponent may add. The limit is below PostgreSQL's, so that a short text does not become a long one.
 const EXPONENT_MAX: i64 = 400;
 
-/// `number`, which is valid JSON, as PostgreSQL's `numeric` prints it: without an exponent, all digits kept.
+/// Writes a number of JSON as PostgreSQL writes a `numeric`: with all digits and without an exponent.
 pub(super) fn canonicalize(number: &str) -> Result<String> {
     let (is_negative, unsigned) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -31,7 +31,7 @@ pub(super) fn canonicalize(number: &str) -> Result<String> {
         return exec_err!("the exponent of the JSON number {number} is out of range; the limit is {EXPONENT_MAX}");
     }
     let digits = format!("{whole}{fraction}");
-    // Where the point stands among the digits.
+    // The position of the point in the digits.
     let point = whole.len() as i64 + exponent;
     let scale = (fraction.len() as i64 - exponent).max(0) as usize;
     let (before, after) = if point <= 0 {
@@ -81,7 +81,7 @@ fn compare_magnitude(a: &str, b: &str) -> Ordering {
     a_whole.len().cmp(&b_whole.len()).then_with(|| a_whole.cmp(b_whole)).then_with(|| a_fraction.cmp(b_fraction))
 }
 
-/// `number`, which is canonical, rounded to an integer, half away from zero. None if it has too many digits.
+/// Rounds a canonical number to an integer, half away from zero; `None` if it has too many digits.
 pub(super) fn round_to_integer(number: &str) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let integer: i128 = whole.parse().ok()?;

@@ -1,14 +1,14 @@
-//! Which operators are those of JSON.
+//! Plans the operators of JSON.
 
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::planner::RawFieldAccessExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, binary_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::document::is_text;
-use super::function::{call, field_kind};
-use super::kind::JsonKind;
 use super::{get, input, jsonpath, operator_functions};
+use crate::data_type::is_text_or_null;
+use crate::function::{call, field_kind};
+use crate::json_type::JsonKind;
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -19,7 +19,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     };
     let kind_of = |operand: &Expr| operand.to_field(operands.schema).ok().and_then(|(_, field)| field_kind(&field));
     let (left, right) = (kind_of(operands.left), kind_of(operands.right));
-    let both = || vec![operands.left.clone(), operands.right.clone()];
+    let both = || operands.both();
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
@@ -37,7 +37,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
                 return refuse_operator(operands, "write value::jsonb on the left side");
             }
             Ok(Some(match operands.op {
-                Question if is_text(&operands.right_type) => call(operator_functions::exists(), both()),
+                Question if is_text_or_null(&operands.right_type) => call(operator_functions::exists(), both()),
                 Question => return refuse_operator(operands, "the right side must be text"),
                 QuestionPipe => call(operator_functions::exists_of(true), both()),
                 QuestionAnd => call(operator_functions::exists_of(false), both()),
@@ -48,7 +48,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             if left != Some(JsonKind::Jsonb) {
                 return refuse_operator(operands, "write value::jsonb on the left side");
             }
-            if !is_text(&operands.right_type) {
+            if !is_text_or_null(&operands.right_type) {
                 return refuse_operator(operands, "the right side must be a jsonpath, as text: '$.key ? (@ > 1)'");
             }
             let is_exists = matches!(operands.op, AtQuestion);
@@ -56,45 +56,28 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             Ok(Some(call(function, both())))
         }
         Minus if left == Some(JsonKind::Jsonb) => Ok(Some(call(operator_functions::deletion(), both()))),
-        AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => {
-            plan_symmetric(operands, left, right, both())
-        }
-        op => match comparison(op) {
-            Some(symbol) if left.is_some() || right.is_some() => {
+        AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => plan_symmetric(operands, left, right),
+        _ => match operands.comparison() {
+            Some(operator) if left.is_some() || right.is_some() => {
                 require_jsonb(operands, left, right)?;
-                Ok(operator_functions::comparison(symbol).map(|function| call(function, both())))
+                Ok(operator_functions::comparison(operator).map(|function| call(function, both())))
             }
             _ => Ok(None),
         },
     }
 }
 
-fn comparison(op: &BinaryOperator) -> Option<&'static str> {
-    match op {
-        BinaryOperator::Eq => Some("="),
-        BinaryOperator::NotEq => Some("<>"),
-        BinaryOperator::Lt => Some("<"),
-        BinaryOperator::LtEq => Some("<="),
-        BinaryOperator::Gt => Some(">"),
-        BinaryOperator::GtEq => Some(">="),
-        _ => None,
-    }
-}
-
-/// Both sides are `jsonb`, or a literal that takes that type.
-fn plan_symmetric(
-    operands: &Operands<'_>,
-    left: Option<JsonKind>,
-    right: Option<JsonKind>,
-    both: Vec<Expr>,
-) -> Result<Option<Expr>> {
+/// Plans an operator whose operands are `jsonb`, or literals that take that type.
+fn plan_symmetric(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> Result<Option<Expr>> {
     if *operands.op == BinaryOperator::StringConcat {
         let as_text = |operand: &Expr, kind: Option<JsonKind>| match kind {
             Some(_) => call(input::to_text(), vec![operand.clone()]),
             None => operand.clone(),
         };
         let is_other_text = |operand: &Expr, data_type: &_, kind: Option<JsonKind>, other: Option<JsonKind>| {
-            kind.is_none() && is_text(data_type) && (other == Some(JsonKind::Json) || !Operands::is_untyped(operand))
+            kind.is_none()
+                && is_text_or_null(data_type)
+                && (other == Some(JsonKind::Json) || !Operands::is_untyped(operand))
         };
         if is_other_text(operands.left, &operands.left_type, left, right)
             || is_other_text(operands.right, &operands.right_type, right, left)
@@ -104,6 +87,7 @@ fn plan_symmetric(
         }
     }
     require_jsonb(operands, left, right)?;
+    let both = operands.both();
     Ok(Some(match operands.op {
         BinaryOperator::AtArrow => call(operator_functions::contains(), both),
         BinaryOperator::ArrowAt => call(operator_functions::contains(), both.into_iter().rev().collect()),
@@ -122,9 +106,9 @@ fn require_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<
 }
 
 fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
-    let name = |data_type: &datafusion::arrow::datatypes::DataType| match super::kind::json_kind(data_type) {
+    let name = |data_type: &datafusion::arrow::datatypes::DataType| match crate::json_type::json_kind(data_type) {
         Some(kind) => kind.name().to_owned(),
-        None if is_text(data_type) => "text".to_owned(),
+        None if is_text_or_null(data_type) => "text".to_owned(),
         None => data_type.to_string(),
     };
     let (left, right) = (name(&operands.left_type), name(&operands.right_type));

@@ -3,36 +3,37 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{Operator, ScalarUDF};
 
-use super::document::{build_values, format_jsonb, is_text, keep_types};
-use super::function::{ArgumentColumn, ColumnarFunction, FunctionCall};
+use super::document::{build_values, format_jsonb, kind_type};
 use super::get::{path_types, paths};
-use super::kind::JsonKind;
 use super::modify::delete_path;
 use super::reader::{JsonReader, JsonToken, parse};
 use super::text_path::{PathStep, find_step};
 use super::value::JsonValue;
-use crate::array::text_lists;
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, boolean_type, keep_types};
+use crate::json_type::JsonKind;
+use crate::list::text_lists;
 
-/// What a comparison operator is.
-pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
-    let make = |name, invoke| Some(ColumnarFunction::new(name, keep_types, |_| Ok(DataType::Boolean), invoke));
-    match symbol {
-        "=" => make("jsonb_eq", |call| compare(call, Ordering::is_eq)),
-        "<>" => make("jsonb_ne", |call| compare(call, Ordering::is_ne)),
-        "<" => make("jsonb_lt", |call| compare(call, Ordering::is_lt)),
-        "<=" => make("jsonb_le", |call| compare(call, Ordering::is_le)),
-        ">" => make("jsonb_gt", |call| compare(call, Ordering::is_gt)),
-        ">=" => make("jsonb_ge", |call| compare(call, Ordering::is_ge)),
+/// Returns the function of a comparison operator.
+pub(super) fn comparison(operator: Operator) -> Option<ScalarUDF> {
+    let new = |name, invoke| Some(ColumnarFunction::new(name, keep_types, boolean_type, invoke));
+    match operator {
+        Operator::Eq => new("jsonb_eq", |call| compare(call, Ordering::is_eq)),
+        Operator::NotEq => new("jsonb_ne", |call| compare(call, Ordering::is_ne)),
+        Operator::Lt => new("jsonb_lt", |call| compare(call, Ordering::is_lt)),
+        Operator::LtEq => new("jsonb_le", |call| compare(call, Ordering::is_le)),
+        Operator::Gt => new("jsonb_gt", |call| compare(call, Ordering::is_gt)),
+        Operator::GtEq => new("jsonb_ge", |call| compare(call, Ordering::is_ge)),
         _ => None,
     }
 }
 
-/// Documents that are parsed: the constant one once.
+/// An argument of parsed documents. A constant document is parsed once.
 struct ParsedArgument {
     texts: ArgumentColumn<StringArray>,
     constant: Option<JsonValue>,
@@ -68,34 +69,24 @@ fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result
     Ok(Arc::new(BooleanArray::from(results)))
 }
 
-/// What `@>` is.
+/// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_contains",
-        keep_types,
-        |_| Ok(DataType::Boolean),
-        |call| {
-            let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
-            Ok(Arc::new(BooleanArray::from(results)))
-        },
-    )
+    ColumnarFunction::new("jsonb_contains", keep_types, boolean_type, |call| {
+        let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
+        Ok(Arc::new(BooleanArray::from(results)))
+    })
 }
 
-/// What `?` is.
+/// Returns the function of `?`.
 pub(super) fn exists() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_exists",
-        keep_types,
-        |_| Ok(DataType::Boolean),
-        |call| {
-            let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
-            let one = |row| match (documents.get(row), keys.get(row)) {
-                (Some(document), Some(key)) => has_key(document, key).map(Some),
-                _ => Ok(None),
-            };
-            Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
-        },
-    )
+    ColumnarFunction::new("jsonb_exists", keep_types, boolean_type, |call| {
+        let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
+        let exists = |row| match (documents.get(row), keys.get(row)) {
+            (Some(document), Some(key)) => has_key(document, key).map(Some),
+            _ => Ok(None),
+        };
+        Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
+    })
 }
 
 fn has_key(document: &str, key: &str) -> Result<bool> {
@@ -105,43 +96,34 @@ fn has_key(document: &str, key: &str) -> Result<bool> {
     }
 }
 
-/// What `?&` is, and `?|` if `is_any`.
+/// Returns the function of `?&`, or of `?|` if `is_any`.
 pub(super) fn exists_of(is_any: bool) -> ScalarUDF {
     if is_any {
-        ColumnarFunction::new("jsonb_exists_any", path_types, |_| Ok(DataType::Boolean), |call| exists_many(call, true))
+        ColumnarFunction::new("jsonb_exists_any", path_types, boolean_type, |call| exists_many(call, true))
     } else {
-        ColumnarFunction::new(
-            "jsonb_exists_all",
-            path_types,
-            |_| Ok(DataType::Boolean),
-            |call| exists_many(call, false),
-        )
+        ColumnarFunction::new("jsonb_exists_all", path_types, boolean_type, |call| exists_many(call, false))
     }
 }
 
 fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
     let (documents, keys) = (ParsedArgument::new(call, 0)?, paths(call, 1)?);
-    let one = |row| {
-        let Some(keys) = &keys.values[keys.place(row)] else { return Ok(None) };
+    let exists = |row| {
+        let Some(keys) = keys.get(row) else { return Ok(None) };
         documents.with(row, |document| {
-            let mut found = keys.iter().flatten().map(|key| document.has_key(key));
-            Ok(if is_any { found.any(|is_there| is_there) } else { found.all(|is_there| is_there) })
+            let mut keys = keys.iter().flatten();
+            let has_key = |key: &String| document.has_key(key);
+            Ok(if is_any { keys.any(has_key) } else { keys.all(has_key) })
         })
     };
-    Ok(Arc::new((0..call.rows).map(one).collect::<Result<BooleanArray>>()?))
+    Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
 }
 
-/// What `||` is.
+/// Returns the function of `||`.
 pub(super) fn concatenation() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_concat",
-        keep_types,
-        |_| Ok(JsonKind::Jsonb.data_type()),
-        |call| {
-            let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
-            build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
-        },
-    )
+    ColumnarFunction::new("jsonb_concat", keep_types, kind_type::<true>, |call| {
+        let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
+        build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
+    })
 }
 
 fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
@@ -155,15 +137,15 @@ fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
     JsonValue::Array([items(left), items(right)].concat())
 }
 
-/// What `-` is: the right side is a key, an index or an array of keys.
+/// Returns the function of `-`, whose right operand is a key, an index or an array of keys.
 pub(super) fn deletion() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_delete", deletion_types, |_| Ok(JsonKind::Jsonb.data_type()), delete)
+    ColumnarFunction::new("jsonb_delete", deletion_types, kind_type::<true>, delete)
 }
 
 fn deletion_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, index] if index.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
-        [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        [document, key] if is_text_or_null(key) => Ok(vec![document.clone(), DataType::Utf8]),
         _ => path_types(types),
     }
 }
@@ -178,11 +160,8 @@ fn delete(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         DataType::Int64 => {
             let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
             build_values(call, Some(JsonKind::Jsonb), |row| {
-                let place = indexes.place(row);
-                if indexes.values.is_null(place) {
-                    return Ok(None);
-                }
-                with(row, &|value| without_index(value, indexes.values.value(place)))
+                let Some(index) = indexes.get(row) else { return Ok(None) };
+                with(row, &|value| without_index(value, index))
             })
         }
         DataType::Utf8 => {
@@ -194,7 +173,7 @@ fn delete(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         }
         _ => {
             let keys = call.column(1, |array| text_lists(&array))?;
-            build_values(call, Some(JsonKind::Jsonb), |row| match &keys.values[keys.place(row)] {
+            build_values(call, Some(JsonKind::Jsonb), |row| match keys.get(row) {
                 Some(keys) => with(row, &|value| without_keys(value, keys)),
                 None => Ok(None),
             })
@@ -220,9 +199,9 @@ fn without_keys(value: JsonValue, keys: &[Option<String>]) -> Result<JsonValue> 
 fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
     match value {
         JsonValue::Array(mut items) => {
-            let place = if index < 0 { items.len() as i64 + index } else { index };
-            if (0..items.len() as i64).contains(&place) {
-                items.remove(place as usize);
+            let position = if index < 0 { items.len() as i64 + index } else { index };
+            if (0..items.len() as i64).contains(&position) {
+                items.remove(position as usize);
             }
             Ok(JsonValue::Array(items))
         }
@@ -231,25 +210,18 @@ fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
     }
 }
 
-/// What `#-` is.
+/// Returns the function of `#-`.
 pub(super) fn path_deletion() -> ScalarUDF {
-    ColumnarFunction::new(
-        "jsonb_delete_path",
-        path_types,
-        |_| Ok(JsonKind::Jsonb.data_type()),
-        |call| {
-            let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
-            build_values(call, Some(JsonKind::Jsonb), |row| {
-                match (documents.get(row), &paths.values[paths.place(row)]) {
-                    (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
-                    _ => Ok(None),
-                }
-            })
-        },
-    )
+    ColumnarFunction::new("jsonb_delete_path", path_types, kind_type::<true>, |call| {
+        let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
+        build_values(call, Some(JsonKind::Jsonb), |row| match (documents.get(row), paths.get(row)) {
+            (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
+            _ => Ok(None),
+        })
+    })
 }
 
-/// Bytes in the order of `jsonb`, for ORDER BY. Documents that are equal have the same bytes.
+/// Returns the function for bytes in the order of `jsonb`, for ORDER BY. Equal documents have the same bytes.
 pub(super) fn sort_key() -> ScalarUDF {
     ColumnarFunction::new(
         "jsonb_sort_key",
@@ -264,7 +236,7 @@ pub(super) fn sort_key() -> ScalarUDF {
                 Ok(Some(key))
             };
             let keys = (0..call.rows).map(key).collect::<Result<Vec<_>>>()?;
-            super::function::check_bytes(keys.iter().flatten().map(Vec::len).sum())?;
+            crate::function::check_bytes(keys.iter().flatten().map(Vec::len).sum())?;
             Ok(Arc::new(keys.into_iter().collect::<BinaryArray>()))
         },
     )

@@ -1,16 +1,19 @@
-//! Rewrites of expressions with JSON, once the types of a plan are resolved.
+//! Rewrites expressions with JSON once the types of a plan are resolved.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, InList, Sort, WindowFunction};
-use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
+};
 
-use super::function::call;
-use super::kind::{JsonKind, holds_json, json_kind};
 use super::{input, operator_functions};
+use crate::function::call;
+use crate::json_type::{JsonKind, holds_json, json_kind};
 
-/// `expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
+/// Rewrites an expression of JSON values that DataFusion evaluates differently from PostgreSQL.
 pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Cast(cast) => convert_cast(cast, schema),
@@ -22,16 +25,15 @@ pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<
             if kinds != (Some(JsonKind::Jsonb), Some(JsonKind::Jsonb)) {
                 return plan_err!("values of json are compared as jsonb: write value::jsonb on both sides");
             }
-            let key = |side: Expr| Box::new(call(operator_functions::sort_key(), vec![side]));
+            let key = |side: Expr| Box::new(sort_key(side));
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: key(*left), op, right: key(*right) })))
         }
         Expr::InList(InList { expr, list, negated }) if kind_in(&expr, schema).is_some() => {
             if kind_in(&expr, schema) == Some(JsonKind::Json) {
                 return plan_err!("values of json are compared as jsonb: write value::jsonb");
             }
-            let key = |side: Expr| call(operator_functions::sort_key(), vec![side]);
-            let list = list.into_iter().map(key).collect();
-            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)), list, negated })))
+            let list = list.into_iter().map(sort_key).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(sort_key(*expr)), list, negated })))
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             let mut changed = order_by_keys(&mut params.order_by, schema)?;
@@ -39,17 +41,21 @@ pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<
                 changed |= compare_by_keys(&mut params.args, schema);
             }
             let expression = Expr::AggregateFunction(AggregateFunction { func, params });
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            Ok(Transformed::new_transformed(expression, changed))
         }
         Expr::WindowFunction(function) => {
             let WindowFunction { fun, mut params } = *function;
             let mut changed = order_by_keys(&mut params.order_by, schema)?;
             changed |= compare_by_keys(&mut params.partition_by, schema);
             let expression = Expr::from(WindowFunction { fun, params });
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            Ok(Transformed::new_transformed(expression, changed))
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+fn sort_key(document: Expr) -> Expr {
+    call(operator_functions::sort_key(), vec![document])
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -57,7 +63,7 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-pub(super) fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<JsonKind> {
+fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<JsonKind> {
     expression.get_type(schema).ok().and_then(|data_type| json_kind(&data_type))
 }
 
@@ -80,12 +86,12 @@ fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }))
 }
 
-/// Puts the key of order in place of documents. Whether any was.
+/// Replaces documents with their sort keys. Returns whether it replaced any.
 fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     for sort in sorts {
         match kind_in(&sort.expr, schema) {
-            Some(JsonKind::Jsonb) => sort.expr = call(operator_functions::sort_key(), vec![sort.expr.clone()]),
+            Some(JsonKind::Jsonb) => sort.expr = sort_key(sort.expr.clone()),
             Some(JsonKind::Json) => {
                 return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
             }
@@ -100,13 +106,13 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
 fn compare_by_keys(values: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
     for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(JsonKind::Jsonb)) {
-        *value = call(operator_functions::sort_key(), vec![value.clone()]);
+        *value = sort_key(value.clone());
         changed = true;
     }
     changed
 }
 
-/// `node` so that documents are ordered as `jsonb` is. Refused where PostgreSQL has no order or equality.
+/// Orders documents as `jsonb`, and refuses orders and groups of `json`, which PostgreSQL cannot compare.
 pub(crate) fn order_documents(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Sort(mut sort) => {
@@ -116,8 +122,8 @@ pub(crate) fn order_documents(node: LogicalPlan, schema: &DFSchema) -> Result<Lo
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
                 if kind_in(left, schema) == Some(JsonKind::Jsonb) && kind_in(right, schema) == Some(JsonKind::Jsonb) {
-                    *left = call(operator_functions::sort_key(), vec![left.clone()]);
-                    *right = call(operator_functions::sort_key(), vec![right.clone()]);
+                    *left = sort_key(left.clone());
+                    *right = sort_key(right.clone());
                 }
             }
             Ok(LogicalPlan::Join(join))
@@ -138,7 +144,7 @@ pub(crate) fn order_documents(node: LogicalPlan, schema: &DFSchema) -> Result<Lo
     }
 }
 
-/// `plan`, whose answer shows JSON values as marked text.
+/// Converts JSON values in the output of `plan` to marked text.
 pub(crate) fn show_json_as_text(plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = plan.schema().clone();
     if !schema.fields().iter().any(|field| holds_json(field.data_type())) {
@@ -153,4 +159,49 @@ pub(crate) fn show_json_as_text(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
     });
     LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>())?.build()
+}
+
+/// Groups documents by their sort keys: `1` and `1.0` are equal values of `jsonb` with different texts. Each group
+/// returns its first document. The types of `node` must be known.
+pub(crate) fn group_by_document_keys(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) if has_documents(&aggregate) => group_by_keys(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+            let aggregate = Aggregate::try_new(input.clone(), columns, Vec::new())?;
+            if has_documents(&aggregate) {
+                group_by_keys(aggregate)
+            } else {
+                Ok(LogicalPlan::Distinct(Distinct::All(input)))
+            }
+        }
+        other => Ok(other),
+    }
+}
+
+fn is_document(aggregate: &Aggregate, group: &Expr) -> bool {
+    kind_in(group, aggregate.input.schema()) == Some(JsonKind::Jsonb)
+}
+
+fn has_documents(aggregate: &Aggregate) -> bool {
+    aggregate.group_expr.iter().any(|group| is_document(aggregate, group))
+}
+
+fn group_by_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let mut output: Vec<Expr> = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
+    let mut groups = Vec::new();
+    let mut values = aggregate.aggr_expr.clone();
+    for (index, group) in aggregate.group_expr.iter().enumerate() {
+        if !is_document(&aggregate, group) {
+            groups.push(group.clone());
+            continue;
+        }
+        let document = group.clone().unalias();
+        let name = format!("document\u{1}{index}");
+        groups.push(sort_key(document.clone()).alias(format!("key\u{1}{index}")));
+        values.push(first_value(document, vec![]).alias(&name));
+        let (qualifier, field) = aggregate.schema.qualified_field(index);
+        output[index] = Expr::Column(Column::new_unqualified(name)).alias_qualified(qualifier.cloned(), field.name());
+    }
+    LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).aggregate(groups, values)?.project(output)?.build()
 }

@@ -13,11 +13,11 @@ const DEPTH_MAX: usize = 256;
 /// A place in a text that is read as JSON.
 pub(super) struct JsonReader<'a> {
     text: &'a str,
-    place: usize,
+    position: usize,
     depth: usize,
 }
 
-/// What begins at a place.
+/// The kind of a value or delimiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonToken {
     Object,
@@ -42,7 +42,7 @@ impl JsonToken {
     }
 }
 
-/// `text` as a document of `jsonb`.
+/// Parses `text` as a document of `jsonb`.
 pub(super) fn parse(text: &str) -> Result<JsonValue> {
     let mut reader = JsonReader::new(text);
     let value = reader.value()?;
@@ -59,7 +59,7 @@ pub(super) fn validate(text: &str) -> Result<()> {
 
 impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, place: 0, depth: 0 }
+        Self { text, position: 0, depth: 0 }
     }
 
     fn error(&self) -> DataFusionError {
@@ -68,18 +68,18 @@ impl<'a> JsonReader<'a> {
         let more = if end < self.text.len() { "…" } else { "" };
         exec_datafusion_err!(
             "invalid input syntax for type json at byte {} of {}{more}",
-            self.place + 1,
+            self.position + 1,
             &self.text[..end]
         )
     }
 
     fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.place).copied()
+        self.text.as_bytes().get(self.position).copied()
     }
 
     pub(super) fn skip_space(&mut self) {
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.place += 1;
+            self.position += 1;
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> JsonReader<'a> {
     pub(super) fn accept(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_next = self.byte() == Some(byte);
-        self.place += usize::from(is_next);
+        self.position += usize::from(is_next);
         is_next
     }
 
@@ -97,13 +97,13 @@ impl<'a> JsonReader<'a> {
 
     fn expect_end(&mut self) -> Result<()> {
         self.skip_space();
-        if self.place == self.text.len() { Ok(()) } else { Err(self.error()) }
+        if self.position == self.text.len() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// What is next.
+    /// Returns the next token without reading it.
     pub(super) fn token(&mut self) -> Result<JsonToken> {
         self.skip_space();
-        let rest = &self.text.as_bytes()[self.place..];
+        let rest = &self.text.as_bytes()[self.position..];
         match rest.first() {
             Some(b'{') => Ok(JsonToken::Object),
             Some(b'[') => Ok(JsonToken::Array),
@@ -118,7 +118,7 @@ impl<'a> JsonReader<'a> {
 
     fn enter(&mut self) -> Result<()> {
         self.depth += 1;
-        self.place += 1;
+        self.position += 1;
         if self.depth > DEPTH_MAX {
             return Err(exec_datafusion_err!("a JSON document may have at most {DEPTH_MAX} nested levels"));
         }
@@ -199,7 +199,7 @@ impl<'a> JsonReader<'a> {
     }
 
     fn word<T>(&mut self, length: usize, value: T) -> Result<T> {
-        self.place += length;
+        self.position += length;
         match self.byte() {
             Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => Err(self.error()),
             _ => Ok(value),
@@ -207,55 +207,55 @@ impl<'a> JsonReader<'a> {
     }
 
     fn digits(&mut self) -> Result<usize> {
-        let start = self.place;
+        let start = self.position;
         while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.place += 1;
+            self.position += 1;
         }
-        if self.place == start { Err(self.error()) } else { Ok(self.place - start) }
+        if self.position == start { Err(self.error()) } else { Ok(self.position - start) }
     }
 
     fn number(&mut self) -> Result<&'a str> {
-        let start = self.place;
-        self.place += usize::from(self.byte() == Some(b'-'));
+        let start = self.position;
+        self.position += usize::from(self.byte() == Some(b'-'));
         let starts_with_zero = self.byte() == Some(b'0');
         if self.digits()? > 1 && starts_with_zero {
             return Err(self.error());
         }
         if self.byte() == Some(b'.') {
-            self.place += 1;
+            self.position += 1;
             self.digits()?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) {
-            self.place += 1;
-            self.place += usize::from(matches!(self.byte(), Some(b'+' | b'-')));
+            self.position += 1;
+            self.position += usize::from(matches!(self.byte(), Some(b'+' | b'-')));
             self.digits()?;
         }
         match self.byte() {
             Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => Err(self.error()),
-            _ => Ok(&self.text[start..self.place]),
+            _ => Ok(&self.text[start..self.position]),
         }
     }
 
-    /// The text between the quotes, escapes as they stand.
+    /// Returns the text between the quotes without decoding escapes.
     fn raw_string(&mut self) -> Result<&'a str> {
         if self.byte() != Some(b'"') {
             return Err(self.error());
         }
-        self.place += 1;
-        let start = self.place;
+        self.position += 1;
+        let start = self.position;
         loop {
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
-                    self.place += 1;
+                    self.position += 1;
                     match self.byte() {
                         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
                         Some(b'u') => {
-                            let digits = self.text.as_bytes().get(self.place + 1..self.place + 5);
+                            let digits = self.text.as_bytes().get(self.position + 1..self.position + 5);
                             if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
                                 return Err(self.error());
                             }
-                            self.place += 4;
+                            self.position += 4;
                         }
                         _ => return Err(self.error()),
                     }
@@ -263,13 +263,13 @@ impl<'a> JsonReader<'a> {
                 None | Some(0..0x20) => return Err(self.error()),
                 _ => {}
             }
-            self.place += 1;
+            self.position += 1;
         }
-        self.place += 1;
-        Ok(&self.text[start..self.place - 1])
+        self.position += 1;
+        Ok(&self.text[start..self.position - 1])
     }
 
-    /// A string.
+    /// Parses a string.
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let raw = self.raw_string()?;
         if raw.contains('\\') { unescape(raw).map(Cow::Owned) } else { Ok(Cow::Borrowed(raw)) }
@@ -278,7 +278,7 @@ impl<'a> JsonReader<'a> {
     /// Passes a value that was validated before, and returns its text.
     pub(super) fn skip_value(&mut self) -> Result<&'a str> {
         self.skip_space();
-        let start = self.place;
+        let start = self.position;
         let mut depth = 0_usize;
         loop {
             match self.byte() {
@@ -287,52 +287,52 @@ impl<'a> JsonReader<'a> {
                 }
                 Some(b'{' | b'[') => {
                     depth += 1;
-                    self.place += 1;
+                    self.position += 1;
                 }
                 Some(b'}' | b']') => {
                     depth = depth.saturating_sub(1);
-                    self.place += 1;
+                    self.position += 1;
                 }
-                Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => self.place += 1,
+                Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => self.position += 1,
                 Some(_) => {
                     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-                    let word = self.place;
+                    let word = self.position;
                     while self.byte().is_some_and(is_word) {
-                        self.place += 1;
+                        self.position += 1;
                     }
-                    if self.place == word {
+                    if self.position == word {
                         return Err(self.error());
                     }
                 }
                 None => return Err(self.error()),
             }
             if depth == 0 {
-                return self.text.get(start..self.place).ok_or_else(|| self.error());
+                return self.text.get(start..self.position).ok_or_else(|| self.error());
             }
         }
     }
 
     fn skip_string(&mut self) {
-        self.place += 1;
+        self.position += 1;
         while let Some(byte) = self.byte() {
-            self.place += 1;
+            self.position += 1;
             match byte {
                 b'"' => return,
-                b'\\' => self.place += 1,
+                b'\\' => self.position += 1,
                 _ => {}
             }
         }
     }
 }
 
-/// The text that a JSON string stands for; `raw` is what is between the quotes.
+/// Decodes a JSON string. `raw` is the text between the quotes.
 pub(super) fn unescape(raw: &str) -> Result<String> {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some(place) = rest.find('\\') {
-        out.push_str(&rest[..place]);
-        let escape = rest.as_bytes().get(place + 1).copied().unwrap_or(b'\\');
-        rest = rest.get(place + 2..).unwrap_or("");
+    while let Some(position) = rest.find('\\') {
+        out.push_str(&rest[..position]);
+        let escape = rest.as_bytes().get(position + 1).copied().unwrap_or(b'\\');
+        rest = rest.get(position + 2..).unwrap_or("");
         match escape {
             b'b' => out.push('\u{8}'),
             b'f' => out.push('\u{c}'),

@@ -1,74 +1,42 @@
-//! `json_to_record` and `json_to_recordset`: the rows that documents describe, and the values of their columns.
+//! The functions `json_to_record` and `json_to_recordset`, and the values of the columns of their rows.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Expr, Value};
+use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Expr};
 
-use super::document::{check_argument, check_count, into_array, keep_types, kind_from_flag};
-use super::elements::build_lists;
-use super::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind};
-use super::kind::JsonKind;
+use super::document::{check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
+use super::elements::{build_lists, read_documents};
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, each_element, find_step};
-use crate::array::write_element;
-use crate::syntax::call;
+use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind, keep_types, text_type};
+use crate::json_type::JsonKind;
+use crate::list::write_element;
+use crate::syntax::{call, cast, string};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        ColumnarFunction::new("json_to_record*", keep_types, documents::<false>, |call| {
-            one_record(call, JsonKind::Json)
-        }),
-        ColumnarFunction::new("jsonb_to_record*", keep_types, documents::<true>, |call| {
-            one_record(call, JsonKind::Jsonb)
-        }),
-        ColumnarFunction::new("json_to_recordset*", keep_types, documents::<false>, |call| {
-            record_set(call, JsonKind::Json)
-        }),
-        ColumnarFunction::new("jsonb_to_recordset*", keep_types, documents::<true>, |call| {
-            record_set(call, JsonKind::Jsonb)
-        }),
-        ColumnarFunction::new(
-            FIELD_TEXT,
-            keep_types,
-            |_| Ok(DataType::Utf8),
-            |call| extract_field(call, FieldForm::Text),
-        ),
-        ColumnarFunction::new(
-            FIELD_ARRAY,
-            keep_types,
-            |_| Ok(DataType::Utf8),
-            |call| extract_field(call, FieldForm::Array),
-        ),
+    let mut functions = vec![
+        ColumnarFunction::new(FIELD_TEXT, keep_types, text_type, |call| extract_field(call, FieldForm::Text)),
+        ColumnarFunction::new(FIELD_ARRAY, keep_types, text_type, |call| extract_field(call, FieldForm::Array)),
         ColumnarFunction::new(FIELD_DOCUMENT, keep_types, document_type, |call| {
             extract_field(call, FieldForm::Document)
         }),
-    ]
+    ];
+    functions.extend(json_and_jsonb!("json_to_record*", "jsonb_to_record*", keep_types, documents, one_record));
+    functions.extend(json_and_jsonb!("json_to_recordset*", "jsonb_to_recordset*", keep_types, documents, record_set));
+    functions
 }
 
 const FIELD_TEXT: &str = "json_field_text*";
 const FIELD_ARRAY: &str = "json_field_array*";
 const FIELD_DOCUMENT: &str = "json_field*";
 
-/// The value of the member `key` of `record` as one of `data_type`, not yet rewritten.
-///
-/// # Errors
-/// For types with a length, which PostgreSQL checks rather than cuts.
+/// Builds the value of the member `key` of `record` as a value of `data_type`. Its syntax is not yet rewritten.
 pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Result<Expr> {
-    let field = |name| {
-        let key = Expr::Value(Value::SingleQuotedString(key.to_owned()).into());
-        call(name, vec![record.clone(), key])
-    };
-    let cast = |value: Expr| Expr::Cast {
-        kind: datafusion::sql::sqlparser::ast::CastKind::DoubleColon,
-        expr: Box::new(value),
-        data_type: data_type.clone(),
-        array: false,
-        format: None,
-    };
+    let field = |name| Ok(cast(call(name, vec![record.clone(), string(key)]), data_type.clone()));
     match data_type {
-        SqlType::JSON | SqlType::JSONB => Ok(cast(field(FIELD_DOCUMENT))),
+        SqlType::JSON | SqlType::JSONB => field(FIELD_DOCUMENT),
         SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _))
             if matches!(**element, SqlType::JSON | SqlType::JSONB) =>
         {
@@ -78,7 +46,7 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
                 element.to_string().to_lowercase()
             )
         }
-        SqlType::Array(ArrayElemTypeDef::SquareBracket(..)) => Ok(cast(field(FIELD_ARRAY))),
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(..)) => field(FIELD_ARRAY),
         SqlType::Varchar(Some(_))
         | SqlType::CharacterVarying(Some(_))
         | SqlType::CharVarying(Some(_))
@@ -86,7 +54,7 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
         | SqlType::Character(_) => {
             plan_err!("the type {data_type} is not supported in a column definition list; write text")
         }
-        _ => Ok(cast(field(FIELD_TEXT))),
+        _ => field(FIELD_TEXT),
     }
 }
 
@@ -101,8 +69,9 @@ fn document_type(fields: &[FieldRef]) -> Result<DataType> {
     Ok(field_kind(&fields[0]).unwrap_or(JsonKind::Json).data_type())
 }
 
-/// One row of each document, also of NULL.
-fn one_record(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
+/// Returns one row for each document, including NULL.
+fn one_record<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let kind = kind_from_flag::<IS_BINARY>();
     let documents = call.documents(0, kind)?;
     let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
@@ -116,22 +85,16 @@ fn one_record(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
     build_lists(call, &vec![Some(1); call.rows], into_array(texts, Some(kind))?)
 }
 
-/// A row of each element of each document.
-fn record_set(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
-    let documents = call.documents(0, kind)?;
+/// Returns a row of each element of each document.
+fn record_set<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let kind = kind_from_flag::<IS_BINARY>();
     let mut texts = BoundedTexts::new(call.rows);
-    let mut lengths = Vec::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let Some(document) = documents.get(row) else {
-            lengths.push(None);
-            continue;
-        };
-        let mut reader = JsonReader::new(document);
-        if reader.token()? != JsonToken::Array {
+    let lengths = read_documents(call, kind, |reader, token| {
+        if token != JsonToken::Array {
             return exec_err!("cannot call {}_to_recordset on a non-array", kind.name());
         }
         let mut length = 0;
-        each_element(&mut reader, |element| {
+        each_element(reader, |element| {
             if JsonReader::new(element).token()? != JsonToken::Object {
                 return exec_err!("argument of {}_to_recordset must be an array of objects", kind.name());
             }
@@ -139,12 +102,12 @@ fn record_set(call: &FunctionCall<'_>, kind: JsonKind) -> Result<ArrayRef> {
             texts.push(Some(element))?;
             Ok(true)
         })?;
-        lengths.push(Some(length));
-    }
+        Ok(length)
+    })?;
     build_lists(call, &lengths, into_array(texts, Some(kind))?)
 }
 
-/// What the value of a member becomes before it is cast.
+/// The form of the value of a member before its cast.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldForm {
     Text,
@@ -158,13 +121,13 @@ fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
     let mut texts = BoundedTexts::new(call.rows);
     for row in 0..call.rows {
         let (Some(record), Some(key)) = (records.get(row), keys.get(row)) else {
-            texts.push(None::<&str>)?;
+            texts.push_null();
             continue;
         };
         let value = find_step(record, &PathStep::Key(key.into()))?;
         let token = value.map(|value| JsonReader::new(value).token()).transpose()?;
         match (value, token) {
-            (None, _) | (_, None | Some(JsonToken::Null)) => texts.push(None::<&str>)?,
+            (None, _) | (_, None | Some(JsonToken::Null)) => texts.push_null(),
             (Some(value), _) if form == FieldForm::Document => texts.push(Some(value))?,
             (Some(value), Some(JsonToken::Array)) if form == FieldForm::Array => {
                 let mut out = String::new();
@@ -179,10 +142,10 @@ fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
             }
         }
     }
-    into_array(texts, (form == FieldForm::Document).then(|| super::kind::json_kind(call.returns)).flatten())
+    into_array(texts, (form == FieldForm::Document).then(|| crate::json_type::json_kind(call.returns)).flatten())
 }
 
-/// The levels of arrays that the first elements of `array` have.
+/// Counts the levels of arrays of the first elements of `array`.
 fn dimensions(array: &str) -> Result<usize> {
     let (mut levels, mut value) = (1, array);
     loop {
@@ -200,7 +163,7 @@ fn dimensions(array: &str) -> Result<usize> {
     }
 }
 
-/// Writes `array`, which has `levels` of arrays, as the text of an array of SQL.
+/// Writes `array`, which has `levels` levels of arrays, as the text of an SQL array.
 fn write_array(array: &str, levels: usize, out: &mut String) -> Result<()> {
     if JsonReader::new(array).token()? != JsonToken::Array {
         return exec_err!("expected JSON array");

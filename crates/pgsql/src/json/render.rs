@@ -8,11 +8,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 
 use super::document::format_jsonb;
-use super::kind::{JsonKind, json_kind};
 use super::reader::parse;
 use super::scalar::{JsonScalar, read_scalar};
 use super::text::{write_string, write_value};
 use super::value::JsonValue;
+use crate::json_type::{JsonKind, json_kind};
 
 /// Writes the value of `row` as `kind`.
 pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut String) -> Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn write(array: &ArrayRef, row: usize, kind: JsonKind, out: &mut Stri
     }
 }
 
-/// The value of `row`, written as `kind`.
+/// Writes the value of `row` as `kind`.
 pub(super) fn render_text(array: &ArrayRef, row: usize, kind: JsonKind) -> Result<String> {
     let mut out = String::new();
     write(array, row, kind, &mut out)?;
@@ -40,7 +40,7 @@ fn json_text(array: &ArrayRef, row: usize) -> &str {
     array.as_struct().column(0).as_string::<i32>().value(row)
 }
 
-/// The elements of a list.
+/// Returns the values of a list.
 pub(super) fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     match array.data_type() {
         DataType::List(_) => Some(array.as_list::<i32>().value(row)),
@@ -50,7 +50,7 @@ pub(super) fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     }
 }
 
-/// The value of `row` as a document of `jsonb`.
+/// Converts the value of `row` to a document of `jsonb`.
 pub(super) fn render_value(array: &ArrayRef, row: usize) -> Result<JsonValue> {
     if array.is_null(row) {
         return Ok(JsonValue::Null);
@@ -84,7 +84,7 @@ pub(super) fn render_value(array: &ArrayRef, row: usize) -> Result<JsonValue> {
 }
 
 /// Writes the value of `row` as PostgreSQL's functions of `json` do: without spaces, members in their order.
-/// `separator` stands between elements and members, but not within those.
+/// Writes `separator` between elements and members, but not within them.
 pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mut String) -> Result<()> {
     if array.is_null(row) {
         out.push_str("null");
@@ -108,8 +108,8 @@ pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mu
     match array.data_type() {
         DataType::Struct(fields) => {
             out.push('{');
-            for (place, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
-                if place > 0 {
+            for (position, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
+                if position > 0 {
                     out.push_str(separator);
                 }
                 write_string(field.name(), out);
@@ -130,7 +130,7 @@ pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mu
     Ok(())
 }
 
-/// The value of `row` as the key of an object: its text.
+/// Converts the value of `row` to the key of an object.
 pub(crate) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => key_text(&cast(&array.slice(row, 1), values)?, 0),

@@ -59,7 +59,7 @@ fn write_text(text: &str, key: &mut Vec<u8>) {
     key.push(0);
 }
 
-/// The sign, the number of digits before the point, and the digits; all inverted below zero.
+/// Writes the sign, the number of digits before the point, and the digits. Negative numbers are inverted.
 fn write_number(number: &str, key: &mut Vec<u8>) {
     let (is_negative, unsigned) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),

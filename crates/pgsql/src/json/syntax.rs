@@ -1,25 +1,13 @@
-//! Syntax of JSON that becomes calls of functions.
+//! Replaces syntax of JSON with calls of functions.
 
 use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    TypedString, Value,
+    TypedString,
 };
 
-use super::build;
 use super::jsonpath::PARAMETERS;
-use crate::syntax::{call, is_named};
-
-/// The functions that aggregates become.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        build::collect_array_function(false),
-        build::collect_array_function(true),
-        build::collect_object_function(false),
-        build::collect_object_function(true),
-    ]
-}
+use crate::syntax::{argument_values, call, is_named, single_identifier, sort_distinct, string, take, unnamed};
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
 /// this module. Inner expressions are already rewritten.
@@ -27,7 +15,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Cast { expr, data_type, .. } => {
             if let Some(name) = type_name(data_type) {
-                *expression = call(name, vec![take_expression(expr)]);
+                *expression = call(name, vec![take(expr)]);
             }
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
@@ -46,10 +34,6 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-fn take_expression(expression: &mut Expr) -> Expr {
-    std::mem::replace(expression, Expr::Value(Value::Null.into()))
-}
-
 fn type_name(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::JSON => Some("json"),
@@ -58,7 +42,7 @@ fn type_name(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Aggregates collect an array first; rows have names.
+/// Aggregates, and the functions that convert the collected array to their result.
 const AGGREGATES: [(&str, &str); 4] = [
     ("json_agg", "json_collected*"),
     ("jsonb_agg", "jsonb_collected*"),
@@ -68,7 +52,7 @@ const AGGREGATES: [(&str, &str); 4] = [
 
 const ROW_FUNCTIONS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
 
-/// Functions whose rows have columns that only FROM can define, and what they need there.
+/// Functions whose rows have columns that only FROM can define, and how they are written there.
 const RECORD_FUNCTIONS: [(&str, &str); 8] = [
     ("json_to_record", "json_to_record(value) AS t(id int, name text)"),
     ("jsonb_to_record", "jsonb_to_record(value) AS t(id int, name text)"),
@@ -81,9 +65,6 @@ const RECORD_FUNCTIONS: [(&str, &str); 8] = [
 ];
 
 /// Puts the arguments of `function`, whose name is in lower case, in their order, if some are named.
-///
-/// # Errors
-/// For a name that no argument has.
 pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) -> Result<()> {
     if !function.starts_with("jsonb_path_") {
         return Ok(());
@@ -92,8 +73,8 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
         untype_path(path);
     }
     let mut named: [Option<Expr>; PARAMETERS.len()] = Default::default();
-    let given = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
-    for arg in args.drain(given..) {
+    let unnamed_count = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
+    for arg in args.drain(unnamed_count..) {
         let (FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
         | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. }) = &arg
         else {
@@ -106,37 +87,37 @@ pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) ->
             _ => return plan_err!("{function} takes values, not {arg}"),
         };
         match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
-            Some(place) if place >= given && named[place].is_none() => named[place] = Some(value.clone()),
+            Some(index) if index >= unnamed_count && named[index].is_none() => named[index] = Some(value.clone()),
             _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         }
     }
     let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
-    for (place, value) in named.into_iter().enumerate().take(last + 1).skip(given) {
-        let value = match (value, place) {
+    for (index, value) in named.into_iter().enumerate().take(last + 1).skip(unnamed_count) {
+        let value = match (value, index) {
             (Some(mut value), _) => {
                 untype_path(&mut value);
                 value
             }
-            (None, 2) => Expr::Value(Value::SingleQuotedString("{}".to_owned()).into()),
+            (None, 2) => string("{}"),
             _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
         };
-        args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
+        args.push(unnamed(value));
     }
     Ok(())
 }
 
-/// Takes away a cast to `jsonpath`: paths are text here.
+/// Removes a cast to `jsonpath`: paths are text here.
 fn untype_path(path: &mut Expr) {
     if let Expr::Cast { expr, data_type: DataType::Custom(name, _), .. } = path
         && is_named(name, "jsonpath")
     {
-        *path = take_expression(expr);
+        *path = take(expr);
     }
 }
 
 fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
-    let [name] = function.name.0.as_slice() else { return Ok(None) };
-    let Some(name) = name.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
+    let Some(name) = single_identifier(&function.name) else { return Ok(None) };
+    let name = name.value.to_ascii_lowercase();
     if let Some((_, form)) = RECORD_FUNCTIONS.iter().find(|(of_record, _)| *of_record == name) {
         return plan_err!("{name} is not supported in an expression; write it in FROM with its columns: FROM {form}");
     }
@@ -148,7 +129,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
         pair_arguments(&name, function)?;
     }
     function.name = ObjectName::from(vec![Ident::new("array_agg")]);
-    crate::array::sort_distinct(function);
+    sort_distinct(function);
     Ok(Some(call(collected, vec![Expr::Function(function.clone())])))
 }
 
@@ -158,38 +139,26 @@ fn name_rows(function: &mut Function) {
     for arg in &mut list.args {
         let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg else { continue };
         let members: Vec<Expr> = match value {
-            Expr::Function(row) if is_named(&row.name, "row") => match &row.args {
-                FunctionArguments::List(members) => members.args.iter().filter_map(argument).cloned().collect(),
-                _ => continue,
+            Expr::Function(row) if is_named(&row.name, "row") => match argument_values(row) {
+                Some(members) => members,
+                None => continue,
             },
             Expr::Tuple(members) => std::mem::take(members),
             _ => continue,
         };
-        let name = |place: usize| Expr::Value(Value::SingleQuotedString(format!("f{}", place + 1)).into());
-        let named = members.into_iter().enumerate().flat_map(|(place, member)| [name(place), member]);
+        let name = |index: usize| string(format!("f{}", index + 1));
+        let named = members.into_iter().enumerate().flat_map(|(index, member)| [name(index), member]);
         *value = call("named_struct", named.collect());
     }
 }
 
-fn argument(arg: &FunctionArg) -> Option<&Expr> {
-    match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
-        _ => None,
-    }
-}
-
-/// Makes one argument of a key and a value.
+/// Combines the two arguments, a key and a value, into one.
 fn pair_arguments(name: &str, function: &mut Function) -> Result<()> {
-    let FunctionArguments::List(list) = &mut function.args else {
+    let values = argument_values(function);
+    let (Some([key, value]), FunctionArguments::List(list)) = (values.as_deref(), &mut function.args) else {
         return plan_err!("{name} takes a key and a value");
     };
-    let (Some(key), Some(value), 2) =
-        (list.args.first().and_then(argument), list.args.get(1).and_then(argument), list.args.len())
-    else {
-        return plan_err!("{name} takes a key and a value");
-    };
-    let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-    let pair = call("named_struct", vec![text("key"), key.clone(), text("value"), value.clone()]);
-    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(pair))];
+    let pair = call("named_struct", vec![string("key"), key.clone(), string("value"), value.clone()]);
+    list.args = vec![unnamed(pair)];
     Ok(())
 }

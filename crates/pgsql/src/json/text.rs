@@ -6,7 +6,7 @@ use super::value::JsonValue;
 pub(super) fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut plain = 0;
-    for (place, byte) in text.bytes().enumerate() {
+    for (position, byte) in text.bytes().enumerate() {
         let escape = match byte {
             b'"' => "\\\"",
             b'\\' => "\\\\",
@@ -18,8 +18,8 @@ pub(super) fn write_string(text: &str, out: &mut String) {
             0..0x20 => "",
             _ => continue,
         };
-        out.push_str(&text[plain..place]);
-        plain = place + 1;
+        out.push_str(&text[plain..position]);
+        plain = position + 1;
         if escape.is_empty() {
             out.push_str(&format!("\\u{byte:04x}"));
         } else {
@@ -39,8 +39,8 @@ pub(super) fn write_value(value: &JsonValue, out: &mut String) {
         JsonValue::Text(text) => write_string(text, out),
         JsonValue::Array(items) => {
             out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
                     out.push_str(", ");
                 }
                 write_value(item, out);
@@ -49,8 +49,8 @@ pub(super) fn write_value(value: &JsonValue, out: &mut String) {
         }
         JsonValue::Object(pairs) => {
             out.push('{');
-            for (place, (key, value)) in pairs.iter().enumerate() {
-                if place > 0 {
+            for (position, (key, value)) in pairs.iter().enumerate() {
+                if position > 0 {
                     out.push_str(", ");
                 }
                 write_string(key, out);
@@ -70,16 +70,16 @@ pub(super) fn write_pretty(value: &JsonValue, depth: usize, out: &mut String) {
         scalar => return write_value(scalar, out),
     };
     out.push(open);
-    for place in 0..length {
-        out.push_str(if place > 0 { ",\n" } else { "\n" });
+    for position in 0..length {
+        out.push_str(if position > 0 { ",\n" } else { "\n" });
         indent(depth + 1, out);
         match value {
             JsonValue::Object(pairs) => {
-                write_string(&pairs[place].0, out);
+                write_string(&pairs[position].0, out);
                 out.push_str(": ");
-                write_pretty(&pairs[place].1, depth + 1, out);
+                write_pretty(&pairs[position].1, depth + 1, out);
             }
-            JsonValue::Array(items) => write_pretty(&items[place], depth + 1, out),
+            JsonValue::Array(items) => write_pretty(&items[position], depth + 1, out),
             _ => {}
         }
     }

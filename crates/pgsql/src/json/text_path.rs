@@ -17,7 +17,7 @@ pub(super) enum PathStep<'a> {
     Any(Cow<'a, str>),
 }
 
-/// The text of what `step` leads to from `document`, which is valid.
+/// Returns the text of the value at `step` of a valid document.
 pub(super) fn find_step<'d>(document: &'d str, step: &PathStep<'_>) -> Result<Option<&'d str>> {
     let mut reader = JsonReader::new(document);
     match (reader.token()?, step) {
@@ -31,13 +31,13 @@ pub(super) fn find_step<'d>(document: &'d str, step: &PathStep<'_>) -> Result<Op
     }
 }
 
-/// An index that is written as text.
+/// Parses an index from text.
 pub(super) fn parse_index(text: &str) -> Option<i64> {
     let text = text.trim_start();
     text.parse::<i32>().ok().map(i64::from)
 }
 
-/// The last member with that name, which is the only one of `jsonb`.
+/// Returns the last member with this name. A `jsonb` has only one.
 fn member<'d>(reader: &mut JsonReader<'d>, key: &str) -> Result<Option<&'d str>> {
     let mut found = None;
     each_member(reader, |name, value| {
@@ -87,7 +87,7 @@ pub(super) fn each_element<'d>(
     }
 }
 
-/// The number of elements of the array `document`.
+/// Returns the number of elements of the array `document`.
 pub(super) fn array_length(document: &str) -> Result<i64> {
     let mut length = 0;
     each_element(&mut JsonReader::new(document), |_| {
@@ -102,18 +102,18 @@ fn element(document: &str, index: i64) -> Result<Option<&str>> {
     if expected < 0 {
         return Ok(None);
     }
-    let (mut found, mut place) = (None, 0);
+    let (mut found, mut position) = (None, 0);
     each_element(&mut JsonReader::new(document), |value| {
-        if place == expected {
+        if position == expected {
             found = Some(value);
         }
-        place += 1;
+        position += 1;
         Ok(found.is_none())
     })?;
     Ok(found)
 }
 
-/// What `->>` gives of the text of a value: none for null, strings without quotes.
+/// Returns the result of `->>` for the text of a value: `None` for null, and strings without quotes.
 pub(super) fn as_text(value: &str) -> Result<Option<Cow<'_, str>>> {
     let mut reader = JsonReader::new(value);
     match reader.token()? {

@@ -17,17 +17,17 @@ pub(super) enum JsonValue {
     Object(Vec<(String, JsonValue)>),
 }
 
-/// Keys in the order of `jsonb`: shorter ones first, then by bytes.
+/// Compares keys in the order of `jsonb`: by length, then by bytes.
 pub(super) fn key_order(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
 impl JsonValue {
-    /// The object of `pairs`. Of those with one key the last counts.
+    /// Builds an object. The last pair of each key remains.
     pub(super) fn object(mut pairs: Vec<(String, Self)>) -> Self {
         pairs.sort_by(|a, b| key_order(&a.0, &b.0));
         pairs.reverse();
-        pairs.dedup_by(|next, kept| next.0 == kept.0);
+        pairs.dedup_by(|next, before| next.0 == before.0);
         // Reversed, the last of equal keys comes last among them, since the sort is stable; it must come first.
         pairs.reverse();
         Self::Object(pairs)
@@ -37,11 +37,11 @@ impl JsonValue {
         !matches!(self, Self::Array(_) | Self::Object(_))
     }
 
-    /// The value of a key of an object.
+    /// Returns the value of a key of an object.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Object(pairs) = self else { return None };
-        let place = pairs.binary_search_by(|(name, _)| key_order(name, key)).ok()?;
-        Some(&pairs[place].1)
+        let index = pairs.binary_search_by(|(name, _)| key_order(name, key)).ok()?;
+        Some(&pairs[index].1)
     }
 
     fn rank(&self) -> u8 {
@@ -55,7 +55,8 @@ impl JsonValue {
         }
     }
 
-    /// The order of `jsonb`. Documents differ from what is within them in that a scalar is like an array of itself.
+    /// Returns the order of `jsonb`. Documents differ from what is within them in that a scalar is like an array of
+    /// itself.
     pub(super) fn compare_documents(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Array(items), scalar) if scalar.is_scalar() => items.len().cmp(&1).then(Ordering::Greater),
@@ -88,7 +89,7 @@ impl JsonValue {
         self.compare(other).is_eq()
     }
 
-    /// `self @> other`.
+    /// Computes `self @> other`.
     pub(super) fn contains_document(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Array(items), scalar) if scalar.is_scalar() => items.iter().any(|item| item.equals(scalar)),
@@ -109,7 +110,7 @@ impl JsonValue {
         }
     }
 
-    /// `self ? key`.
+    /// Computes `self ? key`.
     pub(super) fn has_key(&self, key: &str) -> bool {
         match self {
             Self::Object(_) => self.member(key).is_some(),
@@ -119,7 +120,7 @@ impl JsonValue {
         }
     }
 
-    /// Without the members that are null.
+    /// Removes the members that are null.
     pub(super) fn strip_nulls(self) -> Self {
         match self {
             Self::Array(items) => Self::Array(items.into_iter().map(Self::strip_nulls).collect()),

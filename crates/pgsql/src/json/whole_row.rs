@@ -10,9 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::document::{check_count, keep_types};
-use super::function::ColumnarFunction;
-use super::kind::{JsonKind, is_json_extension, texts};
+use super::document::check_count;
+use crate::function::{ColumnarFunction, keep_types};
+use crate::json_type::{JsonKind, is_json_extension, texts};
 
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";
@@ -28,7 +28,7 @@ pub(super) fn row_value() -> ScalarUDF {
     ColumnarFunction::new(ROW_VALUE, keep_types, returns, |call| call.array(0))
 }
 
-/// The row of `values`, whose names are `names`; several may be equal.
+/// Returns the row of `values`, whose names are `names`; several may be equal.
 pub(crate) fn whole_row(names: Vec<String>, values: Vec<Expr>) -> Expr {
     ScalarUDF::new_from_impl(WholeRow { names, signature: Signature::variadic_any(Volatility::Immutable) }).call(values)
 }
@@ -40,7 +40,7 @@ struct WholeRow {
 }
 
 impl WholeRow {
-    /// Text that is marked as JSON becomes a value of that type.
+    /// Returns the fields of the row. Text that is marked as JSON has the type `json`.
     fn members(&self, fields: &[FieldRef]) -> Fields {
         let member = |(name, field): (&String, &FieldRef)| {
             let data_type =

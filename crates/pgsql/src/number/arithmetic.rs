@@ -14,12 +14,12 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// `left op right` that fails on overflow; the operands have the types that coercion gave them.
+/// Plans `left op right`, which fails on overflow. The operands must be coerced.
 pub(super) fn plan_checked_operation(op: Operator, left: Expr, right: Expr) -> Expr {
     ScalarUDF::new_from_impl(CheckedArithmetic::new(op)).call(vec![left, right])
 }
 
-/// `-operand` that fails on overflow.
+/// Plans `-operand`, which fails on overflow.
 pub(super) fn plan_checked_negation(operand: Expr) -> Expr {
     ScalarUDF::new_from_impl(CheckedNegation { signature: Signature::any(1, Volatility::Immutable) })
         .call(vec![operand])
@@ -111,7 +111,7 @@ fn as_operator(op: Operator, args: &[Expr]) -> Result<Expr> {
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone()))))
 }
 
-/// `left # right` of integers.
+/// Computes `left # right` of integers.
 fn bitwise_xor(left: &dyn Datum, right: &dyn Datum) -> std::result::Result<ArrayRef, ArrowError> {
     let ((left, left_is_one), (right, right_is_one)) = (left.get(), right.get());
     let data_type = left.data_type().clone();
@@ -130,7 +130,7 @@ fn is_scalar(value: &ColumnarValue) -> bool {
     matches!(value, ColumnarValue::Scalar(_))
 }
 
-/// The values; of a scalar one.
+/// Returns the values; of a scalar one.
 fn array_of(value: &ColumnarValue) -> Result<ArrayRef> {
     match value {
         ColumnarValue::Array(array) => Ok(array.clone()),
@@ -138,7 +138,7 @@ fn array_of(value: &ColumnarValue) -> Result<ArrayRef> {
     }
 }
 
-/// An infinite result of finite operands is an overflow, or a division by zero.
+/// Fails if a result of finite operands is infinite: after an overflow, or a division by zero.
 fn check_floats(op: Operator, result: &ArrayRef, left: &ArrayRef, right: &ArrayRef) -> Result<()> {
     if matches!(op, Operator::Divide | Operator::Modulo) && any_value(right, |value| value == 0.0) {
         // NULL / 0 is NULL, so a zero counts only where there is a result.
@@ -155,7 +155,7 @@ fn check_floats(op: Operator, result: &ArrayRef, left: &ArrayRef, right: &ArrayR
     Ok(())
 }
 
-/// Whether a value of `array`, which is floating-point, is as `is` says.
+/// Whether a value of the floating-point `array` satisfies `is`.
 fn any_value(array: &ArrayRef, is: impl Fn(f64) -> bool) -> bool {
     match array.data_type() {
         DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(|value| is(f64::from(value))),
@@ -175,7 +175,7 @@ fn float_at(array: &ArrayRef, row: usize) -> Option<f64> {
     }
 }
 
-/// PostgreSQL's words for what Arrow says.
+/// Converts an error of Arrow to PostgreSQL's.
 fn arithmetic_error(error: &ArrowError, data_type: &DataType) -> DataFusionError {
     match error {
         ArrowError::DivideByZero => DataFusionError::Execution("division by zero".to_owned()),

@@ -1,4 +1,4 @@
-//! `~x`, and integers that are written as bits.
+//! The operator `~`, and integers that are written as bits.
 
 use std::sync::Arc;
 
@@ -7,24 +7,23 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{self, CastKind, Expr, Value};
 
-use crate::json::function::{ColumnarFunction, FunctionCall};
-use crate::syntax::call;
+use crate::function::{ColumnarFunction, FunctionCall, first_type};
+use crate::syntax::{call, negative, nested, number, take};
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NOT: &str = "bit_not*";
 
-/// `~operand`.
+/// Rewrites `~operand`.
 pub(super) fn rewrite_not(operand: &mut Expr) -> Expr {
     if let Expr::Value(value) = operand
         && let Value::Number(digits, false) = &value.value
         && let Ok(value) = digits.parse::<i64>()
     {
-        let number = Expr::Value(Value::Number((i128::from(value) + 1).to_string(), false).into());
-        return Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }));
+        return nested(negative(number(i128::from(value) + 1)));
     }
-    call(NOT, vec![std::mem::replace(operand, Expr::Value(Value::Null.into()))])
+    call(NOT, vec![take(operand)])
 }
 
 pub(super) fn function() -> ScalarUDF {
@@ -35,7 +34,7 @@ pub(super) fn function() -> ScalarUDF {
             [DataType::Null] => Ok(vec![DataType::Int64]),
             _ => plan_err!("~ takes an integer; cast the operand: ~ x::bigint"),
         },
-        |fields| Ok(fields[0].data_type().clone()),
+        first_type,
         |call: &FunctionCall<'_>| {
             let values = call.array(0)?;
             let flipped =
@@ -45,7 +44,7 @@ pub(super) fn function() -> ScalarUDF {
     )
 }
 
-/// The integer that `x'ff'::int` or `B'101'::bigint` is; refused where bits stand for themselves. Runs before inner
+/// Replaces `x'ff'::int` and `B'101'::bigint` with integers, and refuses other bit strings. Runs before inner
 /// expressions are rewritten.
 pub(crate) fn rewrite_bits(expression: &mut Expr) -> Result<()> {
     let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } = &*expression else {
@@ -72,18 +71,15 @@ pub(crate) fn rewrite_bits(expression: &mut Expr) -> Result<()> {
     };
     // The first of all bits is the sign.
     let value = if width == 32 { i64::from((value as u32).cast_signed()) } else { value.cast_signed() };
-    let number = Expr::Value(Value::Number(value.unsigned_abs().to_string(), false).into());
-    let number = match value {
-        0.. => number,
-        _ => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) })),
-    };
+    let number = number(value.unsigned_abs());
+    let number = if value < 0 { nested(negative(number)) } else { number };
     if let Expr::Cast { expr, .. } = expression {
         **expr = number;
     }
     Ok(())
 }
 
-/// The digits of a bit string that is written out, and how many bits each stands for.
+/// Returns the digits of a bit string literal, and the number of bits of a digit.
 fn bit_literal(expression: &Expr) -> Option<(&str, u32)> {
     let Expr::Value(value) = expression else { return None };
     match &value.value {

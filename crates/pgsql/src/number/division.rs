@@ -3,19 +3,23 @@
 //! PostgreSQL gives a quotient at least 16 significant digits, chosen by its value. Arrow's types have one scale for
 //! all values, so a quotient has 20 digits after the point, or 16 where it may have more than 18 before it.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, i256};
-use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type, i256};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::numeric_with_free_scale;
+use super::{NUMERIC_UNITS_MAX, numeric_with_free_scale};
+use crate::function::{ColumnarFunction, FunctionCall, keep_types, try_zip};
 
-/// `left / right` of which at least one is a numeric and none is floating-point.
+/// Plans `left / right`, of which at least one is a numeric and none is floating-point.
 pub(super) fn plan_quotient(left: Expr, right: Expr) -> Expr {
-    ScalarUDF::new_from_impl(Quotient::new()).call(vec![left, right])
+    let signature = Signature::any(2, Volatility::Immutable);
+    ScalarUDF::new_from_impl(Quotient { signature }).call(vec![left, right])
 }
 
 /// Whether values of these types are divided as numerics.
@@ -23,16 +27,24 @@ pub(super) fn is_numeric_division(left: &DataType, right: &DataType) -> bool {
     (left.is_decimal() || right.is_decimal()) && digits(left).is_some() && digits(right).is_some()
 }
 
-/// `sum / count` as the average of what was summed; NULL where nothing was.
+/// Plans the average `sum / count`. It is NULL where the sum is NULL.
 pub(crate) fn plan_average(sum: Expr, count: Expr) -> Expr {
-    ScalarUDF::new_from_impl(Average { signature: Signature::any(2, Volatility::Immutable) }).call(vec![sum, count])
+    ColumnarFunction::new("average", keep_types, average_type, average).call(vec![sum, count])
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![ScalarUDF::new_from_impl(Div { signature: Signature::user_defined(Volatility::Immutable) })]
+    vec![ColumnarFunction::new(
+        "div",
+        |types| {
+            let [_, _] = types else { return plan_err!("div(numeric, numeric) has two arguments") };
+            types.iter().map(super::as_numeric).collect()
+        },
+        |_| Ok(DataType::Decimal128(38, 0)),
+        div,
+    )]
 }
 
-/// The digits before and after the point of a numeric or an integer.
+/// Returns the numbers of digits before and after the point of a numeric or an integer.
 pub(super) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
     Some(match data_type {
         DataType::Decimal128(precision, scale) => (i16::from(*precision) - i16::from(*scale), *scale),
@@ -45,79 +57,60 @@ pub(super) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
     })
 }
 
-/// The numeric that a quotient of these types is.
-fn quotient_type(types: &[DataType]) -> Result<DataType> {
-    match types {
-        [left, right] => match (digits(left), digits(right)) {
-            (Some((before, _)), Some((_, after))) => Ok(numeric_with_free_scale(before + i16::from(after))),
-            _ => plan_err!("cannot divide {left} by {right}"),
-        },
-        _ => plan_err!("/ has two operands"),
-    }
+fn overflow_error() -> DataFusionError {
+    exec_datafusion_err!("numeric field overflow")
 }
 
-/// The operand as decimals of the scale that it has.
-fn decimals(value: &ColumnarValue, rows: usize) -> Result<(Decimal128Array, i8)> {
-    let array = value.to_array(rows)?;
-    let (before, scale) = digits(array.data_type())
+/// Returns `values` as decimals, and their scale.
+fn decimals(values: &ArrayRef) -> Result<(ArrayRef, i8)> {
+    let (before, scale) = digits(values.data_type())
         .ok_or_else(|| DataFusionError::Internal("an operand of / is not a numeric".into()))?;
-    let array = match array.data_type() {
-        DataType::Decimal128(..) => array,
-        _ => cast(&array, &DataType::Decimal128(u8::try_from(before).unwrap_or(20), 0))?,
-    };
-    Ok((array.as_primitive::<Decimal128Type>().clone(), scale))
+    Ok(match values.data_type() {
+        DataType::Decimal128(..) => (values.clone(), scale),
+        _ => (cast(values, &DataType::Decimal128(u8::try_from(before).unwrap_or(20), 0))?, scale),
+    })
 }
 
-/// `left / right` with `scale` digits after the point, rounded half away from zero.
+/// Computes `numerator / denominator`, rounded half away from zero.
+fn divide_rounded(numerator: i256, denominator: i256) -> Result<i128> {
+    let whole = numerator.checked_div(denominator).ok_or_else(overflow_error)?;
+    let remainder = numerator.checked_rem(denominator).ok_or_else(overflow_error)?.wrapping_abs();
+    let is_half_or_more = remainder.checked_add(remainder).ok_or_else(overflow_error)? >= denominator.wrapping_abs();
+    let away_from_zero = if numerator.is_negative() == denominator.is_negative() { i256::ONE } else { i256::MINUS_ONE };
+    let rounded = if is_half_or_more { whole.checked_add(away_from_zero) } else { Some(whole) };
+    let units = rounded.and_then(i256::to_i128).ok_or_else(overflow_error)?;
+    if units.unsigned_abs() < NUMERIC_UNITS_MAX { Ok(units) } else { Err(overflow_error()) }
+}
+
+/// Computes `left / right` with `scale` digits after the point.
 fn divide(left: (i128, i8), right: (i128, i8), scale: i8) -> Result<i128> {
     if right.0 == 0 {
         return exec_err!("division by zero");
     }
     // left / 10^ls / (right / 10^rs) * 10^scale
     let exponent = i32::from(scale) + i32::from(right.1) - i32::from(left.1);
-    let ten = i256::from_i128(10);
-    let overflow = || DataFusionError::Execution("numeric field overflow".to_owned());
-    let power = |exponent: i32| ten.checked_pow(u32::try_from(exponent).unwrap_or(0)).ok_or_else(overflow);
-    let (numerator, denominator) = if exponent >= 0 {
-        let numerator = i256::from_i128(left.0).checked_mul(power(exponent)?).ok_or_else(overflow)?;
-        (numerator, i256::from_i128(right.0))
-    } else {
-        let denominator = i256::from_i128(right.0).checked_mul(power(-exponent)?).ok_or_else(overflow)?;
-        (i256::from_i128(left.0), denominator)
-    };
-    let whole = numerator.checked_div(denominator).ok_or_else(overflow)?;
-    let rest = numerator.checked_rem(denominator).ok_or_else(overflow)?.wrapping_abs();
-    let half_or_more = rest.checked_add(rest).ok_or_else(overflow)? >= denominator.wrapping_abs();
-    let unreachable = if (left.0 < 0) == (right.0 < 0) { i256::ONE } else { i256::MINUS_ONE };
-    let rounded = if half_or_more { whole.checked_add(unreachable).ok_or_else(overflow)? } else { whole };
-    let value = rounded.to_i128().ok_or_else(overflow)?;
-    // 10^38, beyond which a Decimal128 has no name.
-    if value.unsigned_abs() < 10_u128.pow(38) { Ok(value) } else { Err(overflow()) }
+    let power = i256::from_i128(10).checked_pow(exponent.unsigned_abs());
+    let scaled = |value: i256| power.and_then(|power| value.checked_mul(power)).ok_or_else(overflow_error);
+    let (numerator, denominator) = (i256::from_i128(left.0), i256::from_i128(right.0));
+    match exponent {
+        0.. => divide_rounded(scaled(numerator)?, denominator),
+        _ => divide_rounded(numerator, scaled(denominator)?),
+    }
 }
 
-/// Each left value by its right one.
-fn divide_all(args: &ScalarFunctionArgs, data_type: &DataType) -> Result<Decimal128Array> {
-    let [left, right] = args.args.as_slice() else { return plan_err!("/ has two operands") };
-    let DataType::Decimal128(precision, scale) = *data_type else { return plan_err!("a quotient must be a numeric") };
-    let rows = args.number_rows;
-    let ((left, left_scale), (right, right_scale)) = (decimals(left, rows)?, decimals(right, rows)?);
-    let quotients = left.iter().zip(right.iter()).map(|(left, right)| match (left, right) {
-        (Some(left), Some(right)) => divide((left, left_scale), (right, right_scale), scale).map(Some),
-        _ => Ok(None),
-    });
-    let array: Decimal128Array = quotients.collect::<Result<_>>()?;
-    Ok(array.with_precision_and_scale(precision, scale)?)
+/// Divides each left value by its right one.
+fn divide_all(left: &ArrayRef, right: &ArrayRef, quotient: &DataType) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = *quotient else { return plan_err!("a quotient must be a numeric") };
+    let ((left, left_scale), (right, right_scale)) = (decimals(left)?, decimals(right)?);
+    let quotients: Decimal128Array = try_zip::<Decimal128Type, Decimal128Type, _>(&left, &right, |left, right| {
+        divide((left, left_scale), (right, right_scale), scale)
+    })?;
+    Ok(Arc::new(quotients.with_precision_and_scale(precision, scale)?))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Quotient {
     signature: Signature,
-}
-
-impl Quotient {
-    fn new() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
-    }
 }
 
 impl ScalarUDFImpl for Quotient {
@@ -142,110 +135,68 @@ impl ScalarUDFImpl for Quotient {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        quotient_type(types)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Array(std::sync::Arc::new(divide_all(&args, args.return_field.data_type())?)))
-    }
-}
-
-/// What `avg` is made of: the sum, whose type says how it is divided, and the number of values.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Average {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Average {
-    fn name(&self) -> &str {
-        "average"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [DataType::Float32 | DataType::Float64, _] => Ok(DataType::Float64),
-            // The sum had no room for more digits: it has those of the values.
-            [DataType::Decimal128(38, scale), _] => Ok(numeric_with_free_scale(38 - i16::from(*scale))),
-            // The sum has room for many values; what is divided by their number has the digits of one.
-            [DataType::Decimal128(precision, scale), _] => {
-                Ok(numeric_with_free_scale(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))
-            }
-            [sum, _] if sum.is_integer() => Ok(numeric_with_free_scale(10)),
-            [span @ (DataType::Interval(_) | DataType::Duration(_)), _] => Ok(span.clone()),
-            [sum, ..] => plan_err!("avg of {sum} is not supported; cast it to a number first"),
-            [] => plan_err!("avg has one argument"),
+        let [left, right] = types else { return plan_err!("/ has two operands") };
+        match (digits(left), digits(right)) {
+            (Some((before, _)), Some((_, after))) => Ok(numeric_with_free_scale(before + i16::from(after))),
+            _ => plan_err!("cannot divide {left} by {right}"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [sum, count] = args.args.as_slice() else { return plan_err!("avg takes a sum and a count") };
-        if !args.return_field.data_type().is_numeric() {
-            let (spans, counts) = (sum.to_array(rows)?, count.to_array(rows)?);
-            return Ok(ColumnarValue::Array(crate::time::average_spans(&spans, counts.as_primitive::<Int64Type>())?));
+        let [left, right] = args.args.as_slice() else { return plan_err!("/ has two operands") };
+        let (left, right) = (left.to_array(args.number_rows)?, right.to_array(args.number_rows)?);
+        Ok(ColumnarValue::Array(divide_all(&left, &right, args.return_field.data_type())?))
+    }
+}
+
+fn average_type(fields: &[FieldRef]) -> Result<DataType> {
+    let [sum, _] = fields else { return plan_err!("avg has one argument") };
+    match sum.data_type() {
+        DataType::Float32 | DataType::Float64 => Ok(DataType::Float64),
+        // The sum has as many digits as a numeric can have, so it has the digits of the values.
+        DataType::Decimal128(38, scale) => Ok(numeric_with_free_scale(38 - i16::from(*scale))),
+        // The sum has 10 digits more than the values, and the average has those of the values.
+        DataType::Decimal128(precision, scale) => {
+            Ok(numeric_with_free_scale(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))
         }
-        let averages: ArrayRef = if args.return_field.data_type() == &DataType::Float64 {
-            let sum = cast(&sum.to_array(rows)?, &DataType::Float64)?;
-            let count = count.to_array(rows)?;
-            let pairs = sum.as_primitive::<Float64Type>().iter().zip(count.as_primitive::<Int64Type>().iter());
+        sum if sum.is_integer() => Ok(numeric_with_free_scale(10)),
+        span @ (DataType::Interval(_) | DataType::Duration(_)) => Ok(span.clone()),
+        sum => plan_err!("avg of {sum} is not supported; cast it to a number first"),
+    }
+}
+
+fn average(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let (sum, count) = (call.array(0)?, call.array(1)?);
+    match call.returns {
+        DataType::Float64 => {
+            let sums = cast(&sum, &DataType::Float64)?;
+            let pairs = sums.as_primitive::<Float64Type>().iter().zip(count.as_primitive::<Int64Type>());
             // The number of values is small enough for a double.
             #[allow(clippy::cast_precision_loss, reason = "as PostgreSQL divides")]
             let averages = pairs.map(|(sum, count)| Some(sum? / count.filter(|count| *count > 0)? as f64));
-            std::sync::Arc::new(averages.collect::<arrow::array::Float64Array>())
-        } else {
-            // A sum of nothing is NULL, so nothing is divided by zero.
-            std::sync::Arc::new(divide_all(&args, args.return_field.data_type())?)
-        };
-        Ok(ColumnarValue::Array(averages))
+            Ok(Arc::new(averages.collect::<arrow::array::Float64Array>()))
+        }
+        // A sum of no values is NULL, so no divisor is zero.
+        returns if returns.is_numeric() => divide_all(&sum, &count, returns),
+        _ => crate::time::average_spans(&sum, count.as_primitive::<Int64Type>()),
     }
 }
 
-/// `div(a, b)`: the whole part of a quotient, towards zero, as a numeric.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Div {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Div {
-    fn name(&self) -> &str {
-        "div"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [_, _] = types else { return plan_err!("div(numeric, numeric) has two arguments") };
-        types.iter().map(super::rounding::as_numeric).collect()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        quotient_type(types).map(|_| DataType::Decimal128(38, 0))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = args.args.as_slice() else { return plan_err!("div has two arguments") };
-        let rows = args.number_rows;
-        let ((left, left_scale), (right, right_scale)) = (decimals(left, rows)?, decimals(right, rows)?);
-        let scale = left_scale.max(right_scale);
-        let overflow = || DataFusionError::Execution("numeric field overflow".to_owned());
-        let scaled = |value: i128, from: i8| {
-            let factor = 10_i128.checked_pow(u32::try_from(scale - from).unwrap_or(0)).ok_or_else(overflow)?;
-            value.checked_mul(factor).ok_or_else(overflow)
-        };
-        let whole = left.iter().zip(right.iter()).map(|(left, right)| match (left, right) {
-            (Some(_), Some(0)) => exec_err!("division by zero"),
-            (Some(left), Some(right)) => Ok(Some(scaled(left, left_scale)? / scaled(right, right_scale)?)),
-            _ => Ok(None),
-        });
-        let array: Decimal128Array = whole.collect::<Result<_>>()?;
-        Ok(ColumnarValue::Array(std::sync::Arc::new(array.with_precision_and_scale(38, 0)?)))
-    }
+/// Computes `div(a, b)`: the whole part of a quotient, towards zero, as a numeric.
+fn div(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let ((left, left_scale), (right, right_scale)) = (decimals(&call.array(0)?)?, decimals(&call.array(1)?)?);
+    let scale = left_scale.max(right_scale);
+    let scaled = |value: i128, from: i8| {
+        let factor = 10_i128.checked_pow(u32::from((scale - from).unsigned_abs()));
+        factor.and_then(|factor| value.checked_mul(factor)).ok_or_else(overflow_error)
+    };
+    let whole: Decimal128Array = try_zip::<Decimal128Type, Decimal128Type, _>(&left, &right, |left, right| {
+        if right == 0 {
+            return exec_err!("division by zero");
+        }
+        Ok(scaled(left, left_scale)? / scaled(right, right_scale)?)
+    })?;
+    Ok(Arc::new(whole.with_precision_and_scale(38, 0)?))
 }
 
 /// Plans `left * right` of numerics if no type holds all digits of the product; `None` if DataFusion's operator is
@@ -262,53 +213,26 @@ pub(super) fn plan_wide_product(
     if !is_free || left_scale + right_scale <= super::FREE_SCALE {
         return None;
     }
-    let product = Product { signature: Signature::any(2, Volatility::Immutable) };
-    Some(ScalarUDF::new_from_impl(product).call(vec![left.clone(), right.clone()]))
+    let product = ColumnarFunction::new("numeric_multiply", keep_types, product_type, multiply);
+    Some(product.call(vec![left.clone(), right.clone()]))
 }
 
-/// The product of two numerics, rounded to the scale of a quotient.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Product {
-    signature: Signature,
+/// Returns the numeric with the scale of the operand that has more digits after the point.
+fn product_type(fields: &[FieldRef]) -> Result<DataType> {
+    let scale = fields.iter().filter_map(|field| digits(field.data_type())).map(|(_, scale)| scale).max();
+    Ok(DataType::Decimal128(38, scale.unwrap_or(super::FREE_SCALE)))
 }
 
-impl ScalarUDFImpl for Product {
-    fn name(&self) -> &str {
-        "numeric_multiply"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let scale = types.iter().filter_map(digits).map(|(_, scale)| scale).max();
-        Ok(DataType::Decimal128(38, scale.unwrap_or(super::FREE_SCALE)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = args.args.as_slice() else { return plan_err!("* has two operands") };
-        let DataType::Decimal128(precision, to) = *args.return_field.data_type() else {
-            return plan_err!("a product of numerics must be a numeric");
-        };
-        let rows = args.number_rows;
-        let ((left, left_scale), (right, right_scale)) = (decimals(left, rows)?, decimals(right, rows)?);
-        // One factor divided by a power of ten, so that one routine rounds.
-        let multiply = |left: i128, right: i128| {
-            let overflow = || DataFusionError::Execution("numeric field overflow".to_owned());
-            let product = i256::from_i128(left).checked_mul(i256::from_i128(right)).ok_or_else(overflow)?;
-            let unit = i256::from_i128(10_i128.pow(u32::from((left_scale + right_scale - to).unsigned_abs())));
-            let (whole, rest) = (product.wrapping_div(unit), product.wrapping_rem(unit).wrapping_abs());
-            let unreachable = if (left < 0) == (right < 0) { i256::ONE } else { i256::MINUS_ONE };
-            let is_up = rest.wrapping_add(rest) >= unit;
-            let rounded = if is_up { whole.wrapping_add(unreachable) } else { whole };
-            rounded.to_i128().filter(|value| value.unsigned_abs() < 10_u128.pow(38)).ok_or_else(overflow)
-        };
-        let products = left.iter().zip(right.iter()).map(|(left, right)| match (left, right) {
-            (Some(left), Some(right)) => multiply(left, right).map(Some),
-            _ => Ok(None),
-        });
-        let array: Decimal128Array = products.collect::<Result<_>>()?;
-        Ok(ColumnarValue::Array(std::sync::Arc::new(array.with_precision_and_scale(precision, to)?)))
-    }
+/// Multiplies two numerics and rounds the product.
+fn multiply(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = *call.returns else {
+        return plan_err!("a product of numerics must be a numeric");
+    };
+    let ((left, left_scale), (right, right_scale)) = (decimals(&call.array(0)?)?, decimals(&call.array(1)?)?);
+    let unit = i256::from_i128(10_i128.pow(u32::from((left_scale + right_scale - scale).unsigned_abs())));
+    let products: Decimal128Array = try_zip::<Decimal128Type, Decimal128Type, _>(&left, &right, |left, right| {
+        let product = i256::from_i128(left).checked_mul(i256::from_i128(right)).ok_or_else(overflow_error)?;
+        divide_rounded(product, unit)
+    })?;
+    Ok(Arc::new(products.with_precision_and_scale(precision, scale)?))
 }

@@ -2,52 +2,57 @@
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, Decimal128Array, Int32Array, Int64Array};
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::{NUMERIC_UNITS_MAX, out_of_range_error};
+use crate::function::{ColumnarFunction, FunctionCall, int4_type, try_map, try_zip};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let signature = || Signature::user_defined(Volatility::Immutable);
-    let integers = [IntegerFunction::Gcd, IntegerFunction::Lcm, IntegerFunction::Factorial];
-    let mut functions: Vec<ScalarUDF> = integers
-        .into_iter()
-        .map(|function| ScalarUDF::new_from_impl(IntegerUdf { function, signature: signature() }))
-        .collect();
-    functions.push(ScalarUDF::new_from_impl(WidthBucket { signature: signature() }));
-    functions
+    vec![
+        ColumnarFunction::new("gcd", |types| pair_types("gcd", types), divisor_type, |call| zip(call, gcd)),
+        ColumnarFunction::new("lcm", |types| pair_types("lcm", types), divisor_type, |call| zip(call, lcm)),
+        ColumnarFunction::new(
+            "factorial",
+            |types| match types {
+                [integer] if is_integer(integer) => Ok(vec![DataType::Int64]),
+                _ => plan_err!("factorial takes 1 integers; cast other numbers: x::bigint"),
+            },
+            |_| Ok(DataType::Decimal128(38, 0)),
+            |call| {
+                let values: Decimal128Array = try_map::<Int64Type, _>(&call.array(0)?, factorial)?;
+                Ok(Arc::new(values.with_precision_and_scale(38, 0)?))
+            },
+        ),
+        ColumnarFunction::new("width_bucket", bucket_types, int4_type, width_buckets),
+    ]
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum IntegerFunction {
-    Gcd,
-    Lcm,
-    Factorial,
+fn is_integer(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_null()
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct IntegerUdf {
-    function: IntegerFunction,
-    signature: Signature,
-}
-
-fn gcd(a: i64, b: i64) -> Result<i64> {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// Returns the types that the arguments of `gcd` and `lcm` are coerced to.
+fn pair_types(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    let is_exact = |data_type: &DataType| is_integer(data_type) || data_type.is_decimal();
+    if types.len() != 2 || !types.iter().all(is_exact) {
+        return plan_err!("{name} takes 2 integers; cast other numbers: x::bigint");
     }
-    i64::try_from(a).map_err(|_| super::out_of_range_error(&DataType::Int64))
+    let common = if types.iter().any(DataType::is_decimal) { common_numeric(types)? } else { DataType::Int64 };
+    Ok(vec![common; 2])
 }
 
-fn lcm(a: i64, b: i64) -> Result<i64> {
-    if a == 0 || b == 0 {
-        return Ok(0);
-    }
-    let multiple = (a / gcd(a, b)?).checked_mul(b).and_then(i64::checked_abs);
-    multiple.ok_or_else(|| super::out_of_range_error(&DataType::Int64))
+fn divisor_type(fields: &[FieldRef]) -> Result<DataType> {
+    Ok(match fields[0].data_type() {
+        // A multiple may have more digits.
+        DataType::Decimal128(_, scale) => DataType::Decimal128(38, *scale),
+        _ => DataType::Int64,
+    })
 }
 
-/// The numeric that arguments of `types` become.
+/// Returns the numeric that holds the values of all `types`.
 fn common_numeric(types: &[DataType]) -> Result<DataType> {
     let (mut before, mut after) = (0, 0);
     for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
@@ -58,24 +63,36 @@ fn common_numeric(types: &[DataType]) -> Result<DataType> {
     Ok(DataType::Decimal128(u8::try_from(before + i16::from(after)).unwrap_or(38).min(38), after))
 }
 
-fn gcd_of_units(a: i128, b: i128) -> i128 {
-    // The units of a numeric are less than 10^38.
+/// Applies `compute` to the integers of each row, or to the units of numerics of one scale.
+fn zip(call: &FunctionCall<'_>, compute: fn(i128, i128) -> Option<i128>) -> Result<ArrayRef> {
+    let (a, b) = (call.array(0)?, call.array(1)?);
+    if let DataType::Decimal128(precision, scale) = *call.returns {
+        let values: Decimal128Array = try_zip::<Decimal128Type, Decimal128Type, _>(&a, &b, |a, b| {
+            match compute(a, b).filter(|units| units.unsigned_abs() < NUMERIC_UNITS_MAX) {
+                Some(units) => Ok(units),
+                None => exec_err!("value overflows numeric format"),
+            }
+        })?;
+        return Ok(Arc::new(values.with_precision_and_scale(precision, scale)?));
+    }
+    let values: Int64Array = try_zip::<Int64Type, Int64Type, _>(&a, &b, |a, b| {
+        let value = compute(a.into(), b.into()).and_then(|value| i64::try_from(value).ok());
+        value.ok_or_else(|| out_of_range_error(&DataType::Int64))
+    })?;
+    Ok(Arc::new(values))
+}
+
+/// Returns the values are less than 10^38, so their absolute values exist.
+fn gcd(a: i128, b: i128) -> Option<i128> {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    a
+    Some(a)
 }
 
-fn lcm_of_units(a: i128, b: i128) -> Result<i128> {
-    if a == 0 || b == 0 {
-        return Ok(0);
-    }
-    let multiple = (a / gcd_of_units(a, b)).checked_mul(b).map(i128::abs);
-    match multiple.filter(|units| units.unsigned_abs() < 10_u128.pow(38)) {
-        Some(units) => Ok(units),
-        None => exec_err!("value overflows numeric format"),
-    }
+fn lcm(a: i128, b: i128) -> Option<i128> {
+    if a == 0 || b == 0 { Some(0) } else { (a / gcd(a, b)?).checked_mul(b)?.checked_abs() }
 }
 
 fn factorial(n: i64) -> Result<i128> {
@@ -87,76 +104,6 @@ fn factorial(n: i64) -> Result<i128> {
         return exec_err!("value overflows numeric format: factorial is computed up to 33");
     }
     Ok((1..=i128::from(n)).product())
-}
-
-impl ScalarUDFImpl for IntegerUdf {
-    fn name(&self) -> &str {
-        match self.function {
-            IntegerFunction::Gcd => "gcd",
-            IntegerFunction::Lcm => "lcm",
-            IntegerFunction::Factorial => "factorial",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let count = if self.function == IntegerFunction::Factorial { 1 } else { 2 };
-        let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal() || data_type.is_null();
-        if count == 2 && types.len() == 2 && types.iter().any(DataType::is_decimal) && types.iter().all(is_exact) {
-            return Ok(vec![common_numeric(types)?; 2]);
-        }
-        let is_integer = |data_type: &DataType| data_type.is_integer() || data_type.is_null();
-        if types.len() != count || !types.iter().all(is_integer) {
-            return plan_err!("{} takes {count} integers; cast other numbers: x::bigint", self.name());
-        }
-        Ok(vec![DataType::Int64; count])
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(match (self.function, types.first()) {
-            (IntegerFunction::Factorial, _) => DataType::Decimal128(38, 0),
-            // A multiple may have more digits.
-            (_, Some(DataType::Decimal128(_, scale))) => DataType::Decimal128(38, *scale),
-            _ => DataType::Int64,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
-        let function = match self.function {
-            IntegerFunction::Gcd => gcd,
-            IntegerFunction::Lcm => lcm,
-            IntegerFunction::Factorial => {
-                let [n] = arrays.as_slice() else { return plan_err!("factorial has one argument") };
-                let values = n.as_primitive::<Int64Type>().iter().map(|n| n.map(factorial).transpose());
-                let values: Decimal128Array = values.collect::<Result<_>>()?;
-                return Ok(ColumnarValue::Array(Arc::new(values.with_precision_and_scale(38, 0)?)));
-            }
-        };
-        let [a, b] = arrays.as_slice() else { return plan_err!("{} has two arguments", self.name()) };
-        if let DataType::Decimal128(precision, scale) = *args.return_field.data_type() {
-            let of_units = |a: i128, b: i128| match self.function {
-                IntegerFunction::Lcm => lcm_of_units(a, b),
-                _ => Ok(gcd_of_units(a, b)),
-            };
-            let pairs = a.as_primitive::<Decimal128Type>().iter().zip(b.as_primitive::<Decimal128Type>().iter());
-            let values = pairs.map(|(a, b)| a.zip(b).map(|(a, b)| of_units(a, b)).transpose());
-            let values: Decimal128Array = values.collect::<Result<_>>()?;
-            return Ok(ColumnarValue::Array(Arc::new(values.with_precision_and_scale(precision, scale)?)));
-        }
-        let pairs = a.as_primitive::<Int64Type>().iter().zip(b.as_primitive::<Int64Type>().iter());
-        let values = pairs.map(|(a, b)| a.zip(b).map(|(a, b)| function(a, b)).transpose());
-        Ok(ColumnarValue::Array(Arc::new(values.collect::<Result<Int64Array>>()?)))
-    }
-}
-
-/// `width_bucket(x, low, high, count)`, or `width_bucket(x, thresholds)`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct WidthBucket {
-    signature: Signature,
 }
 
 fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
@@ -178,7 +125,7 @@ fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
         return Ok(0);
     }
     if from_start >= width {
-        return count.checked_add(1).ok_or_else(|| super::out_of_range_error(&DataType::Int32));
+        return count.checked_add(1).ok_or_else(|| out_of_range_error(&DataType::Int32));
     }
     // In 0..count, since the quotient is below 1.
     #[allow(clippy::cast_possible_truncation, reason = "checked above")]
@@ -186,60 +133,46 @@ fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
     Ok(bucket.min(count - 1) + 1)
 }
 
-/// How many of the sorted `thresholds` are not above `x`.
-fn bucket_among(x: f64, thresholds: &arrow::array::ArrayRef) -> Result<i32> {
+/// Counts the sorted `thresholds` that are not above `x`.
+fn bucket_among(x: f64, thresholds: &ArrayRef) -> Result<i32> {
     let values = arrow::compute::cast(thresholds, &DataType::Float64)?;
     let values = values.as_primitive::<Float64Type>();
     let below = values.iter().flatten().filter(|threshold| *threshold <= x).count();
     Ok(i32::try_from(below).unwrap_or(i32::MAX))
 }
 
-impl ScalarUDFImpl for WidthBucket {
-    fn name(&self) -> &str {
-        "width_bucket"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
-        match types {
-            [x, list @ DataType::List(_)] if is_number(x) => Ok(vec![DataType::Float64, list.clone()]),
-            [x, low, high, count] if [x, low, high, count].into_iter().all(is_number) => {
-                Ok(vec![DataType::Float64, DataType::Float64, DataType::Float64, DataType::Int64])
-            }
-            _ => plan_err!("width_bucket takes (number, low, high, count) or (number, array of thresholds)"),
+fn bucket_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
+    match types {
+        [x, list @ DataType::List(_)] if is_number(x) => Ok(vec![DataType::Float64, list.clone()]),
+        [x, low, high, count] if [x, low, high, count].into_iter().all(is_number) => {
+            Ok(vec![DataType::Float64, DataType::Float64, DataType::Float64, DataType::Int64])
         }
+        _ => plan_err!("width_bucket takes (number, low, high, count) or (number, array of thresholds)"),
     }
+}
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int32)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
-        let buckets = match arrays.as_slice() {
-            [x, thresholds] => {
-                let pairs = x.as_primitive::<Float64Type>().iter().zip(thresholds.as_list::<i32>().iter());
-                let bucket = |(x, list): (Option<f64>, Option<arrow::array::ArrayRef>)| {
-                    x.zip(list).map(|(x, list)| bucket_among(x, &list)).transpose()
-                };
-                pairs.map(bucket).collect::<Result<Int32Array>>()?
-            }
-            [x, low, high, count] => {
-                let float = |array: &arrow::array::ArrayRef| array.as_primitive::<Float64Type>().clone();
-                let (x, low, high, count) = (float(x), float(low), float(high), count.as_primitive::<Int64Type>());
-                let bounds = low.iter().zip(high.iter()).zip(count.iter());
-                let bucket = |(x, ((low, high), count))| {
-                    let all = Option::zip(Option::zip(x, low), Option::zip(high, count));
-                    all.map(|((x, low), (high, count))| width_bucket(x, low, high, count)).transpose()
-                };
-                x.iter().zip(bounds).map(bucket).collect::<Result<Int32Array>>()?
-            }
-            _ => return plan_err!("width_bucket takes two or four arguments"),
-        };
-        Ok(ColumnarValue::Array(Arc::new(buckets)))
-    }
+/// Computes `width_bucket(x, low, high, count)`, or `width_bucket(x, thresholds)`.
+fn width_buckets(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let arrays = call.arrays()?;
+    let buckets = match arrays.as_slice() {
+        [x, thresholds] => {
+            let pairs = x.as_primitive::<Float64Type>().iter().zip(thresholds.as_list::<i32>().iter());
+            let bucket = |(x, list): (Option<f64>, Option<ArrayRef>)| {
+                x.zip(list).map(|(x, list)| bucket_among(x, &list)).transpose()
+            };
+            pairs.map(bucket).collect::<Result<Int32Array>>()?
+        }
+        [x, low, high, count] => {
+            let [x, low, high] = [x, low, high].map(|array| array.as_primitive::<Float64Type>());
+            let bounds = low.iter().zip(high).zip(count.as_primitive::<Int64Type>());
+            let bucket = |(x, ((low, high), count))| {
+                let all = Option::zip(Option::zip(x, low), Option::zip(high, count));
+                all.map(|((x, low), (high, count))| width_bucket(x, low, high, count)).transpose()
+            };
+            x.iter().zip(bounds).map(bucket).collect::<Result<Int32Array>>()?
+        }
+        _ => return plan_err!("width_bucket takes two or four arguments"),
+    };
+    Ok(Arc::new(buckets))
 }

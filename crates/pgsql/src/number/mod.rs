@@ -11,39 +11,48 @@ mod integer;
 mod literal;
 mod numeric_comparison;
 mod operator;
-mod parse;
-mod random;
 mod rounding;
 mod rounding_check;
 mod scale;
 
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::functions::string::expr_fn::uuid;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
+use crate::data_type::number_type_name;
+
 pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
-pub(crate) use literal::{invalid_input_error, numeric_literal, parse_decimal};
+pub(crate) use literal::{
+    invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer, write_float,
+};
 pub(crate) use numeric_comparison::{coerce_comparison_operands, compare_exactly, compare_join_keys};
 pub(crate) use operator::{plan_operator, type_literals};
-pub(crate) use parse::{parse_float, parse_integer};
 pub(crate) use rounding::as_numeric;
 pub(crate) use rounding_check::check_rounding;
 
+/// The units of a numeric are below 10^38.
+pub(crate) const NUMERIC_UNITS_MAX: u128 = 10_u128.pow(38);
 /// Digits after the point of a numeric whose scale nothing declares.
 pub(crate) const FREE_SCALE: i8 = 20;
 /// The fewest of them.
 pub(crate) const FREE_SCALE_MIN: i8 = 16;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = float::functions();
     functions.extend(integer::functions());
     functions.extend(rounding::functions());
     functions.extend(division::functions());
-    functions.extend(random::functions());
+    // `random` is DataFusion's: a double of [0, 1). DataFusion's `uuid` makes version 4, as PostgreSQL does.
+    if let Expr::ScalarFunction(uuid) = uuid() {
+        functions.push(uuid.func.as_ref().clone().with_aliases(["gen_random_uuid"]));
+    }
     functions.extend(scale::functions());
     functions.push(bits::function());
     functions
@@ -55,7 +64,7 @@ pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     operator::rewrite_syntax(expression)
 }
 
-/// `expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
+/// Replaces arithmetic that would wrap with arithmetic that fails on overflow.
 pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     match expression {
@@ -69,7 +78,7 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
             }
             Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
-        // DataFusion would take `x # x` for 0, of NULL too.
+        // DataFusion simplifies `x # x` to 0, even for NULL.
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right })
             if left.get_type(schema)?.is_integer() && left.get_type(schema)? == right.get_type(schema)? =>
         {
@@ -82,31 +91,31 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
     }
 }
 
-/// Whether the scale of a numeric of this type was chosen here, so that its trailing zeros mean nothing.
+/// Whether the scale of a numeric of this type was chosen here, so that its trailing zeros are not significant.
 pub(crate) fn has_free_scale(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(38, scale) if (FREE_SCALE_MIN..=FREE_SCALE).contains(scale))
 }
 
-/// The numeric that a scale of its own was never declared for, with `integer_digits` digits before the point.
+/// Returns the type of a numeric without a declared scale, with `integer_digits` digits before the point.
 pub(crate) fn numeric_with_free_scale(integer_digits: i16) -> DataType {
     let scale = (38 - integer_digits).clamp(i16::from(FREE_SCALE_MIN), i16::from(FREE_SCALE));
     DataType::Decimal128(38, i8::try_from(scale).unwrap_or(FREE_SCALE_MIN))
 }
 
-/// PostgreSQL's error for a number that its type cannot hold.
+/// Returns PostgreSQL's error for a number that its type cannot hold.
 pub(crate) fn out_of_range_error(data_type: &DataType) -> DataFusionError {
-    DataFusionError::Execution(format!("{} out of range", postgres_type_name(data_type)))
+    DataFusionError::Execution(format!("{} out of range", number_type_name(data_type)))
 }
 
-/// What PostgreSQL calls a type of numbers.
-pub(crate) fn postgres_type_name(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",
-        DataType::UInt16 | DataType::Int32 => "integer",
-        DataType::UInt32 | DataType::Int64 | DataType::UInt64 => "bigint",
-        DataType::Float16 | DataType::Float32 => "real",
-        DataType::Float64 => "double precision",
-        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric",
-        _ => "value",
-    }
+/// Computes `value / unit`, rounded half away from zero.
+pub(crate) fn round_half_away_from_zero(value: i128, unit: i128) -> i128 {
+    let (whole, rest) = (value / unit, value % unit);
+    if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && rest != 0 { whole + value.signum() } else { whole }
+}
+
+/// Converts integers to the type `to`, and fails if a value does not fit.
+pub(crate) fn convert_integers_exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
+    let narrowed = cast(integers, to)?;
+    // Arrow returns NULL for values that do not fit.
+    if narrowed.null_count() > integers.null_count() { Err(out_of_range_error(to)) } else { Ok(narrowed) }
 }

@@ -1,4 +1,4 @@
-//! Operators of numbers, by the types of their operands.
+//! Plans operators on numbers by the types of their operands.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -10,10 +10,11 @@ use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
 use super::{division, float, literal};
+use crate::data_type::{is_text, number_type_name};
 use crate::operands::Operands;
-use crate::syntax::{call, is_named};
+use crate::syntax::{self, binary, call, is_named, negative, nested, number, take};
 
-/// `mod(a, b)`, and the operators that stand before their operand, as calls and operators that the planner has.
+/// Replaces `mod(a, b)` and prefix operators with calls and operators that the planner supports.
 pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     let replaced = match expression {
         // In PostgreSQL a sign binds more closely than a power.
@@ -26,7 +27,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
                 UnaryOperator::PGAbs => "abs",
                 _ => return Ok(()),
             };
-            call(name, vec![std::mem::replace(expr.as_mut(), nothing())])
+            call(name, vec![take(expr)])
         }
         ast::Expr::Function(function) if is_named(&function.name, "mod") => {
             let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
@@ -35,10 +36,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
             else {
                 return plan_err!("mod has two arguments: mod(7, 3)");
             };
-            let operand =
-                |expr: &mut ast::Expr| Box::new(ast::Expr::Nested(Box::new(std::mem::replace(expr, nothing()))));
-            let (left, right) = (operand(left), operand(right));
-            ast::Expr::Nested(Box::new(ast::Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
+            nested(binary(nested(take(left)), BinaryOperator::Modulo, nested(take(right))))
         }
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. })
             if text.contains(['e', 'E']) =>
@@ -55,65 +53,39 @@ fn is_power(expression: &ast::Expr) -> bool {
     matches!(expression, ast::Expr::BinaryOp { op: BinaryOperator::PGExp, .. })
 }
 
-/// The power with the sign before its base.
+/// Moves a minus sign from before a power to its base.
 fn negate_base(power: &mut ast::Expr) -> ast::Expr {
-    let mut power = std::mem::replace(power, nothing());
+    let mut power = take(power);
     if let ast::Expr::BinaryOp { left, .. } = &mut power {
         if is_power(left) {
             **left = negate_base(left);
         } else {
-            let base = std::mem::replace(left.as_mut(), nothing());
-            **left = ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(base) };
+            **left = negative(take(left));
         }
     }
     power
 }
 
-/// A number that is written with an exponent: a numeric, or a double where that has too many digits.
+/// Builds a number from a literal with an exponent: a numeric, or a double if a numeric has too few digits.
 fn exponent_literal(text: &str) -> ast::Expr {
-    let number = |text: String| ast::Expr::Value(ast::Value::Number(text, false).into());
     if let Some((units, scale)) = literal::parse_decimal(text) {
         let scale = usize::from(scale.unsigned_abs());
         let digits = format!("{units:0>width$}", width = scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
         return number(format!("{whole}.{fraction}"));
     }
-    ast::Expr::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(ast::Expr::Value(ast::Value::SingleQuotedString(text.to_owned()).into())),
-        data_type: ast::DataType::DoublePrecision,
-        format: None,
-        array: false,
-    }
+    syntax::cast(syntax::string(text), ast::DataType::DoublePrecision)
 }
 
-fn nothing() -> ast::Expr {
-    ast::Expr::Value(ast::Value::Null.into())
-}
-
-fn arrow_operator(op: &BinaryOperator) -> Option<Operator> {
+fn arithmetic_operator(op: &BinaryOperator) -> Option<Operator> {
     Some(match op {
         BinaryOperator::Plus => Operator::Plus,
         BinaryOperator::Minus => Operator::Minus,
         BinaryOperator::Multiply => Operator::Multiply,
         BinaryOperator::Divide => Operator::Divide,
         BinaryOperator::Modulo => Operator::Modulo,
-        BinaryOperator::Eq => Operator::Eq,
-        BinaryOperator::NotEq => Operator::NotEq,
-        BinaryOperator::Lt => Operator::Lt,
-        BinaryOperator::LtEq => Operator::LtEq,
-        BinaryOperator::Gt => Operator::Gt,
-        BinaryOperator::GtEq => Operator::GtEq,
         _ => return None,
     })
-}
-
-fn is_number(data_type: &DataType) -> bool {
-    data_type.is_numeric()
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Plans an operator on operands of these types; `None` if it is not an operator on numbers.
@@ -126,8 +98,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     if let Some(shifted) = shifted_literal(operands).or_else(|| plan_shift(operands)) {
         return Ok(Some(shifted));
     }
-    let Some(operator) = arrow_operator(op) else { return Ok(None) };
-    let (left, right) = match (is_number(left_type), is_number(right_type)) {
+    let Some(operator) = operands.comparison().or_else(|| arithmetic_operator(op)) else { return Ok(None) };
+    let (left, right) = match (left_type.is_numeric(), right_type.is_numeric()) {
         (true, true) => ((*left).clone(), (*right).clone()),
         (true, false) if is_text(right_type) => ((*left).clone(), number_from_text(right, left_type, operator, true)?),
         (false, true) if is_text(left_type) => (number_from_text(left, right_type, operator, false)?, (*right).clone()),
@@ -145,7 +117,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         _ => (left, right),
     };
     if operator == Operator::Divide && division::is_numeric_division(left_type, right_type) {
-        // Its type is not the one that DataFusion gives a quotient.
+        // The quotient has another type in DataFusion.
         return Ok(Some(division::plan_quotient(left, right)));
     }
     if operator == Operator::Multiply
@@ -156,7 +128,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))))
 }
 
-/// A literal of PostgreSQL's type integer that is shifted: of its 32 bits, by the distance modulo 32.
+/// Shifts a literal of PostgreSQL's type integer, which has 32 bits, by the distance modulo 32.
 fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
     let (value, distance) = (integer_literal(operands.left)?, integer_literal(operands.right)?);
     let distance = distance.cast_unsigned();
@@ -168,7 +140,7 @@ fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
     Some(Expr::Literal(ScalarValue::Int64(Some(i64::from(shifted))), None))
 }
 
-/// What is shifted keeps its type, whatever the type of the distance.
+/// Plans a shift, whose result has the type of the left operand.
 fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
     let Operands { left, right, left_type, right_type, .. } = operands;
     let op = match operands.op {
@@ -199,7 +171,7 @@ fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right
             Ok(Expr::Literal(literal::parse_number(literal, number)?, None))
         }
         _ => {
-            let (number, text_name) = (super::postgres_type_name(number), "text");
+            let (number, text_name) = (number_type_name(number), "text");
             let operands = if is_right {
                 format!("{number} {operator} {text_name}")
             } else {
@@ -213,7 +185,7 @@ fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right
     }
 }
 
-/// A numeric beside a double is one.
+/// Converts a numeric to a double.
 fn double_operand(operand: Expr) -> Expr {
     match operand {
         Expr::Literal(value, metadata) => Expr::Literal(literal::to_double(value), metadata),
@@ -221,17 +193,17 @@ fn double_operand(operand: Expr) -> Expr {
     }
 }
 
-/// Literals among which `expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
+/// Converts the literals of `BETWEEN` and `IN` to the type of the left operand.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let (sought, literals): (&Expr, Vec<&Expr>) = match &expression {
+    let (operand, literals): (&Expr, Vec<&Expr>) = match &expression {
         Expr::Between(between) => (&between.expr, vec![&between.low, &between.high]),
         Expr::InList(list) => (&list.expr, list.list.iter().collect()),
         _ => return Ok(Transformed::no(expression)),
     };
-    let data_type = sought.get_type(schema)?;
+    let data_type = operand.get_type(schema)?;
     let needs_type = |literal: &&Expr| match literal {
         Expr::Literal(ScalarValue::Decimal128(..), _) => data_type.is_floating(),
-        Expr::Literal(ScalarValue::Utf8(Some(_)), _) => is_number(&data_type),
+        Expr::Literal(ScalarValue::Utf8(Some(_)), _) => data_type.is_numeric(),
         _ => false,
     };
     if !literals.iter().any(needs_type) {
@@ -260,7 +232,7 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
     }))
 }
 
-/// Integer literals beside a numeric as numerics without more digits than they have.
+/// Converts an integer literal to a numeric with as many digits as it has.
 fn shorten_integer_literal(operand: Expr) -> Expr {
     let Expr::Literal(ScalarValue::Int64(Some(value)), metadata) = &operand else { return operand };
     match literal::numeric_literal(&value.to_string()) {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::data_type::number_type_name;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
@@ -34,7 +35,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         .collect()
 }
 
-/// The numeric that an argument of this type is taken for.
+/// Returns the numeric that holds the values of this type.
 pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
     Ok(match data_type {
         DataType::Decimal128(..) => data_type.clone(),
@@ -48,7 +49,7 @@ pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
             super::numeric_with_free_scale(18)
         }
         other => {
-            return plan_err!("expected a numeric, not {}; cast it: x::numeric", super::postgres_type_name(other));
+            return plan_err!("expected a numeric, not {}; cast it: x::numeric", number_type_name(other));
         }
     })
 }
@@ -68,7 +69,7 @@ impl Rounding {
         matches!(self, Self::Round | Self::Trunc)
     }
 
-    /// Of a double.
+    /// Rounds a double.
     fn round_float(self, value: f64) -> f64 {
         match self {
             Self::Ceil => value.ceil(),
@@ -81,7 +82,7 @@ impl Rounding {
         }
     }
 
-    /// `value / unit` as this rounds it.
+    /// Computes `value / unit`, rounded.
     fn round_units(self, value: i128, unit: i128) -> i128 {
         let (whole, rest) = (value / unit, value % unit);
         match self {
@@ -101,16 +102,17 @@ struct RoundingUdf {
     signature: Signature,
 }
 
-/// The type of what is rounded to `digits` after the point; where they are no constant, the scale stays.
+/// Returns the type of a number rounded to `digits` digits after the point. Without a constant, the scale stays.
 fn rounded_type(precision: u8, scale: i8, digits: Option<i8>) -> DataType {
-    // What is rounded up may have one digit more.
+    // A number that is rounded up may have one digit more.
     let Some(digits) = digits else { return DataType::Decimal128((precision + 1).min(38), scale) };
-    let kept = digits.max(0);
+    let digit_count = digits.max(0);
     let before = i16::from(precision) - i16::from(scale) + 1;
-    DataType::Decimal128(u8::try_from((before + i16::from(kept)).clamp(1, 38)).unwrap_or(38), kept)
+    DataType::Decimal128(u8::try_from((before + i16::from(digit_count)).clamp(1, 38)).unwrap_or(38), digit_count)
 }
 
-/// The digits after the point, if they are a constant; beyond what a numeric can have there is nothing to round.
+/// Returns the digits after the point, if they are a constant; beyond what a numeric can have there is nothing to
+/// round.
 fn constant_digits(scalar: Option<&ScalarValue>) -> Option<i8> {
     let digits = match scalar? {
         ScalarValue::Int64(digits) => (*digits)?,
@@ -186,7 +188,7 @@ impl ScalarUDFImpl for RoundingUdf {
     }
 }
 
-/// Of integers.
+/// Computes the absolute values of integers.
 fn absolute(value: &ArrayRef) -> Result<ArrayRef> {
     if value.data_type().is_unsigned_integer() {
         return Ok(value.clone());
@@ -212,7 +214,7 @@ impl RoundingUdf {
         values.iter().zip(digits.iter()).map(|(value, digits)| Some(self.float_to(value?, digits?))).collect()
     }
 
-    /// To so many digits after the point of the shortest decimal that names `value`, half away from zero.
+    /// Rounds the shortest decimal for `value` to `digits` digits after the point, half away from zero.
     fn float_to(&self, value: f64, digits: i64) -> f64 {
         if !value.is_finite() || digits > 330 {
             return value;
@@ -221,14 +223,14 @@ impl RoundingUdf {
         let Some((mantissa, exponent)) = text.split_once('e') else { return value };
         let exponent: i64 = exponent.parse().unwrap_or(0);
         let unsigned = mantissa.trim_start_matches('-').replace('.', "");
-        // `unsigned` stands for 0.ddd… × 10^(exponent + 1).
-        let kept = exponent + 1 + digits;
+        // The value is 0.`unsigned` × 10^(exponent + 1).
+        let digit_count = exponent + 1 + digits;
         let sign = if value < 0.0 { "-" } else { "" };
-        let Ok(kept) = usize::try_from(kept) else { return 0.0 };
-        if kept >= unsigned.len() {
+        let Ok(digit_count) = usize::try_from(digit_count) else { return 0.0 };
+        if digit_count >= unsigned.len() {
             return value;
         }
-        let (head, tail) = unsigned.split_at(kept);
+        let (head, tail) = unsigned.split_at(digit_count);
         let up = self.rounding == Rounding::Round && tail.as_bytes().first().is_some_and(|digit| *digit >= b'5');
         let head = format!("0{head}").parse::<u128>().unwrap_or(0) + u128::from(up);
         format!("{sign}{head}e{}", -digits).parse().unwrap_or(value)
@@ -257,7 +259,7 @@ impl RoundingUdf {
         Ok(rounded.with_precision_and_scale(precision, to)?)
     }
 
-    /// `value / 10^scale` rounded to `digits` after the point, as units of `10^-to`.
+    /// Rounds `value / 10^scale` to `digits` digits after the point. Returns units of `10^-to`.
     fn decimal(&self, value: i128, scale: i8, digits: i64, to: i8) -> Result<i128> {
         let overflow = || DataFusionError::Execution("numeric field overflow".to_owned());
         let power = |exponent: i64| u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent));

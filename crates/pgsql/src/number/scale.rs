@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::json::function::{ColumnarFunction, FunctionCall};
+use crate::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

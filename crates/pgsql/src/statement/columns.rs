@@ -5,8 +5,9 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, WildcardAdditionalOptions, With,
 };
 
-use super::column_names::column_name;
-use super::set_returning::find_set_returning;
+use crate::column_names::column_name;
+use crate::set_returning::find_set_returning;
+use crate::syntax::{factors, last_identifier, single_identifier};
 
 /// Returns the column names of a table of the catalog.
 pub type TableColumns<'a> = &'a dyn Fn(&ObjectName) -> Option<Vec<String>>;
@@ -40,9 +41,9 @@ impl<'a> NameScope<'a> {
 
     /// Enters `query`, so that the names of its WITH clause are visible.
     pub(super) fn enter(&mut self, query: &Query) {
-        let place = std::ptr::from_ref(query);
+        let address = std::ptr::from_ref(query);
         if let Some(frame) = self.frames.last_mut()
-            && let Some(index) = frame.named.iter().position(|named| named.query == place)
+            && let Some(index) = frame.named.iter().position(|named| named.query == address)
         {
             frame.visible = index + usize::from(frame.is_recursive);
         }
@@ -68,8 +69,7 @@ impl<'a> NameScope<'a> {
     }
 
     fn cte_columns(&mut self, cte: &Cte) -> Option<Vec<String>> {
-        let columns = self.query_columns(&cte.query);
-        rename_columns(columns, &cte.alias)
+        rename_columns(self.query_columns(&cte.query)?, Some(&cte.alias))
     }
 
     /// Returns the output columns of `query`.
@@ -118,15 +118,10 @@ impl<'a> NameScope<'a> {
     }
 
     fn table_columns_in_select(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
-        let [part] = name.0.as_slice() else { return None };
-        let expected = &part.as_ident()?.value;
-        let factors = select
-            .from
-            .iter()
-            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-        let factor =
-            factors.into_iter().find(|factor| qualifier_of(factor).is_some_and(|name| name.value == *expected))?;
-        self.factor_columns(factor)
+        let expected = &single_identifier(name)?.value;
+        let mut tables = select.from.iter().flat_map(factors);
+        let table = tables.find(|table| qualifier_of(table).is_some_and(|name| name.value == *expected))?;
+        self.factor_columns(table)
     }
 
     /// Returns the columns that `*` expands to for `from`.
@@ -137,7 +132,7 @@ impl<'a> NameScope<'a> {
             let mut merged = match join_constraint(join)? {
                 JoinConstraint::Using(names) => names
                     .iter()
-                    .map(|name| single_identifier(name).map(|name| name.value))
+                    .map(|name| single_identifier(name).map(|name| name.value.clone()))
                     .collect::<Option<Vec<_>>>()?,
                 JoinConstraint::Natural => columns.iter().filter(|column| right.contains(column)).cloned().collect(),
                 JoinConstraint::On(_) | JoinConstraint::None => Vec::new(),
@@ -154,16 +149,13 @@ impl<'a> NameScope<'a> {
     pub(super) fn factor_columns(&mut self, factor: &TableFactor) -> Option<Vec<String>> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                let columns = self.table_columns(name);
-                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
+                rename_columns(self.table_columns(name)?, alias.as_ref())
             }
             TableFactor::Derived { subquery, alias, .. } => {
-                let columns = self.query_columns(subquery);
-                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
+                rename_columns(self.query_columns(subquery)?, alias.as_ref())
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let columns = self.join_columns(table_with_joins);
-                alias.as_ref().map_or(columns.clone(), |alias| rename_columns(columns, alias))
+                rename_columns(self.join_columns(table_with_joins)?, alias.as_ref())
             }
             TableFactor::Table { name, args: Some(_), with_ordinality, alias, .. }
             | TableFactor::Function { name, with_ordinality, alias, .. } => {
@@ -199,14 +191,13 @@ fn function_columns(name: &str, with_ordinality: bool, alias: Option<&TableAlias
     if with_ordinality {
         columns.push("ordinality".to_owned());
     }
-    alias.map_or(Some(columns.clone()), |alias| rename_columns(Some(columns), alias))
+    rename_columns(columns, alias)
 }
 
-/// Renames the first of `columns` as `alias` says.
-fn rename_columns(columns: Option<Vec<String>>, alias: &TableAlias) -> Option<Vec<String>> {
-    let mut columns = columns?;
-    for (column, given) in columns.iter_mut().zip(&alias.columns) {
-        column.clone_from(&given.name.value);
+/// Gives the first of `columns` the column names of `alias`.
+fn rename_columns(mut columns: Vec<String>, alias: Option<&TableAlias>) -> Option<Vec<String>> {
+    for (column, renamed) in columns.iter_mut().zip(alias.into_iter().flat_map(|alias| &alias.columns)) {
+        column.clone_from(&renamed.name.value);
     }
     Some(columns)
 }
@@ -226,14 +217,6 @@ pub(super) fn join_constraint(join: &Join) -> Option<&JoinConstraint> {
     }
 }
 
-/// The name, if it has one part.
-pub(super) fn single_identifier(name: &ObjectName) -> Option<Ident> {
-    match name.0.as_slice() {
-        [part] => part.as_ident().cloned(),
-        _ => None,
-    }
-}
-
 /// Returns the name that qualifies the columns of `factor`.
 pub(super) fn qualifier_of(factor: &TableFactor) -> Option<Ident> {
     match factor {
@@ -243,7 +226,7 @@ pub(super) fn qualifier_of(factor: &TableFactor) -> Option<Ident> {
         | TableFactor::NestedJoin { alias: Some(alias), .. }
         | TableFactor::UNNEST { alias: Some(alias), .. } => Some(alias.name.clone()),
         TableFactor::Table { name, alias: None, .. } | TableFactor::Function { name, alias: None, .. } => {
-            name.0.last()?.as_ident().cloned()
+            last_identifier(name).cloned()
         }
         TableFactor::UNNEST { alias: None, .. } => Some(Ident::new("unnest")),
         _ => None,

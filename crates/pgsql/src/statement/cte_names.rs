@@ -1,22 +1,22 @@
-//! Expressions of an inner WITH that have the name of one of an outer WITH.
+//! Renames expressions of an inner WITH that have the name of an expression of an outer WITH.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
+    ObjectName, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
 };
 
 use super::aliases::hidden_name;
-use super::columns::single_identifier;
+use crate::syntax::{quoted, single_identifier};
 
-/// Gives each such expression a name of its own.
+/// Gives each such expression a unique name.
 pub(super) fn rename(statement: &mut Statement) {
     // The visitor never breaks.
     let _ = VisitMut::visit(statement, &mut ShadowedCteRenamer { outer: Vec::new(), count: 0 });
 }
 
 struct ShadowedCteRenamer {
-    /// The names of each WITH around.
+    /// The names of each enclosing WITH.
     outer: Vec<Vec<String>>,
     count: usize,
 }
@@ -30,7 +30,7 @@ impl VisitorMut for ShadowedCteRenamer {
         ControlFlow::Continue(())
     }
 
-    /// Inner queries come first, so that what is left of a name means the expression of this WITH.
+    /// Inner queries are visited first, so that the remaining uses of a name refer to the expression of this WITH.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let Some(names) = self.outer.pop() else { return ControlFlow::Continue(()) };
         for (index, name) in names.into_iter().enumerate() {
@@ -45,7 +45,7 @@ impl VisitorMut for ShadowedCteRenamer {
                 let _ = VisitMut::visit(&mut cte.query, &mut renaming);
             }
             if let Some(cte) = cte_tables.get_mut(index) {
-                cte.alias.name = Ident::with_quote('"', &renaming.to);
+                cte.alias.name = quoted(renaming.to.as_str());
             }
             let _ = VisitMut::visit(&mut query.body, &mut renaming);
             let _ = VisitMut::visit(&mut query.order_by, &mut renaming);
@@ -65,10 +65,10 @@ impl VisitorMut for TableRenamer {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, alias, args: None, .. } = factor
-            && let Some(table) = single_identifier(name).filter(|table| table.value == self.from)
+            && let Some(table) = single_identifier(name).cloned().filter(|table| table.value == self.from)
         {
             alias.get_or_insert_with(|| TableAlias { name: table, columns: Vec::new(), explicit: true, at: None });
-            *name = ObjectName::from(vec![Ident::with_quote('"', &self.to)]);
+            *name = ObjectName::from(vec![quoted(self.to.as_str())]);
         }
         ControlFlow::Continue(())
     }

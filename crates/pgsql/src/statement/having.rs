@@ -1,29 +1,27 @@
-//! HAVING, whose names are those of columns of FROM, and which makes one group of all rows.
+//! Rewrites HAVING: its names refer to columns of FROM, and without GROUP BY all rows are one group.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, OrderByExpr, Query, Select, SelectItem, TableFactor, Visit, VisitMut, Visitor,
-    VisitorMut,
+    Expr, Function, GroupByExpr, OrderByExpr, Select, SelectItem, TableFactor, Visit, visit_expressions,
 };
 
 use super::columns::{NameScope, qualifier_of};
 use super::parse;
+use crate::aggregate::is_aggregate;
+use crate::syntax::{factors, for_each_expression};
 
-/// Gives HAVING of `select` the meaning that it has.
+/// Rewrites HAVING of `select`.
 pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut NameScope<'_>) -> Result<()> {
     if select.having.is_none() {
         return Ok(());
     }
     qualify(select, scope)?;
     let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
-    let aggregates = |part: &dyn Fn(&mut AggregateFinder) -> ControlFlow<()>| part(&mut AggregateFinder).is_break();
-    let has_aggregates = aggregates(&|find| select.projection.visit(find))
-        || aggregates(&|find| select.having.visit(find))
-        || aggregates(&|find| order_by.iter().try_for_each(|order| order.visit(find)));
+    let has_aggregates =
+        has_aggregate(&select.projection) || has_aggregate(&select.having) || order_by.iter().any(has_aggregate);
     if is_grouped || has_aggregates {
         return Ok(());
     }
@@ -41,7 +39,7 @@ pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut
     Ok(())
 }
 
-/// Writes the table before the names of columns that are also names of the answer; refuses those that are nothing else.
+/// Qualifies names of columns that are also names of output columns, and refuses names that are only output columns.
 fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
     let computed = select.projection.iter().filter_map(|item| match item {
         SelectItem::ExprWithAlias { expr, alias } => match expr {
@@ -57,17 +55,27 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
     }
     let mut tables = Vec::new();
     for from in &select.from {
-        for factor in std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)) {
+        for factor in factors(from) {
             let (Some(name), Some(columns)) = (qualifier_of(factor), scope.factor_columns(factor)) else {
                 return Ok(());
             };
             tables.push((name, columns));
         }
     }
-    let mut names = HavingQualifier { computed, tables, depth: 0, unknown: None };
-    // The visitor never breaks.
-    let _ = VisitMut::visit(&mut select.having, &mut names);
-    match names.unknown {
+    let mut unknown = None;
+    for_each_expression(&mut select.having, |expression, depth| {
+        let Expr::Identifier(name) = &*expression else { return };
+        if depth > 0 || !computed.contains(&name.value) {
+            return;
+        }
+        let mut having = tables.iter().filter(|(_, columns)| columns.contains(&name.value));
+        match (having.next(), having.next()) {
+            (Some((table, _)), None) => *expression = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]),
+            (None, _) => unknown = Some(name.value.clone()),
+            _ => {}
+        }
+    });
+    match unknown {
         Some(name) => plan_err!(
             "column \"{name}\" does not exist; HAVING takes columns of FROM and aggregates: write the \
              expression of {name} instead"
@@ -76,60 +84,13 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
     }
 }
 
-struct HavingQualifier {
-    computed: HashSet<String>,
-    tables: Vec<(datafusion::sql::sqlparser::ast::Ident, Vec<String>)>,
-    depth: usize,
-    unknown: Option<String>,
-}
-
-impl VisitorMut for HavingQualifier {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let Expr::Identifier(name) = &*expression else { return ControlFlow::Continue(()) };
-        if self.depth > 0 || !self.computed.contains(&name.value) {
-            return ControlFlow::Continue(());
+/// Whether `part` contains a call of an aggregate that is not a window function.
+fn has_aggregate(part: &impl Visit) -> bool {
+    let visited = visit_expressions(part, |expression| match expression {
+        Expr::Function(Function { name, over: None, .. }) if is_aggregate(&name.to_string().to_lowercase()) => {
+            ControlFlow::Break(())
         }
-        let mut having = self.tables.iter().filter(|(_, columns)| columns.contains(&name.value));
-        match (having.next(), having.next()) {
-            (Some((table, _)), None) => *expression = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]),
-            (None, _) => self.unknown = Some(name.value.clone()),
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Finds calls of aggregates that are none of windows, outside of subqueries.
-struct AggregateFinder;
-
-impl Visitor for AggregateFinder {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        static NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-            let functions = crate::registry::aggregate_functions();
-            let names = functions.iter().flat_map(|function| {
-                function.aliases().iter().cloned().chain(std::iter::once(function.name().to_owned()))
-            });
-            names.collect()
-        });
-        match expression {
-            Expr::Function(Function { name, over: None, .. }) if NAMES.contains(&name.to_string().to_lowercase()) => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+        _ => ControlFlow::Continue(()),
+    });
+    visited.is_break()
 }

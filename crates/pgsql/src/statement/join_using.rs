@@ -6,20 +6,22 @@ use std::ops::ControlFlow;
 use datafusion::common::{DataFusionError, Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
-    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
+    TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of, single_identifier};
+use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of};
 use super::merged_columns::{MergedColumn, put_values};
 use super::{having, parse};
-use crate::syntax::call;
+use crate::column_names::column_name;
+use crate::syntax::{
+    binary, body_and_order, boolean, break_on_error, call, factors_mut, folded, into_result, quoted, single_identifier,
+};
 
 /// Rewrites the joins of `statement`; `tables` returns the columns of the catalog's tables.
 /// Fails with `Plan` or `NotImplemented` for columns that cannot be merged, and for tables with unknown columns.
 pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
-    let visited = VisitMut::visit(statement, &mut JoinRewriter { scope: NameScope::new(tables) });
-    visited.break_value().map_or(Ok(()), |error| Err(*error))
+    into_result(statement.visit(&mut JoinRewriter { scope: NameScope::new(tables) }))
 }
 
 struct JoinRewriter<'a> {
@@ -31,7 +33,7 @@ impl VisitorMut for JoinRewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         self.scope.enter(query);
-        self.rewrite(query).map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
+        break_on_error(self.rewrite(query))
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
@@ -40,7 +42,7 @@ impl VisitorMut for JoinRewriter<'_> {
     }
 }
 
-/// A part of what `*` means.
+/// A part of the columns that `*` returns.
 #[derive(Clone)]
 enum WildcardPart {
     /// A merged column and its value.
@@ -51,17 +53,14 @@ enum WildcardPart {
 
 impl JoinRewriter<'_> {
     fn rewrite(&mut self, query: &mut Query) -> Result<()> {
-        let mut order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
-            Some(OrderByKind::Expressions(expressions)) => expressions,
-            _ => &mut [],
-        };
-        // As deep as the chain is long, so it is walked without recursion.
-        let mut left_to_see = vec![query.body.as_mut()];
-        while let Some(body) = left_to_see.pop() {
+        let (body, mut order_by) = body_and_order(query);
+        // The depth of the tree is the length of the chain, so it is visited without recursion.
+        let mut pending = vec![body];
+        while let Some(body) = pending.pop() {
             match body {
                 SetExpr::SetOperation { left, right, .. } => {
                     order_by = &mut [];
-                    left_to_see.extend([right.as_mut(), left.as_mut()]);
+                    pending.extend([right.as_mut(), left.as_mut()]);
                 }
                 SetExpr::Select(select) => {
                     self.rewrite_select(select, order_by)?;
@@ -91,7 +90,8 @@ impl JoinRewriter<'_> {
         select.from = from;
         expand_wildcards(select, &parts)?;
         let merged = unambiguous_columns(&parts);
-        self.replace_merged_columns(select, order_by, &merged)
+        self.replace_merged_columns(select, order_by, &merged);
+        Ok(())
     }
 
     /// Rewrites the joins of `from`, and returns what `*` expands to; `None` if that is unknown.
@@ -100,12 +100,14 @@ impl JoinRewriter<'_> {
         for join in &mut from.joins {
             let Some(mut right) = self.wildcard_parts(&mut join.relation)? else { return Ok(None) };
             let names = match join_constraint(join) {
-                Some(JoinConstraint::Using(names)) => names.iter().map(single_identifier).collect::<Option<Vec<_>>>(),
+                Some(JoinConstraint::Using(names)) => {
+                    names.iter().map(|name| single_identifier(name).cloned()).collect::<Option<Vec<_>>>()
+                }
                 Some(JoinConstraint::Natural) => common_names(&parts, &right),
                 Some(JoinConstraint::On(_) | JoinConstraint::None) => {
                     let merged = unambiguous_columns(&parts);
                     if let Some(JoinConstraint::On(condition)) = constraint_of(join) {
-                        put_values(condition, &merged, &mut self.scope)?;
+                        put_values(condition, &merged, &mut self.scope);
                     }
                     parts.append(&mut right);
                     continue;
@@ -129,8 +131,7 @@ impl JoinRewriter<'_> {
                 merged.push(WildcardPart::Merged(name, Box::new(value_of(join, left_value, right_value))));
             }
             if let Some(constraint) = constraint_of(join) {
-                let always = || Expr::value(Value::Boolean(true));
-                *constraint = JoinConstraint::On(condition.unwrap_or_else(always));
+                *constraint = JoinConstraint::On(condition.unwrap_or_else(|| boolean(true)));
             }
             merged.append(&mut parts);
             merged.append(&mut right);
@@ -148,27 +149,18 @@ impl JoinRewriter<'_> {
         Ok(Some(vec![WildcardPart::Rest { table, columns, without: Vec::new() }]))
     }
 
-    /// Puts the values of merged columns in place of their names.
-    fn replace_merged_columns(
-        &mut self,
-        select: &mut Select,
-        order_by: &mut [OrderByExpr],
-        merged: &[MergedColumn],
-    ) -> Result<()> {
+    /// Replaces names of merged columns with their values.
+    fn replace_merged_columns(&mut self, select: &mut Select, order_by: &mut [OrderByExpr], merged: &[MergedColumn]) {
         for item in &mut select.projection {
-            let (expression, name) = match &*item {
-                SelectItem::UnnamedExpr(expression) => {
-                    (expression.clone(), super::column_names::column_name(expression))
-                }
-                _ => {
-                    put_values(item, merged, &mut self.scope)?;
-                    continue;
-                }
+            let SelectItem::UnnamedExpr(expression) = item else {
+                put_values(item, merged, &mut self.scope);
+                continue;
             };
-            let mut put = expression.clone();
-            put_values(&mut put, merged, &mut self.scope)?;
-            if put != expression {
-                *item = SelectItem::ExprWithAlias { expr: put, alias: Ident::with_quote('"', name) };
+            let original = expression.clone();
+            put_values(expression, merged, &mut self.scope);
+            if *expression != original {
+                let alias = quoted(column_name(&original));
+                *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
             }
         }
         let is_output = |name: &Ident| {
@@ -179,25 +171,24 @@ impl JoinRewriter<'_> {
         };
         let is_output = |expression: &Expr| matches!(expression, Expr::Identifier(name) if is_output(name));
         for order in order_by.iter_mut().filter(|order| !is_output(&order.expr)) {
-            put_values(&mut order.expr, merged, &mut self.scope)?;
+            put_values(&mut order.expr, merged, &mut self.scope);
         }
         if let Some(Distinct::On(expressions)) = &mut select.distinct {
             for expression in expressions.iter_mut().filter(|expression| !is_output(expression)) {
-                put_values(expression, merged, &mut self.scope)?;
+                put_values(expression, merged, &mut self.scope);
             }
         }
-        put_values(&mut select.selection, merged, &mut self.scope)?;
-        put_values(&mut select.group_by, merged, &mut self.scope)?;
-        put_values(&mut select.having, merged, &mut self.scope)?;
-        put_values(&mut select.named_window, merged, &mut self.scope)?;
-        put_values(&mut select.qualify, merged, &mut self.scope)
+        put_values(&mut select.selection, merged, &mut self.scope);
+        put_values(&mut select.group_by, merged, &mut self.scope);
+        put_values(&mut select.having, merged, &mut self.scope);
+        put_values(&mut select.named_window, merged, &mut self.scope);
+        put_values(&mut select.qualify, merged, &mut self.scope);
     }
 }
 
-/// Makes a join in brackets with an alias a query of its own, as its tables have no names outside of it.
+/// Replaces a join in parentheses with an alias with a subquery, because its tables have no names outside of it.
 fn wrap_nested_joins(from: &mut TableWithJoins) -> Result<()> {
-    let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
-    for factor in factors {
+    for factor in factors_mut(from) {
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { continue };
         if alias.is_none() {
             wrap_nested_joins(table_with_joins)?;
@@ -221,13 +212,15 @@ fn has_merged_columns(from: &TableWithJoins) -> bool {
     is_nested(&from.relation) || from.joins.iter().any(join_merges)
 }
 
-/// Joins whose columns are not known are left to DataFusion where it merges them rightly.
+/// Refuses joins whose columns are unknown, except those that DataFusion merges correctly.
 fn refuse_unknown(select: &Select) -> Result<()> {
     let mut joins = select.from.iter().flat_map(|from| &from.joins);
     let is_plain = joins.clone().count() == 1
         && joins.all(|join| {
-            let is_outer = !matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
-            matches!(join_constraint(join), Some(JoinConstraint::Using(_))) && !is_outer
+            matches!(
+                join.join_operator,
+                JoinOperator::Join(JoinConstraint::Using(_)) | JoinOperator::Inner(JoinConstraint::Using(_))
+            )
         });
     if is_plain {
         return Ok(());
@@ -238,15 +231,11 @@ fn refuse_unknown(select: &Select) -> Result<()> {
     )
 }
 
-fn folded(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
-}
-
 fn is_same(column: &str, name: &Ident) -> bool {
     column == name.value || (name.quote_style.is_none() && column.to_lowercase() == folded(name))
 }
 
-/// The columns that both sides have, in the order of the left one.
+/// Returns the columns that both sides have, in the order of the left one.
 fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ident>> {
     let names = |parts: &[WildcardPart]| -> Option<Vec<String>> {
         let mut names = Vec::new();
@@ -263,7 +252,7 @@ fn common_names(left: &[WildcardPart], right: &[WildcardPart]) -> Option<Vec<Ide
     };
     let right = names(right)?;
     let common = names(left)?.into_iter().filter(|name| right.contains(name));
-    Some(common.map(|name| Ident::with_quote('"', name)).collect())
+    Some(common.map(quoted).collect())
 }
 
 /// Removes the column `name` of one side of a join from `parts` and returns its value; `None` if it is unknown.
@@ -292,14 +281,14 @@ fn take_column(parts: &mut Vec<WildcardPart>, name: &Ident, side: &str) -> Resul
             name.value
         );
     }
-    if let Some(place) = merged {
-        let WildcardPart::Merged(_, value) = parts.remove(place) else { return Ok(None) };
+    if let Some(index) = merged {
+        let WildcardPart::Merged(_, value) = parts.remove(index) else { return Ok(None) };
         return Ok(Some(*value));
     }
     for part in parts.iter_mut().filter(|part| has(part)) {
         let WildcardPart::Rest { table, columns, without } = part else { continue };
-        let known = columns.iter().flatten().find(|column| is_same(column, name));
-        let column = known.map_or_else(|| name.clone(), |column| Ident::with_quote('"', column));
+        let column = columns.iter().flatten().find(|column| is_same(column, name));
+        let column = column.map_or_else(|| name.clone(), |column| quoted(column.as_str()));
         without.push(column.clone());
         return Ok(Some(Expr::CompoundIdentifier(vec![table.clone(), column])));
     }
@@ -312,10 +301,6 @@ fn value_of(join: &Join, left: Expr, right: Expr) -> Expr {
         JoinOperator::FullOuter(_) => call("coalesce", vec![left, right]),
         _ => left,
     }
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 fn constraint_of(join: &mut Join) -> Option<&mut JoinConstraint> {
@@ -331,7 +316,7 @@ fn constraint_of(join: &mut Join) -> Option<&mut JoinConstraint> {
     }
 }
 
-/// The merged columns whose names mean nothing else.
+/// Returns the merged columns whose names are not also names of other columns.
 fn unambiguous_columns(parts: &[WildcardPart]) -> Vec<MergedColumn> {
     let meanings = |name: &str| {
         let count = |part: &WildcardPart| match part {
@@ -352,44 +337,44 @@ fn unambiguous_columns(parts: &[WildcardPart]) -> Vec<MergedColumn> {
     merged.collect()
 }
 
-/// Writes out what `*` means.
+/// Replaces `*` with its columns.
 fn expand_wildcards(select: &mut Select, parts: &[WildcardPart]) -> Result<()> {
     let mut expanded = Vec::new();
-    for given in std::mem::take(&mut select.projection) {
-        let SelectItem::Wildcard(options) = &given else {
-            expanded.push(given);
+    for item in std::mem::take(&mut select.projection) {
+        let SelectItem::Wildcard(options) = &item else {
+            expanded.push(item);
             continue;
         };
-        let left_out: Vec<Ident> = match &options.opt_exclude {
+        let excluded: Vec<Ident> = match &options.opt_exclude {
             None => Vec::new(),
-            Some(ExcludeSelectItem::Single(name)) => single_identifier(name).into_iter().collect(),
-            Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(single_identifier).collect(),
+            Some(ExcludeSelectItem::Single(name)) => single_identifier(name).into_iter().cloned().collect(),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(single_identifier).cloned().collect(),
         };
         let plain = WildcardAdditionalOptions { opt_exclude: options.opt_exclude.clone(), ..Default::default() };
         if *options != plain {
             return plan_err!("* of a join with USING supports only EXCLUDE; name the columns instead");
         }
-        expanded.extend(parts.iter().filter_map(|part| select_item(part, &left_out)));
+        expanded.extend(parts.iter().filter_map(|part| select_item(part, &excluded)));
     }
     select.projection = expanded;
     Ok(())
 }
 
-fn select_item(part: &WildcardPart, left_out: &[Ident]) -> Option<SelectItem> {
+fn select_item(part: &WildcardPart, excluded: &[Ident]) -> Option<SelectItem> {
     match part {
-        WildcardPart::Merged(name, _) if left_out.iter().any(|other| is_same(&name.value, other)) => None,
+        WildcardPart::Merged(name, _) if excluded.iter().any(|other| is_same(&name.value, other)) => None,
         WildcardPart::Merged(name, value) => {
-            Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: Ident::with_quote('"', &name.value) })
+            Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: quoted(name.value.as_str()) })
         }
         WildcardPart::Rest { table, columns, without } => {
-            let is_listed = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));
+            let is_listed = |column: &String| !without.iter().chain(excluded).any(|name| is_same(column, name));
             if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_listed)) {
                 return None;
             }
             let has = |name: &&Ident| columns.iter().flatten().any(|column| is_same(column, name));
-            let left_out = left_out.iter().filter(|name| columns.is_none() || has(name));
+            let excluded = excluded.iter().filter(|name| columns.is_none() || has(name));
             let names: Vec<ObjectName> =
-                without.iter().chain(left_out).map(|name| ObjectName::from(vec![name.clone()])).collect();
+                without.iter().chain(excluded).map(|name| ObjectName::from(vec![name.clone()])).collect();
             let exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
             let options = WildcardAdditionalOptions { opt_exclude: exclude, ..Default::default() };
             let name = ObjectName::from(vec![table.clone()]);

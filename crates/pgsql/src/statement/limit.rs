@@ -1,34 +1,47 @@
-//! `FETCH … WITH TIES`, and limits that a query gives: rows are numbered and chosen by their number.
+//! Plans `FETCH … WITH TIES`, and limits that are subqueries: rows are numbered, and filtered by their number.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, Int64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result, ScalarValue, exec_err, plan_err};
 use datafusion::functions_window::expr_fn::{rank, row_number};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprFunctionExt, Limit, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, SortExpr, Volatility, cast, lit,
+    Expr, ExprFunctionExt, Limit, LogicalPlan, LogicalPlanBuilder, ScalarUDF, SortExpr, cast, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use crate::function::{ColumnarFunction, FunctionCall};
 
 /// The function around the number of FETCH … WITH TIES.
 pub(super) const WITH_TIES: &str = "with_ties*";
 
-/// The function whose name is [`WITH_TIES`].
-pub(super) fn with_ties() -> ScalarUDF {
-    ScalarUDF::from(RowCountFunction::new(LimitClause::Ties))
+/// Returns the function `name`, which checks the number of rows of `clause`, and replaces NULL with `default`.
+macro_rules! row_count {
+    ($name:expr, $clause:literal, $default:expr) => {
+        ColumnarFunction::new(
+            $name,
+            |_| Ok(vec![DataType::Int64]),
+            |_| Ok(DataType::Int64),
+            |call| check_row_counts(call, $clause, $default),
+        )
+    };
 }
 
-/// Rewrites limits that DataFusion does not have.
-#[derive(Debug)]
-pub(crate) struct Limits;
+/// Returns the function whose name is [`WITH_TIES`].
+pub(super) fn with_ties() -> ScalarUDF {
+    row_count!(WITH_TIES, "LIMIT", i64::MAX)
+}
 
-impl AnalyzerRule for Limits {
+/// Rewrites limits that DataFusion does not support into filters by row number.
+#[derive(Debug)]
+pub(crate) struct RewriteLimit;
+
+impl AnalyzerRule for RewriteLimit {
     fn name(&self) -> &str {
-        "limits"
+        "rewrite_limit"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -49,15 +62,13 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let limit = Limit { skip: whole_skip, fetch: whole_fetch, input: input.clone() };
         return Ok(Transformed::yes(LogicalPlan::Limit(limit)));
     }
-    let limit = |value: &Expr, clause: LimitClause| {
-        ScalarUDF::from(RowCountFunction::new(clause)).call(vec![cast(value.clone(), DataType::Int64)])
-    };
-    let choice = RowChoice {
-        skip: skip.as_deref().map(|skip| limit(skip, LimitClause::Offset)),
-        fetch: ties.or(fetch.as_deref()).map(|fetch| limit(fetch, LimitClause::Limit)),
+    let check = |function: ScalarUDF, rows: &Expr| function.call(vec![cast(rows.clone(), DataType::Int64)]);
+    let limit = LimitSpec {
+        skip: skip.as_deref().map(|skip| check(row_count!("offset*", "OFFSET", 0), skip)),
+        fetch: ties.or(fetch.as_deref()).map(|fetch| check(row_count!("limit*", "LIMIT", i64::MAX), fetch)),
         has_ties: ties.is_some(),
     };
-    choice.select_rows(input).map(Transformed::yes)
+    limit.select_rows(input).map(Transformed::yes)
 }
 
 /// Rounds the limit to an integer, if it is absent or constant.
@@ -86,17 +97,17 @@ fn number_with_ties(fetch: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Which rows stay.
-struct RowChoice {
+/// The rows that a limit keeps.
+struct LimitSpec {
     skip: Option<Expr>,
     fetch: Option<Expr>,
     has_ties: bool,
 }
 
-impl RowChoice {
+impl LimitSpec {
     fn select_rows(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         match plan {
-            // They change no rows, and the order is below them.
+            // These nodes keep all rows, and the order is below them.
             LogicalPlan::Projection(projection) => {
                 let input = self.select_rows(&projection.input)?;
                 plan.with_new_exprs(projection.expr.clone(), vec![input])
@@ -112,7 +123,7 @@ impl RowChoice {
     }
 
     fn filter_by_number(&self, input: &LogicalPlan, order: &[SortExpr]) -> Result<LogicalPlan> {
-        let (number, place) = ("number\u{1}limit", "place\u{1}limit");
+        let (number, rank_name) = ("number\u{1}limit", "rank\u{1}limit");
         let named = |function: Expr, name: &str| -> Result<Expr> {
             let function = if order.is_empty() { function } else { function.order_by(order.to_vec()).build()? };
             Ok(function.alias(name))
@@ -120,68 +131,25 @@ impl RowChoice {
         let column = |name: &str| cast(Expr::Column(Column::new_unqualified(name)), DataType::Int64);
         let mut windows = vec![named(row_number(), number)?];
         if self.has_ties {
-            windows.push(named(rank(), place)?);
+            windows.push(named(rank(), rank_name)?);
         }
         let skip = self.skip.clone().unwrap_or_else(|| lit(0_i64));
-        let mut chosen = column(number).gt(skip.clone());
+        let mut is_kept = column(number).gt(skip.clone());
         if let Some(fetch) = &self.fetch {
-            let last = column(if self.has_ties { place } else { number });
-            chosen = chosen.and((last - skip).lt_eq(fetch.clone())).and(fetch.clone().gt(lit(0_i64)));
+            let last = column(if self.has_ties { rank_name } else { number });
+            is_kept = is_kept.and((last - skip).lt_eq(fetch.clone())).and(fetch.clone().gt(lit(0_i64)));
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
-        let rows = LogicalPlanBuilder::from(input.clone()).window(windows)?.filter(chosen)?.project(output)?;
+        let rows = LogicalPlanBuilder::from(input.clone()).window(windows)?.filter(is_kept)?.project(output)?;
         if order.is_empty() { rows.build() } else { rows.sort(order.to_vec())?.build() }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum LimitClause {
-    Ties,
-    Limit,
-    Offset,
-}
-
-/// A number of rows: all where it is NULL, none to skip, and never less than zero.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct RowCountFunction {
-    clause: LimitClause,
-    signature: Signature,
-}
-
-impl RowCountFunction {
-    fn new(clause: LimitClause) -> Self {
-        Self { clause, signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for RowCountFunction {
-    fn name(&self) -> &str {
-        match self.clause {
-            LimitClause::Ties => WITH_TIES,
-            LimitClause::Limit => "limit*",
-            LimitClause::Offset => "offset*",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (clause, of_null) = match self.clause {
-            LimitClause::Limit | LimitClause::Ties => ("LIMIT", i64::MAX),
-            LimitClause::Offset => ("OFFSET", 0),
-        };
-        let values = args.args[0].to_array(args.number_rows)?;
-        let rows = values.as_primitive::<Int64Type>().iter().map(|rows| match rows {
-            Some(rows) if rows < 0 => exec_err!("{clause} must not be negative"),
-            rows => Ok(rows.unwrap_or(of_null)),
-        });
-        let rows: Int64Array = rows.collect::<Result<Vec<i64>>>()?.into();
-        Ok(ColumnarValue::Array(Arc::new(rows)))
-    }
+fn check_row_counts(call: &FunctionCall<'_>, clause: &str, default: i64) -> Result<ArrayRef> {
+    let values = call.array(0)?;
+    let rows = values.as_primitive::<Int64Type>().iter().map(|rows| match rows {
+        Some(rows) if rows < 0 => exec_err!("{clause} must not be negative"),
+        rows => Ok(rows.unwrap_or(default)),
+    });
+    Ok(Arc::new(Int64Array::from(rows.collect::<Result<Vec<i64>>>()?)))
 }

@@ -1,12 +1,12 @@
-//! The names of merged columns, in place of which their values stand.
+//! Replaces names of merged columns with their values.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::common::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, VisitMut, VisitorMut, visit_expressions};
 
 use super::columns::{NameScope, qualifier_of};
+use crate::syntax::factors;
 
 /// A merged column.
 #[derive(Debug, Clone)]
@@ -15,15 +15,12 @@ pub(super) struct MergedColumn {
     pub(super) value: Expr,
 }
 
-/// Puts the values in place of the names in `part` of a query; in queries inside of it, where the names cannot mean
-/// columns of those.
-pub(super) fn put_values(part: &mut impl VisitMut, merged: &[MergedColumn], scope: &mut NameScope<'_>) -> Result<()> {
-    if merged.is_empty() {
-        return Ok(());
-    }
-    match VisitMut::visit(part, &mut MergedColumnRewriter { merged, scope, inner: Vec::new() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
+/// Replaces the names in `part` of a query with the values. In subqueries, this excludes names that may refer to columns
+/// of the subquery.
+pub(super) fn put_values(part: &mut impl VisitMut, merged: &[MergedColumn], scope: &mut NameScope<'_>) {
+    if !merged.is_empty() {
+        // The visitor never breaks.
+        let _ = part.visit(&mut MergedColumnRewriter { merged, scope, inner: Vec::new() });
     }
 }
 
@@ -35,15 +32,15 @@ struct MergedColumnRewriter<'a, 'b> {
 }
 
 impl VisitorMut for MergedColumnRewriter<'_, '_> {
-    type Break = Box<DataFusionError>;
+    type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         self.scope.enter(query);
         let mut names = Some(HashSet::new());
-        let mut left_to_see = vec![query.body.as_ref()];
-        while let Some(body) = left_to_see.pop() {
+        let mut pending = vec![query.body.as_ref()];
+        while let Some(body) = pending.pop() {
             match body {
-                SetExpr::SetOperation { left, right, .. } => left_to_see.extend([left.as_ref(), right.as_ref()]),
+                SetExpr::SetOperation { left, right, .. } => pending.extend([left.as_ref(), right.as_ref()]),
                 SetExpr::Select(select) => add_names(self.scope, select, &mut names),
                 _ => {}
             }
@@ -78,36 +75,23 @@ impl VisitorMut for MergedColumnRewriter<'_, '_> {
 fn add_names(scope: &mut NameScope<'_>, select: &Select, names: &mut Option<HashSet<String>>) {
     for from in &select.from {
         let columns = scope.join_columns(from);
-        let (Some(columns), Some(known)) = (columns, names.as_mut()) else {
+        let (Some(columns), Some(all)) = (columns, names.as_mut()) else {
             *names = None;
             return;
         };
-        known.extend(columns);
-        let factors = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
-        known.extend(factors.filter_map(qualifier_of).map(|name| name.value));
+        all.extend(columns);
+        all.extend(factors(from).filter_map(qualifier_of).map(|name| name.value));
     }
 }
 
-/// The tables of which a value is made.
+/// Returns the tables that a value refers to.
 fn tables_of(value: &Expr) -> Vec<String> {
-    let mut value = value.clone();
-    let mut tables = TableCollector(Vec::new());
-    // The visitor never breaks.
-    let _ = VisitMut::visit(&mut value, &mut tables);
-    tables.0
-}
-
-struct TableCollector(Vec<String>);
-
-impl VisitorMut for TableCollector {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::CompoundIdentifier(parts) = expression
-            && let Some(table) = parts.first()
-        {
-            self.0.push(table.value.clone());
+    let mut tables = Vec::new();
+    let _: ControlFlow<()> = visit_expressions(value, |expression| {
+        if let Expr::CompoundIdentifier(parts) = expression {
+            tables.extend(parts.first().map(|table| table.value.clone()));
         }
         ControlFlow::Continue(())
-    }
+    });
+    tables
 }

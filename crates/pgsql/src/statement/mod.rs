@@ -6,10 +6,11 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut, visit_expressions_mut,
+};
 
 mod aliases;
-mod column_names;
 mod columns;
 mod cte_names;
 mod having;
@@ -19,22 +20,20 @@ mod merged_columns;
 mod multiset_operations;
 mod parse;
 mod query_forms;
-mod record;
 mod relation;
 mod row_comparison;
 mod row_subquery;
 mod sample;
 mod series;
-pub(crate) mod set_returning;
 mod unsupported;
 mod whole_row;
 
 pub use aliases::output_schema;
-pub(crate) use column_names::column_name;
 pub use columns::TableColumns;
-pub(crate) use limit::Limits;
+pub(crate) use limit::RewriteLimit;
 pub use query_forms::ROWS_FROM;
 
+use crate::syntax::{break_on_error, into_result};
 use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped_literals};
 
 /// Rewrites `statement` in place. `tables` returns the columns of the tables that it names.
@@ -53,37 +52,28 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
     cte_names::rename(statement);
     join_using::rewrite_joins(statement, tables)?;
     catalog::rewrite_statement(statement);
-    from_control_flow(VisitMut::visit(statement, &mut FormRewriter))?;
+    into_result(VisitMut::visit(statement, &mut FormRewriter))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
         unsupported::check_records(&query.body)?;
         aliases::name_columns(query);
     }
-    from_control_flow(VisitMut::visit(statement, &mut SyntaxRewriter))
+    rewrite_expressions(statement)
 }
 
-/// Rewrites a single expression.
-fn rewrite_expression(expression: &mut Expr) -> Result<()> {
-    from_control_flow(VisitMut::visit(expression, &mut SyntaxRewriter))
+/// Rewrites expressions, inner ones first.
+fn rewrite_expressions(node: &mut impl VisitMut) -> Result<()> {
+    into_result(visit_expressions_mut(node, |expression| {
+        break_on_error(INNER_FIRST.iter().try_for_each(|rewrite| rewrite(expression)))
+    }))
 }
 
-fn from_control_flow(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
-}
-
-fn to_control_flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
-    result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
-}
-
-/// The scalar functions that only rewritten statements call.
+/// Returns the scalar functions that only rewritten statements call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     vec![series::series_function(), limit::with_ties()]
 }
 
-/// The planners of relations in FROM.
+/// Returns the planners of relations in FROM.
 pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     vec![Arc::new(relation::FromPlanner)]
 }
@@ -101,20 +91,15 @@ impl VisitorMut for FormRewriter {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         untyped_literals::type_values(query);
         cast::rewrite_character_keys(query);
-        to_control_flow(query_forms::rewrite_query(query))
+        break_on_error(query_forms::rewrite_query(query))
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        to_control_flow(query_forms::rewrite_factor(factor))
+        break_on_error(query_forms::rewrite_factor(factor))
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        for rewrite in OUTER_FIRST {
-            if let Err(error) = rewrite(expression) {
-                return ControlFlow::Break(Box::new(error));
-            }
-        }
-        ControlFlow::Continue(())
+        break_on_error(OUTER_FIRST.iter().try_for_each(|rewrite| rewrite(expression)))
     }
 }
 
@@ -133,19 +118,3 @@ const INNER_FIRST: [RewriteSyntax; 10] = [
     aggregate::rewrite_syntax,
     untyped_literals::rewrite_case,
 ];
-
-/// Rewrites expressions, inner ones first.
-struct SyntaxRewriter;
-
-impl VisitorMut for SyntaxRewriter {
-    type Break = Box<DataFusionError>;
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        for rewrite_syntax in INNER_FIRST {
-            if let Err(error) = rewrite_syntax(expression) {
-                return ControlFlow::Break(Box::new(error));
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}

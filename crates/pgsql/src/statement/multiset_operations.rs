@@ -1,7 +1,7 @@
-//! `EXCEPT ALL` and `INTERSECT ALL`, which count equal rows.
+//! Plans `EXCEPT ALL` and `INTERSECT ALL`, which count equal rows.
 //!
-//! A join in brackets whose alias is one of ours stands for them, whose tables are the two sides. The rows of both are
-//! grouped, the rows of each side counted, and each group repeated as often as the operation demands.
+//! In the syntax tree they are represented by a parenthesized join of the two sides with a special alias. The plan groups
+//! the rows of both sides, counts the rows of each side, and repeats each group as often as the operation requires.
 
 use datafusion::common::{Column, Result, plan_err};
 use datafusion::functions::core::expr_fn::least;
@@ -19,7 +19,7 @@ use super::parse;
 const EXCEPT: &str = "except all\u{1}";
 const INTERSECT: &str = "intersect all\u{1}";
 
-/// Puts a query of the join that stands for it in place of `body`, if it is such an operation.
+/// Replaces `body`, if it is such an operation, with a query of the join that represents it.
 pub(super) fn rewrite(body: &mut SetExpr) -> Result<()> {
     let SetExpr::SetOperation { op, set_quantifier: SetQuantifier::All, left, right } = body else { return Ok(()) };
     let name = match op {
@@ -45,7 +45,7 @@ pub(super) fn rewrite(body: &mut SetExpr) -> Result<()> {
     Ok(())
 }
 
-/// The plan of `relation`, if it stands for an operation.
+/// Plans `relation` if it represents a set operation.
 pub(super) fn plan(relation: &TableFactor, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
     let TableFactor::NestedJoin { table_with_joins: both, alias: Some(alias) } = relation else { return Ok(None) };
     let is_except = alias.name.value == EXCEPT;

@@ -1,4 +1,4 @@
-//! Statements of ours, from text.
+//! Builds parts of statements from text.
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-/// The query that `text` is.
+/// Parses a query.
 pub(super) fn parse_query(text: &str) -> Result<Query> {
     let failed = |error| DataFusionError::Internal(format!("a generated query cannot be parsed: {error}"));
     match Parser::parse_sql(&PostgreSqlDialect {}, text).map_err(failed)?.pop() {
@@ -25,7 +25,7 @@ pub(super) fn select_from(inner: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// `SELECT *` of `from`.
+/// Builds `SELECT *` of `from`.
 pub(super) fn select_all(from: TableWithJoins) -> Result<Query> {
     let mut outer = parse_query("SELECT * FROM t")?;
     if let SetExpr::Select(select) = outer.body.as_mut() {
@@ -43,21 +43,21 @@ pub(super) fn put_subquery(outer: &mut Query, inner: &mut Query) {
     }
 }
 
-/// The expression that `text` is.
+/// Parses an expression.
 pub(super) fn parse_expression(text: &str) -> Result<Expr> {
     let failed = |error| DataFusionError::Internal(format!("a generated expression cannot be parsed: {error}"));
     let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(failed)?;
     parser.parse_expr().map_err(failed)
 }
 
-/// Changes the SELECT that `query` is.
+/// Changes the SELECT of `query`.
 pub(super) fn change_select(query: &mut Query, change: impl FnOnce(&mut Select)) {
     if let SetExpr::Select(select) = query.body.as_mut() {
         change(select);
     }
 }
 
-/// The alias `name` with names of columns.
+/// Returns the alias `name` with names of columns.
 pub(super) fn table_alias(name: &str, columns: &[String]) -> TableAlias {
     let columns =
         columns.iter().map(|column| TableAliasColumnDef { name: Ident::with_quote('"', column), data_type: None });

@@ -4,16 +4,14 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause,
-    ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Expr, Fetch, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName, OrderByExpr,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut, visit_expressions,
 };
 
-use super::record::is_record_function;
-use super::set_returning::{find_set_returning, list_function};
 use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
 use crate::json;
-use crate::syntax::call;
+use crate::set_returning::{find_set_returning, is_record_function, list_function};
+use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
 
 /// The function name under which the parser stores ROWS FROM. Its arguments are functions.
 pub const ROWS_FROM: &str = "rows_from";
@@ -23,14 +21,11 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
     }
-    let order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
-        Some(OrderByKind::Expressions(expressions)) => expressions,
-        _ => &mut [],
-    };
-    if let SetExpr::Select(select) = query.body.as_mut() {
+    let (body, order_by) = body_and_order(query);
+    if let SetExpr::Select(select) = body {
         return rewrite_select(select, order_by);
     }
-    let mut bodies = vec![query.body.as_mut()];
+    let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {
         multiset_operations::rewrite(body)?;
         match body {
@@ -46,7 +41,7 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
     if fetch.percent {
         return plan_err!("FETCH takes a number of rows, not PERCENT; write LIMIT n");
     }
-    let mut rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    let mut rows = fetch.quantity.unwrap_or_else(|| number(1));
     if fetch.with_ties {
         rows = call(limit::WITH_TIES, vec![rows]);
     }
@@ -79,11 +74,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
 
 /// Resolves `x` in `jsonb_array_elements(…) AS x`, which refers to the only column, `value`.
 fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
-    let factors = select
-        .from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
+    let aliases: Vec<String> = select.from.iter().flat_map(factors).filter_map(alias_of_values).collect();
     if !aliases.is_empty() {
         // The visitor never breaks.
         let mut rows = RowValueRewriter { aliases };
@@ -152,7 +143,7 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
     {
         return Ok(());
     }
-    let (name, args, with_ordinality, alias) = match factor {
+    let (name, mut args, with_ordinality, alias) = match factor {
         TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. } => {
             (name.clone(), args.args.clone(), *with_ordinality, alias.clone())
         }
@@ -160,14 +151,18 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
             (name.clone(), args.clone(), *with_ordinality, alias.clone())
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
-            let args = array_exprs.iter().cloned().map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array)));
+            let args = array_exprs.iter().cloned().map(unnamed);
             (vec![Ident::new("unnest")].into(), args.collect(), *with_ordinality, alias.clone())
         }
         _ => return Ok(()),
     };
-    let mut args = args;
     json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
-    let lateral = args.visit(&mut ColumnFinder).is_break();
+    let is_column = |expression: &Expr| matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let lateral = visit_expressions(&args, |expression| match is_column(expression) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+    .is_break();
     let function = name.to_string().to_lowercase();
     *factor = if function == "unnest" || returns_rows(&function) {
         TableFactor::Function { lateral, name, args, with_ordinality, alias }
@@ -189,15 +184,9 @@ fn scalar_function_as_table(
     with_ordinality: bool,
     alias: Option<TableAlias>,
 ) -> Result<TableFactor> {
-    let own_name = Ident::with_quote('"', name.to_string().to_lowercase());
+    let own_name = quoted(name.to_string().to_lowercase());
     let table = alias.as_ref().map_or(own_name, |alias| alias.name.clone());
-    let mut expr = call("f", Vec::new());
-    if let Expr::Function(function) = &mut expr {
-        function.name = name;
-        if let FunctionArguments::List(list) = &mut function.args {
-            list.args = args;
-        }
-    }
+    let expr = Expr::Function(Function { name, ..function("f", args) });
     let mut projection = vec![SelectItem::ExprWithAlias { expr, alias: table.clone() }];
     if with_ordinality {
         projection
@@ -208,19 +197,6 @@ fn scalar_function_as_table(
     let columns = alias.map(|alias| alias.columns).unwrap_or_default();
     let alias = Some(TableAlias { name: table, columns, explicit: true, at: None });
     Ok(TableFactor::Derived { lateral, subquery, alias, sample: None })
-}
-
-struct ColumnFinder;
-
-impl Visitor for ColumnFinder {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// Turns set-returning functions in an expression into unnested lists.
@@ -243,7 +219,7 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
             if let SetExpr::Select(select) = subquery.body.as_mut()
                 && select.projection.is_empty()
             {
-                select.projection.push(SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false))));
+                select.projection.push(SelectItem::UnnamedExpr(number(1)));
             }
         }
         Expr::InSubquery { expr, .. } if super::row_comparison::row_values(expr).is_some() => {
@@ -262,17 +238,14 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
 
 fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
     let name = function.name.to_string().to_lowercase();
-    let Some(known) = find_set_returning(&name).filter(|_| !is_record_function(&name)) else { return Ok(None) };
-    if known.columns.len() > 1 {
+    let Some(set_returning) = find_set_returning(&name).filter(|_| !is_record_function(&name)) else { return Ok(None) };
+    if set_returning.columns.len() > 1 {
         return not_impl_err!("{name} in an expression; write it in FROM: FROM …, {name}(…) AS t(key, value)");
     }
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-    let mut args = Vec::new();
-    for arg in &list.args {
-        match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => args.push(arg.clone()),
-            other => return plan_err!("{name} takes values, not {other}"),
-        }
-    }
-    Ok(Some(call("unnest", vec![call(&list_function(&name), args)])))
+    let args = list.args.iter().map(|arg| match argument_value(arg) {
+        Some(value) => Ok(value.clone()),
+        None => plan_err!("{name} takes values, not {arg}"),
+    });
+    Ok(Some(call("unnest", vec![call(&list_function(&name), args.collect::<Result<_>>()?)])))
 }

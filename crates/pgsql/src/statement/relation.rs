@@ -8,15 +8,15 @@ use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
-    self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
+    self, FunctionArg, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
 
 use super::query_forms::ROWS_FROM;
-use super::record::{self, is_record_function};
-use super::set_returning::{find_set_returning, list_function};
-use super::{multiset_operations, row_subquery, sample, whole_row};
+use super::{multiset_operations, rewrite_expressions, row_subquery, sample, whole_row};
 use crate::array;
-use crate::syntax::call;
+use crate::json::column_value;
+use crate::set_returning::{find_set_returning, is_record_function, list_function};
+use crate::syntax::{argument_value, call, folded, quoted};
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl RelationPlanner for FromPlanner {
             if call.with_ordinality {
                 return plan_err!("WITH ORDINALITY cannot be used with a column definition list; leave it out");
             }
-            record::plan(&call.function, call.args.clone(), call.alias.as_ref(), context)?
+            plan_records(&call.function, call.args.clone(), call.alias.as_ref(), context)?
         } else {
             call.plan(context)?
         };
@@ -98,20 +98,20 @@ fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan>
     let columns = plan.schema().columns();
     row_subquery::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
-        let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
-        return plan_err!("{table} has {has} columns, but {given} names are given");
+        let (table, count, names) = (&alias.name, columns.len(), alias.columns.len());
+        return plan_err!("{table} has {count} columns, but {names} names are given");
     }
     let named = columns.into_iter().enumerate().map(|(index, column)| {
-        let name = alias.columns.get(index).map_or_else(|| column.name.clone(), |given| given.name.value.clone());
+        let name = alias.columns.get(index).map_or_else(|| column.name.clone(), |renamed| renamed.name.value.clone());
         Expr::Column(column).alias(name)
     });
     LogicalPlanBuilder::from(plan).project(named)?.build()
 }
 
 fn argument(argument: FunctionArg) -> Result<ast::Expr> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Ok(expression),
-        other => plan_err!("a function in FROM takes values, not {other}"),
+    match argument_value(&argument) {
+        Some(value) => Ok(value.clone()),
+        None => plan_err!("a function in FROM takes values, not {argument}"),
     }
 }
 
@@ -154,7 +154,8 @@ impl TableFunctionCall {
         self.plan_rows(lists, outputs)
     }
 
-    /// The rows of the functions that are the arguments, side by side. Those that return rows are lists already.
+    /// Plans the rows of the functions in the arguments, side by side. Those that return rows are lists
+    /// already.
     fn plan_functions(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
         let none = DFSchema::empty();
         let mut lists = Vec::new();
@@ -188,7 +189,7 @@ impl TableFunctionCall {
         self.plan_rows(lists, outputs)
     }
 
-    /// The rows of `lists`, side by side, as `outputs`.
+    /// Plans the rows of `lists`, side by side, as `outputs`.
     fn plan_rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
         if self.with_ordinality {
             outputs.push(("ordinality".to_owned(), rows_of(lists.len())));
@@ -205,7 +206,7 @@ impl TableFunctionCall {
             .build()
     }
 
-    /// The name of a column that has none of its own.
+    /// Returns the name of a column without a name.
     fn own_name(&self, is_only: bool) -> String {
         match &self.alias {
             Some(alias) if is_only => alias.name.value.clone(),
@@ -213,15 +214,15 @@ impl TableFunctionCall {
         }
     }
 
-    /// `outputs` with the names that the alias gives them, of which there may be fewer.
+    /// Renames `outputs` by the column names of the alias, which may be fewer.
     fn rename_outputs(&self, outputs: Vec<(String, Expr)>) -> Result<Vec<Expr>> {
-        let given = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
-        if given.len() > outputs.len() {
-            return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), given.len());
+        let names = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
+        if names.len() > outputs.len() {
+            return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), names.len());
         }
         let mut seen = std::collections::HashSet::new();
         let named = outputs.into_iter().enumerate().map(|(index, (name, output))| {
-            let name = given.get(index).map_or(name, |column| column.name.value.clone());
+            let name = names.get(index).map_or(name, |column| column.name.value.clone());
             // Two arrays of one unnest have one name.
             let unique = seen.insert(name.clone());
             output.alias(if unique { name } else { super::aliases::hidden_name(&name, index) })
@@ -229,7 +230,7 @@ impl TableFunctionCall {
         Ok(named.collect())
     }
 
-    /// A series of constant integers, which DataFusion makes a batch at a time.
+    /// Plans a series of constant integers, which DataFusion computes one batch at a time.
     fn plan_streamed_series(&self, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
         if self.function != "generate_series" || self.with_ordinality {
             return Ok(None);
@@ -254,15 +255,49 @@ impl TableFunctionCall {
     }
 }
 
-/// The column with the rows of a list.
+/// Returns the column with the rows of a list.
 fn rows_of(index: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("rows {index}")))
 }
 
-/// The positions of the longest of `lists`, from 1.
+/// Returns the positions of the longest of `lists`, from 1.
 fn positions(lists: &[Expr]) -> Expr {
     // Not their cardinality, which counts the elements of elements too.
     let lengths =
         lists.iter().map(|list| coalesce(vec![cast(array_length(list.clone()), DataType::Int64), lit(0_i64)]));
     gen_series(lit(1_i64), greatest(lengths.collect()), lit(1_i64))
+}
+
+/// The column with the documents of the rows.
+const RECORDS: &str = "rows 0";
+
+/// Plans the rows that `json_to_record` and similar functions return. The alias defines their columns.
+fn plan_records(
+    function: &str,
+    args: Vec<ast::Expr>,
+    alias: Option<&TableAlias>,
+    context: &mut dyn RelationPlannerContext,
+) -> Result<LogicalPlan> {
+    let columns = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+    if columns.is_empty() || columns.iter().any(|column| column.data_type.is_none()) {
+        return plan_err!(
+            "{function} needs the names and types of its columns; write FROM {function}(…) AS t(id int, name text)"
+        );
+    }
+    let none = DFSchema::empty();
+    let records = context.sql_to_expr(call(&list_function(function), args), &none)?;
+    let options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
+    let rows = LogicalPlanBuilder::empty(true)
+        .project([records.alias(RECORDS)])?
+        .unnest_columns_with_options(vec![Column::new_unqualified(RECORDS)], options)?
+        .build()?;
+    let mut output = Vec::new();
+    for column in columns {
+        let Some(data_type) = &column.data_type else { continue };
+        let records = ast::Expr::Identifier(quoted(RECORDS));
+        let mut value = column_value(records, &folded(&column.name), data_type)?;
+        rewrite_expressions(&mut value)?;
+        output.push(context.sql_to_expr(value, rows.schema())?.alias(&column.name.value));
+    }
+    LogicalPlanBuilder::from(rows).project(output)?.build()
 }

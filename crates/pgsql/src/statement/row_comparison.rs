@@ -1,9 +1,9 @@
-//! Comparisons of rows, as comparisons of their values: `(a, b) < (c, d)`.
+//! Replaces comparisons of rows, such as `(a, b) < (c, d)`, with comparisons of their values.
 
 use datafusion::common::{Result, plan_err};
-use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Value};
+
+use crate::syntax::{argument_values, binary, boolean, is_named, nested, not};
 
 /// Rewrites `expression` if it compares rows.
 pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
@@ -16,19 +16,22 @@ pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
             Some(left) if !list.is_empty() => Some(in_list(&left, list, *negated)?),
             _ => None,
         },
-        Expr::IsNull(inner) => row_values(inner).map(|values| all_of(values.into_iter().map(is_null))),
-        Expr::IsNotNull(inner) => row_values(inner).map(|values| all_of(values.into_iter().map(is_not_null))),
+        Expr::IsNull(inner) => {
+            row_values(inner).map(|values| all_of(values.into_iter().map(|value| Expr::IsNull(parenthesized(value)))))
+        }
+        Expr::IsNotNull(inner) => row_values(inner)
+            .map(|values| all_of(values.into_iter().map(|value| Expr::IsNotNull(parenthesized(value))))),
         Expr::Between { expr, negated, low, high } => between_symmetric(expr, *negated, low, high),
         Expr::CompoundFieldAccess { root, access_chain } => field(root, access_chain),
         _ => None,
     };
     if let Some(rewritten) = rewritten {
-        *expression = Expr::Nested(Box::new(rewritten));
+        *expression = nested(rewritten);
     }
     Ok(())
 }
 
-/// `(ROW(a, b)).f2`.
+/// Returns the value of `(ROW(a, b)).f2`.
 fn field(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
     let name = match chain {
         [AccessExpr::Dot(Expr::Identifier(name))] => &name.value,
@@ -42,42 +45,27 @@ fn field(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
     row_values(root)?.into_iter().nth(position)
 }
 
-/// The values of a row that is written out.
+/// Returns the values of a row constructor.
 pub(super) fn row_values(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         Expr::Nested(inner) => row_values(inner),
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            let values = list.args.iter().map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-                _ => None,
-            });
-            values.collect()
-        }
+        Expr::Function(function) if is_named(&function.name, "row") => argument_values(function),
         _ => None,
     }
 }
 
-fn is_null(value: Expr) -> Expr {
-    Expr::IsNull(nested(value))
+fn parenthesized(expression: Expr) -> Box<Expr> {
+    Box::new(nested(expression))
 }
 
-fn is_not_null(value: Expr) -> Expr {
-    Expr::IsNotNull(nested(value))
-}
-
-fn nested(expression: Expr) -> Box<Expr> {
-    Box::new(Expr::Nested(Box::new(expression)))
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: nested(left), op, right: nested(right) }
+fn operation(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    binary(nested(left), op, nested(right))
 }
 
 fn join_conditions(mut parts: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Expr {
-    let first = parts.next().unwrap_or_else(|| Expr::value(Value::Boolean(true)));
-    parts.fold(first, |left, right| binary(left, op.clone(), right))
+    let first = parts.next().unwrap_or_else(|| boolean(true));
+    parts.fold(first, |left, right| operation(left, op.clone(), right))
 }
 
 fn all_of(parts: impl Iterator<Item = Expr>) -> Expr {
@@ -93,7 +81,7 @@ fn compare_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Op
         return plan_err!("a row of {} values is compared with one of {}", left.len(), right.len());
     }
     let pairs = |op: BinaryOperator| {
-        left.iter().zip(right).map(move |(left, right)| binary(left.clone(), op.clone(), right.clone()))
+        left.iter().zip(right).map(move |(left, right)| operation(left.clone(), op.clone(), right.clone()))
     };
     Ok(Some(match op {
         BinaryOperator::Eq => all_of(pairs(BinaryOperator::Eq)),
@@ -104,16 +92,14 @@ fn compare_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Op
     }))
 }
 
-/// The first values that differ decide by `strict`, the last ones by `last`.
+/// Compares rows by the first values that differ: the last ones with `last`, the others with `strict`.
 fn order_rows(left: &[Expr], strict: &BinaryOperator, last: &BinaryOperator, right: &[Expr]) -> Expr {
     let mut pairs = left.iter().cloned().zip(right.iter().cloned()).rev();
-    let decided = pairs
-        .next()
-        .map_or_else(|| Expr::value(Value::Boolean(true)), |(left, right)| binary(left, last.clone(), right));
+    let decided = pairs.next().map_or_else(|| boolean(true), |(left, right)| operation(left, last.clone(), right));
     pairs.fold(decided, |rest, (left, right)| {
-        let equal = binary(left.clone(), BinaryOperator::Eq, right.clone());
-        let differs = binary(left, strict.clone(), right);
-        binary(differs, BinaryOperator::Or, binary(equal, BinaryOperator::And, rest))
+        let equal = operation(left.clone(), BinaryOperator::Eq, right.clone());
+        let differs = operation(left, strict.clone(), right);
+        operation(differs, BinaryOperator::Or, operation(equal, BinaryOperator::And, rest))
     })
 }
 
@@ -125,22 +111,22 @@ fn in_list(left: &[Expr], list: &[Expr], negated: bool) -> Result<Expr> {
         };
         equalities.extend(compare_rows(left, &BinaryOperator::Eq, &right)?);
     }
-    let found = any_of(equalities.into_iter());
-    Ok(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: nested(found) } } else { found })
+    let is_listed = any_of(equalities.into_iter());
+    Ok(if negated { not(is_listed) } else { is_listed })
 }
 
-/// `x BETWEEN SYMMETRIC a AND b`.
+/// Rewrites `x BETWEEN SYMMETRIC a AND b`.
 fn between_symmetric(value: &Expr, negated: bool, low: &Expr, high: &Expr) -> Option<Expr> {
     let Expr::Prefixed { prefix, value: low } = low else { return None };
     if !prefix.value.eq_ignore_ascii_case("symmetric") {
         return None;
     }
     let between = |low: &Expr, high: &Expr| Expr::Between {
-        expr: nested(value.clone()),
+        expr: parenthesized(value.clone()),
         negated,
-        low: nested(low.clone()),
-        high: nested(high.clone()),
+        low: parenthesized(low.clone()),
+        high: parenthesized(high.clone()),
     };
     let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
-    Some(binary(between(low, high), op, between(high, low)))
+    Some(operation(between(low, high), op, between(high, low)))
 }

@@ -1,24 +1,21 @@
-//! `(a, b) IN (SELECT …)`, as EXISTS, and other comparisons of a row with a subquery.
+//! Replaces `(a, b) IN (SELECT …)` with EXISTS, and rewrites other comparisons of a row with a subquery.
 
 use datafusion::common::{Result, plan_err};
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Query, SelectItem, TableAlias, TableFactor, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SelectItem, TableAlias, TableFactor};
 
 use super::{parse, row_comparison};
+use crate::syntax::{binary, boolean, nested, not, quoted, without_parentheses};
 
 /// The alias of the subquery.
 const ALIAS: &str = "rows in\u{1}";
 
-/// Rewrites those of the conditions of `condition` of which only the truth matters.
+/// Rewrites the parts of `condition` for which false and NULL have the same effect.
 pub(super) fn rewrite_condition(condition: &mut Expr) -> Result<()> {
-    let mut left_to_see = vec![condition];
-    while let Some(condition) = left_to_see.pop() {
+    let mut pending = vec![condition];
+    while let Some(condition) = pending.pop() {
         match condition {
-            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                left_to_see.extend([right.as_mut(), left.as_mut()])
-            }
-            Expr::Nested(inner) => left_to_see.push(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => pending.extend([right.as_mut(), left.as_mut()]),
+            Expr::Nested(inner) => pending.push(inner),
             Expr::InSubquery { expr, subquery, negated } => {
                 let Some(values) = row_comparison::row_values(expr) else { continue };
                 let equal = rows_equal(&values);
@@ -40,42 +37,31 @@ pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
         | Expr::AllOp { left, compare_op: op @ BinaryOperator::NotEq, right } => (left, op, right),
         _ => return Ok(()),
     };
-    let (Some(values), Some(subquery)) = (row_comparison::row_values(left), subquery_of(subquery)) else {
+    let (Some(values), Expr::Subquery(subquery)) = (row_comparison::row_values(left), without_parentheses(subquery))
+    else {
         return Ok(());
     };
     if !matches!(&*expression, Expr::BinaryOp { .. }) {
         let negated = *op == BinaryOperator::NotEq;
-        *expression = Expr::InSubquery { expr: left.clone(), subquery: Box::new(subquery.clone()), negated };
+        *expression = Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated };
         return rewrite_value(expression);
     }
-    let columns = (0..values.len()).map(|index| Expr::CompoundIdentifier(vec![name(ALIAS), name(&column(index))]));
-    let compared = Expr::BinaryOp {
-        left: Box::new(Expr::Tuple(values.clone())),
-        op: op.clone(),
-        right: Box::new(Expr::Tuple(columns.collect())),
-    };
-    let mut outer = select_matching_rows(subquery, values.len(), Expr::value(Value::Boolean(true)))?;
+    let columns = (0..values.len()).map(|index| Expr::CompoundIdentifier(vec![quoted(ALIAS), quoted(column(index))]));
+    let compared = binary(Expr::Tuple(values.clone()), op.clone(), Expr::Tuple(columns.collect()));
+    let mut outer = select_matching_rows(subquery, values.len(), boolean(true))?;
     parse::change_select(&mut outer, |select| {
-        select.projection = vec![SelectItem::ExprWithAlias { expr: compared, alias: name("compared") }];
+        select.projection = vec![SelectItem::ExprWithAlias { expr: compared, alias: quoted("compared") }];
     });
     *expression = Expr::Subquery(outer);
     Ok(())
 }
 
-fn subquery_of(expression: &Expr) -> Option<&Query> {
-    match expression {
-        Expr::Subquery(query) => Some(query),
-        Expr::Nested(inner) => subquery_of(inner),
-        _ => None,
-    }
-}
-
-/// Rewrites `expression`: true, false, or NULL where a comparison with NULL could decide.
+/// Rewrites `expression` with a result of NULL where a comparison with NULL could decide.
 pub(super) fn rewrite_value(expression: &mut Expr) -> Result<()> {
     let Expr::InSubquery { expr, subquery, negated } = expression else { return Ok(()) };
     let Some(values) = row_comparison::row_values(expr) else { return Ok(()) };
     let equal = rows_equal(&values);
-    let unknown = Expr::IsNull(Box::new(Expr::Nested(Box::new(equal.clone()))));
+    let unknown = Expr::IsNull(Box::new(nested(equal.clone())));
     let is_there = Expr::Exists { subquery: select_matching_rows(subquery, values.len(), equal)?, negated: false };
     let may_be_there =
         Expr::Exists { subquery: select_matching_rows(subquery, values.len(), unknown)?, negated: false };
@@ -87,36 +73,27 @@ pub(super) fn rewrite_value(expression: &mut Expr) -> Result<()> {
         }
     }
     if *negated {
-        outcome = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(outcome))) };
+        outcome = not(outcome);
     }
     *expression = outcome;
     Ok(())
 }
 
-/// Whether the values are those of a row of the subquery.
+/// Builds the condition that the values are those of a row of the subquery.
 fn rows_equal(values: &[Expr]) -> Expr {
-    let pairs = values.iter().enumerate().map(|(index, value)| Expr::BinaryOp {
-        left: Box::new(Expr::CompoundIdentifier(vec![name(ALIAS), name(&column(index))])),
-        op: BinaryOperator::Eq,
-        right: Box::new(Expr::Nested(Box::new(value.clone()))),
+    let pairs = values.iter().enumerate().map(|(index, value)| {
+        let column = Expr::CompoundIdentifier(vec![quoted(ALIAS), quoted(column(index))]);
+        binary(column, BinaryOperator::Eq, nested(value.clone()))
     });
-    let all = pairs.reduce(|left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::And,
-        right: Box::new(right),
-    });
-    Expr::Nested(Box::new(all.unwrap_or_else(|| Expr::Tuple(Vec::new()))))
-}
-
-fn name(name: &str) -> Ident {
-    Ident::with_quote('"', name)
+    let all = pairs.reduce(|left, right| binary(left, BinaryOperator::And, right));
+    nested(all.unwrap_or_else(|| Expr::Tuple(Vec::new())))
 }
 
 fn column(index: usize) -> String {
     format!("{}\u{1}in", index + 1)
 }
 
-/// The rows of `subquery`, of so many columns, that meet `condition`.
+/// Selects the rows of `subquery`, which has `columns` columns, that meet `condition`.
 fn select_matching_rows(subquery: &Query, columns: usize, condition: Expr) -> Result<Box<Query>> {
     let mut outer = parse::parse_query("SELECT 1 FROM (SELECT 1) AS t WHERE true")?;
     parse::put_subquery(&mut outer, &mut subquery.clone());
@@ -132,7 +109,7 @@ fn select_matching_rows(subquery: &Query, columns: usize, condition: Expr) -> Re
     Ok(Box::new(outer))
 }
 
-/// Refuses an alias of ours for rows of another number of columns.
+/// Fails if an alias of this module names another number of columns.
 pub(super) fn check_columns(alias: &TableAlias, columns: usize) -> Result<()> {
     if alias.name.value == ALIAS && alias.columns.len() != columns {
         let few_or_many = if columns < alias.columns.len() { "few" } else { "many" };

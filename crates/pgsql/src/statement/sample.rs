@@ -1,22 +1,21 @@
-//! `TABLESAMPLE`: each row is chosen by chance, or by its position and the seed.
+//! Plans `TABLESAMPLE`: rows are selected at random, or by their position and the seed.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, Float64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Float64Type, UInt64Type};
 use datafusion::common::{Column, Result, plan_err};
 use datafusion::functions::math::expr_fn::random;
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, lit,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::sql::sqlparser::ast::{self, TableSample, TableSampleMethod, Value};
+
+use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 
 /// The column with the position of a row.
 const POSITION: &str = "position\u{1}";
 
-/// The rows of `plan` that `sample` chooses.
+/// Selects rows of `plan` as `sample` defines.
 pub(super) fn plan_sample(plan: LogicalPlan, sample: &TableSample) -> Result<LogicalPlan> {
     if !matches!(sample.name, Some(TableSampleMethod::Bernoulli | TableSampleMethod::System)) {
         return plan_err!("TABLESAMPLE takes a method and a percentage: TABLESAMPLE BERNOULLI (10)");
@@ -40,10 +39,10 @@ pub(super) fn plan_sample(plan: LogicalPlan, sample: &TableSample) -> Result<Log
         return plan_err!("REPEATABLE takes a number: REPEATABLE (42)");
     };
     let position = Expr::Column(Column::new_unqualified(POSITION));
-    let chosen = ScalarUDF::from(SampleFraction { signature: Signature::any(2, Volatility::Immutable) });
+    let fraction = ColumnarFunction::new("sample*", keep_types, |_| Ok(DataType::Float64), sample_fractions);
     LogicalPlanBuilder::from(plan)
         .window(vec![row_number().alias(POSITION)])?
-        .filter(chosen.call(vec![position, lit(seed)]).lt(chance))?
+        .filter(fraction.call(vec![position, lit(seed)]).lt(chance))?
         .project(columns)?
         .build()
 }
@@ -60,35 +59,15 @@ fn number(expression: &ast::Expr) -> Option<f64> {
     }
 }
 
-/// A number from 0 up to 1 for a position and a seed, the same each time.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct SampleFraction {
-    signature: Signature,
+/// Computes a number from 0 up to 1 from a position and a seed.
+fn sample_fractions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let (positions, seeds) = (call.array(0)?, call.array(1)?);
+    let pairs =
+        positions.as_primitive::<UInt64Type>().values().iter().zip(seeds.as_primitive::<Float64Type>().values());
+    Ok(Arc::new(pairs.map(|(position, seed)| Some(fraction(*position, *seed))).collect::<Float64Array>()))
 }
 
-impl ScalarUDFImpl for SampleFraction {
-    fn name(&self) -> &str {
-        "sample*"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let seeds = columns[1].as_primitive::<Float64Type>();
-        let numbers = columns[0].as_primitive::<UInt64Type>().values().iter().zip(seeds.values());
-        let numbers: Float64Array = numbers.map(|(position, seed)| Some(fraction(*position, *seed))).collect();
-        Ok(ColumnarValue::Array(Arc::new(numbers)))
-    }
-}
-
-/// SplitMix64, whose upper 53 bits are the digits of the fraction.
+/// Computes a fraction from the upper 53 bits of SplitMix64.
 #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
 fn fraction(position: u64, seed: f64) -> f64 {
     let mix = |value: u64| {

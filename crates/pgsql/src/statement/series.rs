@@ -1,82 +1,67 @@
-//! `generate_series*`: the list of numbers or times from one to another.
+//! The function `generate_series*`, which returns the list of numbers or times from one to another.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, Months, TimeDelta};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Builder, Int64Builder, ListBuilder, TimestampMicrosecondBuilder,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, ListBuilder, PrimitiveBuilder,
 };
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::ScalarUDF;
+
+use crate::data_type::is_text_or_null;
+use crate::function::ColumnarFunction;
 
 /// Rows that one call may return; a series of constant integers in FROM has no such bound.
 const ROWS_MAX: usize = 10_000_000;
 
-/// The function.
 pub(super) fn series_function() -> ScalarUDF {
-    ScalarUDF::from(Series { signature: Signature::user_defined(Volatility::Immutable) })
+    ColumnarFunction::new(
+        "generate_series*",
+        coerce_types,
+        |fields| Ok(DataType::List(Arc::new(Field::new_list_field(fields[0].data_type().clone(), true)))),
+        |call| {
+            let columns = call.arrays()?;
+            match columns[0].data_type() {
+                DataType::Int64 => numbers::<Int64Type>(&columns, 1),
+                DataType::Decimal128(_, scale) => {
+                    numbers::<Decimal128Type>(&columns, 10_i128.pow(u32::from(scale.unsigned_abs())))
+                }
+                _ => times(&columns),
+            }
+        },
+    )
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Series {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Series {
-    fn name(&self) -> &str {
-        "generate_series*"
+fn coerce_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    if !(2..=3).contains(&types.len()) {
+        return plan_err!("generate_series takes a start, an end and a step");
     }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let is_text = is_text_or_null;
+    let bounds = &types[..2];
+    let of_times = |zone: Option<Arc<str>>| {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, zone);
+        [time.clone(), time, interval.clone()][..types.len()].to_vec()
+    };
+    if bounds.iter().any(|kind| matches!(kind, DataType::Timestamp(_, Some(_)) | DataType::Date32)) {
+        return if types.len() == 3 { Ok(of_times(Some("UTC".into()))) } else { zero_step_error() };
     }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        if !(2..=3).contains(&types.len()) {
-            return plan_err!("generate_series takes a start, an end and a step");
-        }
-        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-        let is_text = |kind: &DataType| {
-            matches!(kind, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null)
-        };
-        let known: Vec<&DataType> = types[..2].iter().filter(|kind| !is_text(kind)).collect();
-        let of_times = |zone: Option<Arc<str>>| {
-            let time = DataType::Timestamp(TimeUnit::Microsecond, zone);
-            [time.clone(), time, interval.clone()][..types.len()].to_vec()
-        };
-        if known.iter().any(|kind| matches!(kind, DataType::Timestamp(_, Some(_)) | DataType::Date32)) {
-            return if types.len() == 3 { Ok(of_times(Some("UTC".into()))) } else { zero_step_error() };
-        }
-        if known.iter().any(|kind| matches!(kind, DataType::Timestamp(..))) {
-            return if types.len() == 3 { Ok(of_times(None)) } else { zero_step_error() };
-        }
-        if types.iter().all(|kind| kind.is_integer() || is_text(kind)) {
-            return Ok(vec![DataType::Int64; types.len()]);
-        }
-        let scale = types.iter().map(|kind| if let DataType::Decimal128(_, scale) = kind { *scale } else { 0 }).max();
-        if types.iter().all(|kind| kind.is_integer() || is_text(kind) || matches!(kind, DataType::Decimal128(..))) {
-            return Ok(vec![DataType::Decimal128(38, scale.unwrap_or(0)); types.len()]);
-        }
-        plan_err!("generate_series takes integers, numerics, or timestamps and an interval; cast its arguments")
+    if bounds.iter().any(|kind| matches!(kind, DataType::Timestamp(..))) {
+        return if types.len() == 3 { Ok(of_times(None)) } else { zero_step_error() };
     }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(Arc::new(Field::new_list_field(types[0].clone(), true))))
+    if types.iter().all(|kind| kind.is_integer() || is_text(kind)) {
+        return Ok(vec![DataType::Int64; types.len()]);
     }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let lists: ArrayRef = match columns[0].data_type() {
-            DataType::Int64 => integers(&columns)?,
-            DataType::Decimal128(_, scale) => decimals(&columns, *scale)?,
-            _ => times(&columns)?,
-        };
-        Ok(ColumnarValue::Array(lists))
+    let scale = types.iter().map(|kind| if let DataType::Decimal128(_, scale) = kind { *scale } else { 0 }).max();
+    if types.iter().all(|kind| kind.is_integer() || is_text(kind) || matches!(kind, DataType::Decimal128(..))) {
+        return Ok(vec![DataType::Decimal128(38, scale.unwrap_or(0)); types.len()]);
     }
+    plan_err!("generate_series takes integers, numerics, or timestamps and an interval; cast its arguments")
 }
 
 fn zero_step_error<T>() -> Result<T> {
@@ -102,23 +87,26 @@ fn check_step(is_zero: bool) -> Result<()> {
     if is_zero { exec_err!("step size cannot equal zero") } else { Ok(()) }
 }
 
-fn is_null(columns: &[ArrayRef], row: usize) -> bool {
-    columns.iter().any(|column| column.is_null(row))
-}
-
-fn integers(columns: &[ArrayRef]) -> Result<ArrayRef> {
-    let mut lists = ListBuilder::new(Int64Builder::new());
+/// Builds the list of each row. `row_step` returns whether the values of a row ascend, and the function that
+/// computes the next value. The list of a row with NULL is empty.
+fn build_lists<T: ArrowPrimitiveType, Next: Fn(T::Native) -> Option<T::Native>>(
+    columns: &[ArrayRef],
+    row_step: impl Fn(usize) -> Result<(bool, Next)>,
+) -> Result<ArrayRef> {
+    let mut lists = ListBuilder::new(PrimitiveBuilder::<T>::new().with_data_type(columns[0].data_type().clone()));
+    let (starts, ends) = (columns[0].as_primitive::<T>(), columns[1].as_primitive::<T>());
     let mut bound = RowLimit(0);
-    for row in 0..columns[0].len() {
-        if !is_null(columns, row) {
-            let value = |column: &ArrayRef| column.as_primitive::<Int64Type>().value(row);
-            let (start, end, step) = (value(&columns[0]), value(&columns[1]), columns.get(2).map_or(1, value));
-            check_step(step == 0)?;
-            let mut next = Some(start);
-            while let Some(current) = next.filter(|current| if step > 0 { *current <= end } else { *current >= end }) {
+    for row in 0..starts.len() {
+        if columns.iter().all(|column| column.is_valid(row)) {
+            let (ascends, step) = row_step(row)?;
+            let end = ends.value(row);
+            let mut next = Some(starts.value(row));
+            while let Some(current) =
+                next.filter(|current| if ascends { current.is_le(end) } else { current.is_ge(end) })
+            {
                 bound.count()?;
                 lists.values().append_value(current);
-                next = current.checked_add(step);
+                next = step(current);
             }
         }
         lists.append(true);
@@ -126,47 +114,21 @@ fn integers(columns: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(Arc::new(lists.finish()))
 }
 
-fn decimals(columns: &[ArrayRef], scale: i8) -> Result<ArrayRef> {
-    let one = 10_i128.pow(u32::try_from(scale).unwrap_or(0));
-    let mut lists = ListBuilder::new(Decimal128Builder::new().with_data_type(DataType::Decimal128(38, scale)));
-    let mut bound = RowLimit(0);
-    for row in 0..columns[0].len() {
-        if !is_null(columns, row) {
-            let value = |column: &ArrayRef| column.as_primitive::<Decimal128Type>().value(row);
-            let (start, end, step) = (value(&columns[0]), value(&columns[1]), columns.get(2).map_or(one, value));
-            check_step(step == 0)?;
-            let mut next = Some(start);
-            while let Some(current) = next.filter(|current| if step > 0 { *current <= end } else { *current >= end }) {
-                bound.count()?;
-                lists.values().append_value(current);
-                next = current.checked_add(step);
-            }
-        }
-        lists.append(true);
-    }
-    Ok(Arc::new(lists.finish()))
+/// Builds series of integers, or of the units of numerics.
+fn numbers<T: ArrowPrimitiveType>(columns: &[ArrayRef], default_step: T::Native) -> Result<ArrayRef> {
+    build_lists::<T, _>(columns, |row| {
+        let step = columns.get(2).map_or(default_step, |steps| steps.as_primitive::<T>().value(row));
+        check_step(step.is_zero())?;
+        Ok((step.is_gt(T::Native::ZERO), move |current: T::Native| current.add_checked(step).ok()))
+    })
 }
 
 fn times(columns: &[ArrayRef]) -> Result<ArrayRef> {
-    let data_type = columns[0].data_type().clone();
-    let mut lists = ListBuilder::new(TimestampMicrosecondBuilder::new().with_data_type(data_type));
-    let mut bound = RowLimit(0);
-    for row in 0..columns[0].len() {
-        if !is_null(columns, row) {
-            let value = |column: &ArrayRef| column.as_primitive::<TimestampMicrosecondType>().value(row);
-            let (start, end) = (value(&columns[0]), value(&columns[1]));
-            let step = columns[2].as_primitive::<IntervalMonthDayNanoType>().value(row);
-            let ascends = is_forward(step)?;
-            let mut next = Some(start);
-            while let Some(current) = next.filter(|current| if ascends { *current <= end } else { *current >= end }) {
-                bound.count()?;
-                lists.values().append_value(current);
-                next = add_step(current, step);
-            }
-        }
-        lists.append(true);
-    }
-    Ok(Arc::new(lists.finish()))
+    let steps = columns[2].as_primitive::<IntervalMonthDayNanoType>();
+    build_lists::<TimestampMicrosecondType, _>(columns, |row| {
+        let step = steps.value(row);
+        Ok((is_forward(step)?, move |current| add_step(current, step)))
+    })
 }
 
 /// Whether `step` is positive. A month counts 30 days, as in PostgreSQL's comparison of intervals.

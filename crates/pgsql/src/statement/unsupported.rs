@@ -1,14 +1,14 @@
-//! Forms that DataFusion would plan with another meaning than PostgreSQL's.
+//! Refuses forms that DataFusion interprets differently from PostgreSQL.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, JoinOperator, Select,
-    SelectItem, SetExpr, Visit, Visitor,
+    SelectItem, SetExpr, visit_expressions,
 };
 
-use crate::syntax::is_named;
+use crate::syntax::{is_named, without_parentheses};
 
 /// Whether rows of a table of `select` may be missing.
 pub(super) fn has_outer_join(select: &Select) -> bool {
@@ -27,41 +27,36 @@ pub(super) fn has_outer_join(select: &Select) -> bool {
 
 /// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
 pub(super) fn check_counts(select: &Select) -> Result<()> {
-    match select.visit(&mut RowCountFinder { has_outer_join: has_outer_join(select) }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(table) => plan_err!(
-            "count({table}) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \
-             instead count a column that is never NULL, for instance count({})",
-            table.replace('*', "id")
+    let has_outer_join = has_outer_join(select);
+    let row_count = visit_expressions(select, |expression| match expression {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if is_named(name, "count")
+                && (has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct)) =>
+        {
+            match list.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] => {
+                    ControlFlow::Break(table.to_string())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    match row_count.break_value() {
+        None => Ok(()),
+        Some(table) => plan_err!(
+            "count({table}.*) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \
+             instead count a column that is never NULL, for instance count({table}.id)"
         ),
     }
 }
 
-struct RowCountFinder {
-    has_outer_join: bool,
-}
-
-impl Visitor for RowCountFinder {
-    type Break = String;
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<String> {
-        if let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expression
-            && let [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] = list.args.as_slice()
-            && is_named(name, "count")
-            && (self.has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
-        {
-            return ControlFlow::Break(format!("{table}.*"));
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Refuses rows as columns of an answer.
+/// Refuses rows as output columns.
 pub(super) fn check_records(body: &SetExpr) -> Result<()> {
-    let mut left_to_see = vec![body];
-    while let Some(body) = left_to_see.pop() {
+    let mut pending = vec![body];
+    while let Some(body) = pending.pop() {
         match body {
-            SetExpr::SetOperation { left, right, .. } => left_to_see.extend([left.as_ref(), right.as_ref()]),
+            SetExpr::SetOperation { left, right, .. } => pending.extend([left.as_ref(), right.as_ref()]),
             SetExpr::Select(select) => {
                 for item in &select.projection {
                     if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } =
@@ -81,9 +76,8 @@ pub(super) fn check_records(body: &SetExpr) -> Result<()> {
 }
 
 fn is_record(expression: &Expr) -> bool {
-    match expression {
+    match without_parentheses(expression) {
         Expr::Tuple(_) => true,
-        Expr::Nested(inner) => is_record(inner),
         Expr::Function(function) => is_named(&function.name, "row"),
         _ => false,
     }

@@ -5,19 +5,18 @@
 //! fills the table with NULL, and a column with the name of the table takes precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    ObjectName, OrderByExpr, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, WildcardAdditionalOptions,
 };
 
 use super::aliases::visible_name;
 use crate::json::{ROW_VALUE, whole_row};
-use crate::syntax::call;
+use crate::syntax::{call, factors_mut, for_each_expression, last_identifier, quoted, single_identifier, unnamed};
 
 /// Functions whose arguments may be rows.
 const ROW_FUNCTIONS: [&str; 13] = [
@@ -41,12 +40,12 @@ const ROW_MARK: &str = "row\u{1}";
 /// Prefixes the alias if `*` also returns the table's columns: then callers can write neither of the two names.
 const ROW_BESIDE_WILDCARD_MARK: &str = "value\u{1}";
 
-/// The column with the row of the table `name`.
+/// Returns the name of the column with the row of the table `name`.
 fn row_column(name: &str) -> String {
     format!("{ROW_MARK}{name}")
 }
 
-/// The column that `name` by itself means, where it cannot have that name.
+/// Returns the name of the column that replaces the unqualified `name` where the column cannot have that name.
 fn value_column(name: &str) -> String {
     format!("{ROW_BESIDE_WILDCARD_MARK}{name}")
 }
@@ -55,11 +54,14 @@ fn value_column(name: &str) -> String {
 /// rows of a table may be missing.
 pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
     let mut name_uses = NameUses { has_outer_join, ..NameUses::default() };
-    // None of these visitors breaks.
-    let _ = VisitMut::visit(select, &mut SubqueryRowRewriter);
-    let _ = Visit::visit(&*select, &mut name_uses);
-    for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
-        let _ = Visit::visit(&order.expr, &mut name_uses);
+    for_each_expression(select, |expression, _| {
+        if let Expr::Function(function) = expression {
+            mark_subquery_rows(function);
+        }
+    });
+    for_each_expression(select, |expression, depth| name_uses.add(expression, depth));
+    for order in order_by.iter_mut().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
+        for_each_expression(&mut order.expr, |expression, depth| name_uses.add(expression, depth));
     }
     let expected: BTreeSet<String> =
         name_uses.rows.into_iter().chain(name_uses.names.into_iter().filter_map(row_only_name)).collect();
@@ -79,20 +81,23 @@ pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr],
         for (table, _) in tables.iter().filter(|(_, is_beside)| **is_beside) {
             select.projection.iter_mut().for_each(|item| exclude_row_columns(item, table));
         }
-        let mut names = RowColumnRewriter { tables, depth: 0 };
-        let _ = VisitMut::visit(select, &mut names);
+        let rewrite = |expression: &mut Expr, depth: usize| match expression {
+            Expr::Function(function) if depth == 0 => use_row_columns(function, &tables),
+            _ => {}
+        };
+        for_each_expression(select, rewrite);
         for order in order_by {
-            let _ = VisitMut::visit(&mut order.expr, &mut names);
+            for_each_expression(&mut order.expr, rewrite);
         }
     }
 }
 
-/// A name that is used as a row wherever it stands by itself.
+/// Returns the name if each of its uses is one as a row.
 fn row_only_name((name, (as_row, in_all)): (String, (usize, usize))) -> Option<String> {
     (as_row == in_all && as_row > 0).then_some(name)
 }
 
-/// Whether `*` shows the columns of a table.
+/// Whether `*` returns the columns of a table.
 enum WildcardUse {
     None,
     /// Without any options.
@@ -108,7 +113,7 @@ fn wildcards_of(projection: &[SelectItem], name: &str) -> WildcardUse {
         }
         _ => None,
     });
-    options.fold(WildcardUse::None, |found, options| match found {
+    options.fold(WildcardUse::None, |before, options| match before {
         WildcardUse::None | WildcardUse::Plain if *options == WildcardAdditionalOptions::default() => {
             WildcardUse::Plain
         }
@@ -119,31 +124,22 @@ fn wildcards_of(projection: &[SelectItem], name: &str) -> WildcardUse {
 /// Excludes the columns added to `table` from `*`.
 fn exclude_row_columns(item: &mut SelectItem, table: &str) {
     if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
-        let column = |name| ObjectName::from(vec![Ident::with_quote('"', name)]);
+        let column = |name: String| ObjectName::from(vec![quoted(name)]);
         let added = vec![column(row_column(table)), column(value_column(table))];
         options.opt_exclude = Some(ExcludeSelectItem::Multiple(added));
     }
 }
 
-fn single_identifier(name: &ObjectName) -> Option<&Ident> {
-    match name.0.as_slice() {
-        [part] => part.as_ident(),
-        _ => None,
-    }
-}
-
-/// Marks the tables of `from` for which there is a mark. `tables` are those, and whether `*` shows their columns.
+/// Marks the tables of `from` for which `mark_of` returns a mark. Adds them to `tables`, with whether `*` returns their
+/// columns.
 fn mark_tables(
     from: &mut TableWithJoins,
     mark_of: &dyn Fn(&str) -> Option<&'static str>,
     tables: &mut BTreeMap<String, bool>,
 ) {
-    let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
-    for factor in factors {
+    for factor in factors_mut(from) {
         let (own, alias) = match factor {
-            TableFactor::Table { name, args: None, alias, .. } => {
-                (name.0.last().and_then(|part| part.as_ident()), alias)
-            }
+            TableFactor::Table { name, args: None, alias, .. } => (last_identifier(name), alias),
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
             | TableFactor::Function { alias, .. }
@@ -163,7 +159,7 @@ fn mark_tables(
     }
 }
 
-/// The arguments of `function` if it may take rows, but for `count(t.*)` of all rows.
+/// Returns the arguments of `function` if they may be rows. `count(t.*)` of all rows is excluded.
 fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut Vec<FunctionArg>> {
     let name = single_identifier(&function.name)?.value.to_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return None };
@@ -175,40 +171,27 @@ fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut V
     (is_of_rows && !counts_all).then_some(&mut list.args)
 }
 
-/// How the names of a query are used. Those by themselves may stand in queries inside of it.
+/// How the names of a query are used.
 #[derive(Default)]
 struct NameUses {
     has_outer_join: bool,
     /// Tables with `t.*` as an argument.
     rows: BTreeSet<String>,
-    /// How often a name stands by itself as an argument, and how often in all.
+    /// How often a name is an argument, and how often it occurs at all, also in subqueries.
     names: BTreeMap<String, (usize, usize)>,
-    depth: usize,
 }
 
-impl Visitor for NameUses {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+impl NameUses {
+    fn add(&mut self, expression: &mut Expr, depth: usize) {
         match expression {
             Expr::Identifier(name) => self.names.entry(name.value.clone()).or_default().1 += 1,
             Expr::Function(function) => {
-                for arg in row_arguments(&mut function.clone(), self.has_outer_join).into_iter().flatten() {
+                for arg in row_arguments(function, self.has_outer_join).into_iter().flatten() {
                     match arg {
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => {
                             self.names.entry(name.value.clone()).or_default().0 += 1;
                         }
-                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) if self.depth == 0 => {
+                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) if depth == 0 => {
                             self.rows.extend(single_identifier(table).map(|name| name.value.clone()));
                         }
                         _ => {}
@@ -217,75 +200,41 @@ impl Visitor for NameUses {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 }
 
-/// Puts the columns with the rows of `tables` in place of `t.*`, and of `t` beside a `*` that shows their columns.
-struct RowColumnRewriter {
-    tables: BTreeMap<String, bool>,
-    depth: usize,
-}
-
-impl VisitorMut for RowColumnRewriter {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Expr::Function(function) = expression
-        {
-            for arg in row_arguments(function, true).into_iter().flatten() {
-                let (name, column) = match arg {
-                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match single_identifier(table) {
-                        Some(name) if self.tables.contains_key(&name.value) => (name.clone(), row_column(&name.value)),
-                        _ => continue,
-                    },
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))
-                        if self.tables.get(&name.value) == Some(&true) =>
-                    {
-                        (name.clone(), value_column(&name.value))
-                    }
-                    _ => continue,
-                };
-                let row = Expr::CompoundIdentifier(vec![name, Ident::with_quote('"', column)]);
-                *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Makes a call of `(SELECT r FROM (…) AS r)` where it is an argument, so that `r` is used as a row there.
-struct SubqueryRowRewriter;
-
-impl VisitorMut for SubqueryRowRewriter {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
-        for arg in row_arguments(function, true).into_iter().flatten() {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query))) = arg
-                && let SetExpr::Select(select) = query.body.as_mut()
-                && let [SelectItem::UnnamedExpr(item @ Expr::Identifier(_))] = select.projection.as_mut_slice()
+/// Replaces `t.*` with the column that holds the row of `t`, and also `t` if `*` returns the columns of `t`.
+fn use_row_columns(function: &mut Function, tables: &BTreeMap<String, bool>) {
+    for arg in row_arguments(function, true).into_iter().flatten() {
+        let (name, column) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match single_identifier(table) {
+                Some(name) if tables.contains_key(&name.value) => (name.clone(), row_column(&name.value)),
+                _ => continue,
+            },
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))
+                if tables.get(&name.value) == Some(&true) =>
             {
-                *item = call(ROW_VALUE, vec![item.clone()]);
+                (name.clone(), value_column(&name.value))
             }
-        }
-        ControlFlow::Continue(())
+            _ => continue,
+        };
+        *arg = unnamed(Expr::CompoundIdentifier(vec![name, quoted(column)]));
     }
 }
 
-/// The alias of `relation` if its row is used, and whether `*` shows its columns; the mark is taken away.
+/// Adds a call around `r` in the argument `(SELECT r FROM (…) AS r)`, so that `r` is used as a row there.
+fn mark_subquery_rows(function: &mut Function) {
+    for arg in row_arguments(function, true).into_iter().flatten() {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query))) = arg
+            && let SetExpr::Select(select) = query.body.as_mut()
+            && let [SelectItem::UnnamedExpr(item @ Expr::Identifier(_))] = select.projection.as_mut_slice()
+        {
+            *item = call(ROW_VALUE, vec![item.clone()]);
+        }
+    }
+}
+
+/// Returns the alias of `relation` if its row is used, and whether `*` returns its columns. Removes the mark.
 pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)> {
     let alias = match relation {
         TableFactor::Table { alias, .. }
@@ -300,7 +249,7 @@ pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)
     Some((alias.clone(), is_beside_wildcard))
 }
 
-/// The table `plan` with its row. The row of a function that returns plain values is the value.
+/// Adds the row of the table to `plan`. The row of a function that returns plain values is the value.
 pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool, is_beside_wildcard: bool) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let mut output: Vec<PlannedExpr> = columns.iter().cloned().map(PlannedExpr::Column).collect();

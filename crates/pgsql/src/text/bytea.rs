@@ -3,79 +3,13 @@
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::TextFunction;
 use super::row_values::{RowArguments, TextOutput};
-
-/// The bytes that a literal of `bytea` means: `\x` and hexadecimal digits, or characters with escapes.
-pub(crate) fn parse(literal: &str) -> Result<Vec<u8>> {
-    if let Some(digits) = literal.strip_prefix("\\x") {
-        return from_hex(digits.as_bytes());
-    }
-    from_escaped(literal.as_bytes())
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        digits.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    digits
-}
-
-/// The bytes that hexadecimal digits mean; white space may stand between them.
-pub(super) fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(digits.len() / 2);
-    let mut digits = digits.iter().copied();
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .map(|digit| digit as u8)
-            .ok_or_else(|| exec_datafusion_err!("invalid hexadecimal digit: \"{}\"", char::from(byte)))
-    };
-    while let Some(high) = digits.next() {
-        if matches!(high, b' ' | b'\n' | b'\t' | b'\r') {
-            continue;
-        }
-        let high = digit(high)?;
-        let Some(low) = digits.next() else {
-            return exec_err!("invalid hexadecimal data: odd number of digits");
-        };
-        bytes.push(high << 4 | digit(low)?);
-    }
-    Ok(bytes)
-}
-
-/// The bytes of the format `escape`.
-pub(super) fn from_escaped(text: &[u8]) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    loop {
-        match rest {
-            [] => return Ok(bytes),
-            [b'\\', b'\\', tail @ ..] => {
-                bytes.push(b'\\');
-                rest = tail;
-            }
-            [b'\\', first @ b'0'..=b'3', second @ b'0'..=b'7', third @ b'0'..=b'7', tail @ ..] => {
-                bytes.push((first - b'0') << 6 | (second - b'0') << 3 | (third - b'0'));
-                rest = tail;
-            }
-            [b'\\', ..] => return exec_err!("invalid input syntax for type bytea"),
-            [byte, tail @ ..] => {
-                bytes.push(*byte);
-                rest = tail;
-            }
-        }
-    }
-}
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
-    let hash = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::ByteLiteral], TextType::Bytes, run)]);
-    let byte =
-        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let hash = |name, run| TextFunction::single(name, &[TextType::ByteLiteral], TextType::Bytes, run);
+    let byte = TextFunction::single;
     vec![
         hash("sha224", |row, output| output.bytes(&Sha224::digest(row.bytes(0)?))),
         hash("sha256", |row, output| output.bytes(&Sha256::digest(row.bytes(0)?))),
@@ -97,8 +31,8 @@ pub(super) fn functions() -> Vec<TextFunction> {
 }
 
 fn check_index(position: i64, length: usize) -> Result<usize> {
-    let place = usize::try_from(position).ok().filter(|place| *place < length);
-    place.ok_or_else(|| exec_datafusion_err!("index {position} out of valid range, 0..{}", length as i64 - 1))
+    let index = usize::try_from(position).ok().filter(|index| *index < length);
+    index.ok_or_else(|| exec_datafusion_err!("index {position} out of valid range, 0..{}", length as i64 - 1))
 }
 
 fn get_byte(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
@@ -108,24 +42,24 @@ fn get_byte(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
 
 fn set_byte(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let mut bytes = row.bytes(0)?.into_owned();
-    let place = check_index(row.bigint(1)?, bytes.len())?;
-    bytes[place] = (row.bigint(2)? & 0xff) as u8;
+    let index = check_index(row.bigint(1)?, bytes.len())?;
+    bytes[index] = (row.bigint(2)? & 0xff) as u8;
     output.bytes(&bytes)
 }
 
 fn get_bit(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let bytes = row.bytes(0)?;
-    let place = check_index(row.bigint(1)?, bytes.len() * 8)?;
-    output.integer(i64::from(bytes[place / 8] >> (place % 8) & 1))
+    let index = check_index(row.bigint(1)?, bytes.len() * 8)?;
+    output.integer(i64::from(bytes[index / 8] >> (index % 8) & 1))
 }
 
 fn set_bit(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let mut bytes = row.bytes(0)?.into_owned();
-    let place = check_index(row.bigint(1)?, bytes.len() * 8)?;
-    let bit = 1 << (place % 8);
+    let index = check_index(row.bigint(1)?, bytes.len() * 8)?;
+    let bit = 1 << (index % 8);
     match row.bigint(2)? {
-        0 => bytes[place / 8] &= !bit,
-        1 => bytes[place / 8] |= bit,
+        0 => bytes[index / 8] &= !bit,
+        1 => bytes[index / 8] |= bit,
         _ => return exec_err!("new bit must be 0 or 1"),
     }
     output.bytes(&bytes)

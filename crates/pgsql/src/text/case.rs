@@ -1,7 +1,7 @@
 //! Upper and lower case of single characters, as the C library's `towupper` and `towlower` have them: a character stays
 //! one character.
 
-/// The upper case of a character, one character.
+/// Returns the upper case of a character, one character.
 pub(crate) fn simple_upper(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_uppercase();
@@ -20,7 +20,7 @@ pub(crate) fn simple_upper(character: char) -> char {
     }
 }
 
-/// The lower case of a character, one character.
+/// Returns the lower case of a character, one character.
 pub(crate) fn simple_lower(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();
@@ -29,12 +29,12 @@ pub(crate) fn simple_lower(character: char) -> char {
     character.to_lowercase().next().unwrap_or(character)
 }
 
-/// `text` in lower case.
+/// Converts `text` to lower case.
 pub(crate) fn lower(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(simple_lower).collect() }
 }
 
-/// `text` in upper case.
+/// Converts `text` to upper case.
 pub(crate) fn upper(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(simple_upper).collect() }
 }

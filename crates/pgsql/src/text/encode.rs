@@ -2,9 +2,10 @@
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-use super::bytea::{from_escaped, from_hex, to_hex};
-use super::function::{Overload, TextFunction, TextType};
+use super::byte_format::{from_escaped, from_hex, to_hex};
+use super::function::TextFunction;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Characters of a line of base64.
 const LINE_CHARACTERS: usize = 76;
@@ -12,11 +13,8 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 pub(super) fn functions() -> Vec<TextFunction> {
     vec![
-        TextFunction::new(
-            "encode",
-            vec![Overload::new(&[TextType::ByteLiteral, TextType::Text], TextType::Text, encode)],
-        ),
-        TextFunction::new("decode", vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Bytes, decode)]),
+        TextFunction::single("encode", &[TextType::ByteLiteral, TextType::Text], TextType::Text, encode),
+        TextFunction::single("decode", &[TextType::Text, TextType::Text], TextType::Bytes, decode),
     ]
 }
 
@@ -61,9 +59,9 @@ fn to_base64(bytes: &[u8]) -> String {
     let mut line = 0;
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let letter = if place > chunk.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * place) & 63) as usize] };
-            text.push(char::from(letter));
+        for index in 0..4 {
+            let symbol = if index > chunk.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * index) & 63) as usize] };
+            text.push(char::from(symbol));
         }
         line += 4;
         if line >= LINE_CHARACTERS {
@@ -89,7 +87,7 @@ fn from_base64(text: &str) -> Result<Vec<u8>> {
             }
             b'=' => return exec_err!("unexpected \"=\" while decoding base64 sequence"),
             _ => {
-                let value = LETTERS.iter().position(|letter| *letter == byte).filter(|_| padding == 0);
+                let value = LETTERS.iter().position(|symbol| *symbol == byte).filter(|_| padding == 0);
                 value.ok_or_else(|| {
                     exec_datafusion_err!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(byte))
                 })? as u32

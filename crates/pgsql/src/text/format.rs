@@ -4,16 +4,20 @@ use std::borrow::Cow;
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::quote::{identifier, literal};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Characters that a field may be wide.
 const WIDTH_MAX: i64 = 16 << 20;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let of = |name, params: &[TextType], run| {
-        TextFunction::new(name, vec![Overload::new(params, TextType::Text, run).with_variadic(TextType::Any).lenient()])
+        TextFunction::new(
+            name,
+            vec![Overload::new(params, TextType::Text, run).with_variadic(TextType::Any).called_on_null_input()],
+        )
     };
     vec![
         of("format", &[TextType::Text], format),
@@ -39,7 +43,7 @@ fn concat_ws(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(&parts.join(separator))
 }
 
-/// What stands between `%` and the letter.
+/// The part between `%` and the conversion.
 #[derive(Default)]
 struct Specifier {
     argument: Option<usize>,
@@ -62,9 +66,9 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
             continue;
         }
         let (mut specifier, after) = Specifier::parse(after)?;
-        let Some(letter) = after.chars().next() else { return exec_err!("unterminated format() type specifier") };
-        if !matches!(letter, 's' | 'I' | 'L') {
-            return exec_err!("unrecognized format() type specifier \"{letter}\"");
+        let Some(conversion) = after.chars().next() else { return exec_err!("unterminated format() type specifier") };
+        if !matches!(conversion, 's' | 'I' | 'L') {
+            return exec_err!("unrecognized format() type specifier \"{conversion}\"");
         }
         if let Some(position) = specifier.width_argument {
             let width = argument(row, &mut next, Some(position).filter(|position| *position > 0))?;
@@ -72,7 +76,7 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
             specifier.width = width.map_or(Ok(0), |width| width.trim().parse().map_err(|_| invalid()))?;
         }
         let value = argument(row, &mut next, specifier.argument)?;
-        let text = match (letter, value) {
+        let text = match (conversion, value) {
             ('s', value) => value.unwrap_or_default(),
             ('I', None) => return exec_err!("null values cannot be formatted as an SQL identifier"),
             ('I', Some(value)) => Cow::Owned(identifier(&value).into_owned()),
@@ -80,13 +84,13 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
             (_, Some(value)) => Cow::Owned(literal(&value)),
         };
         specifier.append(&mut result, &text)?;
-        rest = &after[letter.len_utf8()..];
+        rest = &after[conversion.len_utf8()..];
     }
     result.push_str(rest);
     output.text(&result)
 }
 
-/// The value of the argument at `position`, or of the next one.
+/// Returns the value of the argument at `position`, or of the next one.
 fn argument<'a>(row: &'a RowArguments<'_>, next: &mut usize, position: Option<usize>) -> Result<Option<Cow<'a, str>>> {
     let position = position.unwrap_or(*next);
     if position >= row.len() {

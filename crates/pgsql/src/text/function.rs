@@ -1,4 +1,4 @@
-//! What all functions of text have in common: which arguments they take, and that they are computed row by row.
+//! The type of the functions of text, which are computed row by row.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,111 +9,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput, list_of};
-
-/// The type of an argument or a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextType {
-    Text,
-    Int,
-    /// An integer of 32 bits or less, where a wider one means something else.
-    Int32,
-    BigInt,
-    Boolean,
-    Bytes,
-    /// Bytes, or a literal without a type that is read as such.
-    ByteLiteral,
-    TextList,
-    TextLists,
-    /// A value of any type, as its output function writes it.
-    Any,
-    /// A value of any type, as a cast to text writes it.
-    AsText,
-}
-
-impl TextType {
-    fn takes(self, given: &DataType) -> bool {
-        match self {
-            _ if *given == DataType::Null => true,
-            Self::Any | Self::AsText => true,
-            Self::Int32 => matches!(given, DataType::Int8 | DataType::Int16 | DataType::Int32),
-            Self::Text => is_text(given),
-            Self::Int | Self::BigInt => given.is_integer(),
-            Self::Boolean => *given == DataType::Boolean,
-            Self::Bytes => is_bytes(given),
-            Self::ByteLiteral => is_bytes(given) || is_text(given),
-            Self::TextList => match given {
-                DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-                    !field.data_type().is_nested()
-                }
-                _ => false,
-            },
-            Self::TextLists => false,
-        }
-    }
-
-    /// The type that a value of the type `given` is handed over with.
-    fn coerced(self, given: &DataType) -> DataType {
-        let text = || match given {
-            DataType::LargeUtf8 | DataType::Utf8View => given.clone(),
-            _ => DataType::Utf8,
-        };
-        match self {
-            Self::Text => text(),
-            Self::Int32 => DataType::Int32,
-            Self::Int | Self::BigInt => DataType::Int64,
-            Self::Boolean => DataType::Boolean,
-            Self::ByteLiteral if is_text(given) => text(),
-            Self::Bytes | Self::ByteLiteral => DataType::Binary,
-            Self::TextList | Self::TextLists => match given {
-                DataType::List(_) => given.clone(),
-                DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(field.clone()),
-                _ => list_of(DataType::Utf8),
-            },
-            Self::Any if *given == DataType::Boolean => DataType::Boolean,
-            Self::Any if is_bytes(given) => DataType::Binary,
-            Self::Any | Self::AsText => text(),
-        }
-    }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Text | Self::Any | Self::AsText => DataType::Utf8,
-            Self::Int | Self::Int32 => DataType::Int32,
-            Self::BigInt => DataType::Int64,
-            Self::Boolean => DataType::Boolean,
-            Self::Bytes | Self::ByteLiteral => DataType::Binary,
-            Self::TextList => list_of(DataType::Utf8),
-            Self::TextLists => list_of(list_of(DataType::Utf8)),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Int | Self::Int32 => "integer",
-            Self::BigInt => "bigint",
-            Self::Boolean => "boolean",
-            Self::Bytes | Self::ByteLiteral => "bytea",
-            Self::TextList | Self::TextLists => "array",
-            Self::Any | Self::AsText => "any",
-        }
-    }
-}
-
-/// Whether the type is one of text.
-pub(super) fn is_text(given: &DataType) -> bool {
-    match given {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
-}
-
-/// Whether the type is one of bytes.
-pub(super) fn is_bytes(given: &DataType) -> bool {
-    matches!(given, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
-}
+use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput};
+use super::text_type::TextType;
+use crate::data_type::postgres_type_name;
 
 type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
 
@@ -124,7 +22,7 @@ pub(super) struct Overload {
     /// Arguments that may follow, in any number.
     rest: Option<TextType>,
     returns: TextType,
-    /// Whether NULL in is NULL out.
+    /// Whether the result is NULL if an argument is NULL.
     is_strict: bool,
     run: RunRow,
 }
@@ -134,8 +32,8 @@ impl Overload {
         Self { params: params.to_vec(), rest: None, returns, is_strict: true, run }
     }
 
-    /// It computes something of NULL too.
-    pub(super) fn lenient(mut self) -> Self {
+    /// Also computes a value for arguments that are NULL.
+    pub(super) fn called_on_null_input(mut self) -> Self {
         self.is_strict = false;
         self
     }
@@ -149,9 +47,9 @@ impl Overload {
         self.params.iter().copied().chain(self.rest.into_iter().cycle())
     }
 
-    fn takes(&self, given: &[DataType]) -> bool {
-        let fits = given.len() == self.params.len() || (given.len() > self.params.len() && self.rest.is_some());
-        fits && given.iter().zip(self.kinds()).all(|(given, kind)| kind.takes(given))
+    fn takes(&self, types: &[DataType]) -> bool {
+        let fits = types.len() == self.params.len() || (types.len() > self.params.len() && self.rest.is_some());
+        fits && types.iter().zip(self.kinds()).all(|(data_type, kind)| kind.takes(data_type))
     }
 
     fn signature_text(&self, name: &str) -> String {
@@ -161,10 +59,10 @@ impl Overload {
     }
 }
 
-/// What a call is in other words, if there are better ones.
+/// Returns a simpler equivalent of a call.
 pub(super) type Simplify = fn(&[Expr], &SimplifyContext) -> Result<Option<Expr>>;
 
-/// A function of text.
+/// A function of text. Two functions of one name are equal.
 #[derive(Debug, Clone)]
 pub(super) struct TextFunction {
     name: &'static str,
@@ -180,6 +78,11 @@ impl TextFunction {
         Self { name, aliases: Vec::new(), overloads, signature, simplify: None }
     }
 
+    /// Returns a function with one overload.
+    pub(super) fn single(name: &'static str, params: &[TextType], returns: TextType, run: RunRow) -> Self {
+        Self::new(name, vec![Overload::new(params, returns, run)])
+    }
+
     pub(super) fn with_alias(mut self, alias: &str) -> Self {
         self.aliases.push(alias.to_owned());
         self
@@ -190,48 +93,28 @@ impl TextFunction {
         self
     }
 
-    /// Whether it has the name.
+    /// Whether `name` is the name of the function.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// The call of the function.
+    /// Plans a call of the function.
     pub(super) fn call(self, args: Vec<Expr>) -> Expr {
         ScalarUDF::new_from_impl(self).call(args)
     }
 
-    fn overload(&self, given: &[DataType]) -> Result<&Overload> {
-        if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(given)) {
+    fn overload(&self, types: &[DataType]) -> Result<&Overload> {
+        if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(types)) {
             return Ok(overload);
         }
-        let given: Vec<String> = given.iter().map(type_name).collect();
+        let names: Vec<String> = types.iter().map(postgres_type_name).collect();
         let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
         plan_err!(
             "function {}({}) does not exist; the available forms are {}; cast the arguments to these types",
             self.name,
-            given.join(", "),
+            names.join(", "),
             forms.join(", ")
         )
-    }
-}
-
-/// The name of a type in PostgreSQL, where it has one.
-pub(super) fn type_name(given: &DataType) -> String {
-    match given {
-        DataType::Null => "unknown".to_owned(),
-        DataType::Int16 => "smallint".to_owned(),
-        DataType::Int32 => "integer".to_owned(),
-        DataType::Int64 => "bigint".to_owned(),
-        DataType::Float32 => "real".to_owned(),
-        DataType::Float64 => "double precision".to_owned(),
-        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric".to_owned(),
-        DataType::Boolean => "boolean".to_owned(),
-        DataType::Date32 => "date".to_owned(),
-        DataType::Timestamp(_, None) => "timestamp".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
-        given if is_text(given) => "text".to_owned(),
-        given if is_bytes(given) => "bytea".to_owned(),
-        other => other.to_string(),
     }
 }
 
@@ -262,13 +145,13 @@ impl ScalarUDFImpl for TextFunction {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let overload = self.overload(given)?;
-        Ok(given.iter().zip(overload.kinds()).map(|(given, kind)| kind.coerced(given)).collect())
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let overload = self.overload(types)?;
+        Ok(types.iter().zip(overload.kinds()).map(|(data_type, kind)| kind.coerced(data_type)).collect())
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        Ok(self.overload(given)?.returns.data_type())
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(self.overload(types)?.returns.data_type())
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -277,8 +160,8 @@ impl ScalarUDFImpl for TextFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let given: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
-        let overload = self.overload(&given)?;
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        let overload = self.overload(&types)?;
         let columns = args.args.iter().map(TextArgument::new).collect::<Result<Vec<_>>>()?;
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let patterns = PatternCache::default();

@@ -3,19 +3,21 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{Expr, Like};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::TextFunction;
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
-/// `text LIKE pattern`.
+/// Returns the function of `text LIKE pattern`.
 pub(super) fn text_like() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("text_like*", overloads).with_simplify(|args, _| {
-        let [text, pattern] = args else { return Ok(None) };
-        Ok(is_plain(pattern)
-            .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))
-    })
+    TextFunction::single("text_like*", &[TextType::Text, TextType::Text], TextType::Boolean, run).with_simplify(
+        |args, _| {
+            let [text, pattern] = args else { return Ok(None) };
+            Ok(is_plain(pattern)
+                .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))
+        },
+    )
 }
 
 /// Whether DataFusion's own operator means the same with the pattern: it is known, and does not end within an escape.
@@ -37,7 +39,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// The pattern with backslashes in the place of `escape`.
+/// Replaces `escape` in a pattern with backslashes.
 pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = escape.chars();
     let (escape, more) = (characters.next(), characters.next());
@@ -62,9 +64,6 @@ pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
 }
 
 /// Whether the text matches the pattern.
-///
-/// # Errors
-/// For a pattern that ends with a backslash, where the text reaches so far.
 pub(super) fn is_like(text: &str, pattern: &str) -> Result<bool> {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Where to go on after the last `%`, with one character more of the text.

@@ -1,13 +1,12 @@
 //! Text, bytes and patterns.
 
+pub(crate) mod byte_format;
 mod bytea;
 mod case;
 mod encode;
 mod format;
 mod function;
-mod ident;
 mod like;
-mod normalize;
 mod operators;
 mod quantified_patterns;
 mod quote;
@@ -16,7 +15,7 @@ mod regexp_functions;
 mod row_values;
 mod substrings;
 mod syntax;
-mod text_to_array;
+mod text_type;
 mod transform;
 
 use datafusion::logical_expr::ScalarUDF;
@@ -25,19 +24,16 @@ pub(crate) use operators::plan_operator;
 pub(crate) use regex::{PgRegex, RegexOptions};
 pub(crate) use syntax::rewrite_syntax;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let families = [
-        text_to_array::functions(),
         bytea::functions(),
         transform::case_functions(),
         transform::functions(),
         encode::functions(),
         format::functions(),
-        ident::functions(),
         like::functions(),
         quantified_patterns::functions(),
-        normalize::functions(),
         substrings::functions(),
         quote::functions(),
         regexp_functions::functions(),

@@ -6,9 +6,10 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::{TextFunction, is_bytes, is_text, type_name};
+use super::function::TextFunction;
 use super::like::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
+use crate::data_type::{is_bytes, is_text_or_dictionary as is_text, postgres_type_name};
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -28,8 +29,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         Op::StringConcat => return concat(operands),
         _ => return Ok(None),
     };
-    for given in [&operands.left_type, &operands.right_type] {
-        if !is_text(given) && *given != DataType::Null {
+    for data_type in [&operands.left_type, &operands.right_type] {
+        if !is_text(data_type) && *data_type != DataType::Null {
             return operator_error(operands);
         }
     }
@@ -37,7 +38,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
 }
 
 fn operator_error<T>(operands: &Operands<'_>) -> Result<T> {
-    let (left, right) = (type_name(&operands.left_type), type_name(&operands.right_type));
+    let (left, right) = (postgres_type_name(&operands.left_type), postgres_type_name(&operands.right_type));
     plan_err!("operator does not exist: {left} {} {right}; cast the operands to text", operands.op)
 }
 
@@ -45,7 +46,7 @@ fn negated(expr: Expr) -> Expr {
     Expr::Not(Box::new(expr))
 }
 
-/// DataFusion's own `LIKE` where it means the same. Case is folded as `lower` does it.
+/// Plans LIKE: as DataFusion's operator if that has the same result. Case is ignored by `lower`.
 fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
     let (mut left, mut right) = (operands.left.clone(), operands.right.clone());
     if is_caseless {
@@ -69,17 +70,18 @@ fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
     text_like().call(vec![left, right])
 }
 
-/// `||`: of two texts, or of a text and a value of another type, which becomes a text; of bytes.
+/// Plans `||` of two texts, of a text and a value of another type, which is cast to text, or of bytes.
 fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let (left, right) = (&operands.left_type, &operands.right_type);
-    let is_list =
-        |given: &DataType| matches!(given, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
+    let is_list = |data_type: &DataType| {
+        matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+    };
     if is_list(left) || is_list(right) {
         return Ok(None);
     }
     if is_bytes(left) || is_bytes(right) {
-        let takes = |given: &DataType, operand: &Expr| {
-            is_bytes(given) || *given == DataType::Null || (is_text(given) && Operands::is_untyped(operand))
+        let takes = |data_type: &DataType, operand: &Expr| {
+            is_bytes(data_type) || *data_type == DataType::Null || (is_text(data_type) && Operands::is_untyped(operand))
         };
         if !takes(left, operands.left) || !takes(right, operands.right) {
             return operator_error(operands);
@@ -89,7 +91,7 @@ fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
             function.map(|concat: TextFunction| concat.call(vec![operands.left.clone(), operands.right.clone()]))
         );
     }
-    let of_text = |given: &DataType| is_text(given) || *given == DataType::Null;
+    let of_text = |data_type: &DataType| is_text(data_type) || *data_type == DataType::Null;
     match (of_text(left), of_text(right)) {
         (true, true) => Ok(None),
         (false, false) => operator_error(operands),

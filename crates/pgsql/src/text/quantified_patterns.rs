@@ -3,10 +3,11 @@
 use datafusion::common::{Result, exec_err};
 
 use super::case::lower;
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::like::is_like;
 use super::regex::RegexOptions;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let of = |name, run| {
@@ -22,7 +23,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// `matches_any(operator, text, patterns)`: NULL among the patterns leaves it open where no other one decides.
+/// Computes `matches_any(operator, text, patterns)`. The result is NULL if a pattern is NULL and no other one decides.
 fn quantified(row: &RowArguments<'_>, output: &mut TextOutput, deciding: bool) -> Result<()> {
     let operator = row.text(0)?;
     let text = row.text(1)?;
@@ -63,7 +64,7 @@ fn matches(row: &RowArguments<'_>, operator: &str, text: &str, pattern: &str) ->
     Ok(is_match != is_negated)
 }
 
-/// The elements of a literal such as `{a,"b c",NULL}`.
+/// Returns the elements of a literal such as `{a,"b c",NULL}`.
 fn array_literal(literal: &str) -> Result<Vec<Option<String>>> {
     let trimmed = literal.trim();
     let Some(inner) = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {

@@ -1,11 +1,15 @@
-//! Texts as they stand in statements.
+//! Quotes and parses identifiers and literals of statements.
 
 use std::borrow::Cow;
 
-use super::function::{Overload, TextFunction, TextType};
-use super::row_values::{RowArguments, TextOutput};
+use datafusion::common::{Result, exec_err};
 
-/// Words that are no identifiers without quotes.
+use super::function::{Overload, TextFunction};
+use super::regexp_functions::optional;
+use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
+
+/// Words that are not identifiers without quotes.
 const KEYWORDS: &str = "\
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean \
     both case cast char character check coalesce collate collation column concurrently constraint \
@@ -21,20 +25,21 @@ const KEYWORDS: &str = "\
     xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 pub(super) fn functions() -> Vec<TextFunction> {
-    let of = |name, kind, run| TextFunction::new(name, vec![Overload::new(&[kind], TextType::Text, run)]);
+    let of = |name, kind, run| TextFunction::single(name, &[kind], TextType::Text, run);
     let nullable = |row: &RowArguments<'_>, output: &mut TextOutput| match row.optional_text(0)? {
         Some(text) => output.text(&literal(text)),
         None => output.text("NULL"),
     };
-    let nullable = Overload::new(&[TextType::AsText], TextType::Text, nullable).lenient();
+    let nullable = Overload::new(&[TextType::AsText], TextType::Text, nullable).called_on_null_input();
     vec![
         of("quote_ident", TextType::Text, |row, output| output.text(&identifier(row.text(0)?))),
         of("quote_literal", TextType::AsText, |row, output| output.text(&literal(row.text(0)?))),
         TextFunction::new("quote_nullable", vec![nullable]),
+        TextFunction::new("parse_ident", optional(&[TextType::Text, TextType::Boolean], 1, TextType::TextList, parts)),
     ]
 }
 
-/// The name as it stands in a statement.
+/// Quotes a name for a statement if necessary.
 pub(super) fn identifier(name: &str) -> Cow<'_, str> {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
@@ -42,8 +47,61 @@ pub(super) fn identifier(name: &str) -> Cow<'_, str> {
     if is_plain { Cow::Borrowed(name) } else { Cow::Owned(format!("\"{}\"", name.replace('"', "\"\""))) }
 }
 
-/// The text as a literal.
+/// Quotes a text as a literal.
 pub(super) fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+}
+
+/// Computes `parse_ident`: the parts of a qualified name.
+fn parts(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let text = row.text(0)?;
+    let is_strict = row.len() < 2 || row.output(1)?.is_some_and(|strict| strict.starts_with('t'));
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = text.trim_ascii_start();
+    loop {
+        let (part, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_part(text, quoted)?,
+            None => plain_part(text, rest)?,
+        };
+        parts.push(part);
+        rest = after.trim_ascii_start();
+        match rest.strip_prefix('.') {
+            Some(after) => rest = after.trim_ascii_start(),
+            None if rest.is_empty() || !is_strict => break,
+            None => return exec_err!("string is not a valid identifier: \"{text}\""),
+        }
+    }
+    output.list(parts.iter().map(|part| Some(part.as_str())))
+}
+
+fn quoted_part<'a>(text: &str, quoted: &'a str) -> Result<(String, &'a str)> {
+    let mut part = String::new();
+    let mut rest = quoted;
+    while let Some((before, after)) = rest.split_once('"') {
+        part.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                part.push('"');
+                rest = after;
+            }
+            None if part.is_empty() => {
+                return exec_err!(
+                    "string is not a valid identifier: \"{text}\"; a quoted identifier must not be empty"
+                );
+            }
+            None => return Ok((part, after)),
+        }
+    }
+    exec_err!("string is not a valid identifier: \"{text}\"; it has unclosed double quotes")
+}
+
+fn plain_part<'a>(text: &str, rest: &'a str) -> Result<(String, &'a str)> {
+    let begins = |first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii();
+    let goes_on = |next: char| begins(next) || next.is_ascii_digit() || next == '$';
+    if !rest.starts_with(begins) {
+        return exec_err!("string is not a valid identifier: \"{text}\"");
+    }
+    let (part, after) = rest.split_at(rest.find(|next| !goes_on(next)).unwrap_or(rest.len()));
+    Ok((part.to_ascii_lowercase(), after))
 }

@@ -5,14 +5,15 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regex::{Captures, PgRegex, RegexOptions, similar_pattern};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Bytes of a pattern that is handed to DataFusion's own operator.
 const PLAIN_PATTERN_BYTES_MAX: usize = 200;
 
-/// Overloads with `required` to all of `params`.
+/// Returns overloads with `required` to all of `params`.
 pub(super) fn optional(
     params: &[TextType],
     required: usize,
@@ -22,19 +23,17 @@ pub(super) fn optional(
     (required..=params.len()).map(|count| Overload::new(&params[..count], returns, run)).collect()
 }
 
-/// `text ~ pattern`.
+/// Returns the function of `text ~ pattern`.
 pub(super) fn regex_match() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| matches_with(row, output, RegexOptions::default());
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("regex_match*", overloads)
+    TextFunction::single("regex_match*", &[TextType::Text, TextType::Text], TextType::Boolean, run)
         .with_simplify(|args, info| plain_operator(args, info, RegexOptions::default()))
 }
 
-/// `text ~* pattern`.
+/// Returns the function of `text ~* pattern`.
 pub(super) fn regex_imatch() -> TextFunction {
     let run = |row: &RowArguments<'_>, output: &mut TextOutput| matches_with(row, output, RegexOptions::caseless());
-    let overloads = vec![Overload::new(&[TextType::Text, TextType::Text], TextType::Boolean, run)];
-    TextFunction::new("regex_imatch*", overloads)
+    TextFunction::single("regex_imatch*", &[TextType::Text, TextType::Text], TextType::Boolean, run)
         .with_simplify(|args, info| plain_operator(args, info, RegexOptions::caseless()))
 }
 
@@ -83,7 +82,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// The options of the argument, if it is there; without `g`.
+/// Returns the options of the argument, if it is there; without `g`.
 fn options(row: &RowArguments<'_>, argument: usize, function: &str) -> Result<RegexOptions> {
     let options = RegexOptions::parse(if row.len() > argument { row.text(argument)? } else { "" })?;
     if options.is_global {
@@ -92,7 +91,7 @@ fn options(row: &RowArguments<'_>, argument: usize, function: &str) -> Result<Re
     Ok(options)
 }
 
-/// An integer of at least `least`, `default` where it is not there.
+/// Returns an integer of at least `least`, `default` where it is not there.
 fn parameter(row: &RowArguments<'_>, argument: usize, name: &str, least: i32, default: i32) -> Result<usize> {
     let value = if row.len() > argument { row.integer(argument)? } else { default };
     if value < least {
@@ -101,7 +100,7 @@ fn parameter(row: &RowArguments<'_>, argument: usize, name: &str, least: i32, de
     Ok(value.unsigned_abs() as usize)
 }
 
-/// Where the character stands that is the `start`th; none behind the end.
+/// Returns the offset of the character number `start`; `None` after the end.
 fn offset(text: &str, start: usize) -> Option<usize> {
     let ends = std::iter::once(text.len());
     text.char_indices().map(|(offset, _)| offset).chain(ends).nth(start - 1)
@@ -210,7 +209,7 @@ fn split(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let (mut parts, mut start, mut previous_end) = (Vec::new(), 0, 0);
     row.regex(row.text(1)?, options)?.each(text, 0, false, |captures| {
         if let Some((begin, end)) = captures[0] {
-            // Empty matches at the borders, and right behind another match, split nothing.
+            // Empty matches at the borders, and directly after another match, do not split the text.
             if begin < text.len() && end > previous_end {
                 parts.push(Some(&text[start..begin]));
                 start = end;
@@ -238,7 +237,7 @@ fn count(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.integer(matches)
 }
 
-/// The place of group `group` in the match of the `number`.
+/// Returns the range of the group `group` in the match `number`.
 fn place(regex: &PgRegex, text: &str, start: usize, number: usize, group: usize) -> Result<Option<(usize, usize)>> {
     let (mut found, mut seen) = (None, 0);
     if group > regex.groups() {
@@ -282,12 +281,12 @@ fn part(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.optional_text(place.map(|(begin, end)| &text[begin..end]))
 }
 
-/// `substring(text from pattern)`: what the first group has matched, or all.
+/// Computes `substring(text from pattern)`: the match of the first group, or the whole match.
 pub(super) fn substring(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     first_group(row, output, row.text(1)?)
 }
 
-/// `substring(text similar pattern escape escape)`.
+/// Computes `substring(text similar pattern escape escape)`.
 pub(super) fn similar_substring(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     first_group(row, output, &similar_pattern(row.text(1)?, Some(row.text(2)?))?)
 }

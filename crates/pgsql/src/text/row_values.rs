@@ -10,12 +10,13 @@ use arrow::array::{
     Int64Builder, LargeStringArray, ListArray, ListBuilder, StringArray, StringBuilder, StringViewArray,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, internal_datafusion_err};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::function::TextType;
+use super::byte_format;
 use super::regex::{PgRegex, RegexOptions};
+use super::text_type::TextType;
 
 /// The maximum size of the output of one evaluation, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 20;
@@ -89,22 +90,22 @@ pub(super) struct RowArguments<'a> {
 }
 
 impl RowArguments<'_> {
-    /// The number of arguments.
+    /// Returns the number of arguments.
     pub(super) fn len(&self) -> usize {
         self.columns.len()
     }
 
-    fn place(&self, argument: usize) -> Result<(&TextArgument, usize)> {
+    fn position(&self, argument: usize) -> Result<(&TextArgument, usize)> {
         let column = self.columns.get(argument).ok_or_else(|| internal_datafusion_err!("an argument is missing"))?;
         Ok((column, if column.is_constant { 0 } else { self.number }))
     }
 
     pub(super) fn is_null(&self, argument: usize) -> bool {
-        self.place(argument).is_ok_and(|(column, row)| column.array().is_null(row))
+        self.position(argument).is_ok_and(|(column, row)| column.array().is_null(row))
     }
 
     pub(super) fn text(&self, argument: usize) -> Result<&str> {
-        let (column, row) = self.place(argument)?;
+        let (column, row) = self.position(argument)?;
         match &column.values {
             ArgumentValues::Utf8(array) => Ok(array.value(row)),
             ArgumentValues::LargeUtf8(array) => Ok(array.value(row)),
@@ -113,66 +114,65 @@ impl RowArguments<'_> {
         }
     }
 
-    /// The text, or none for NULL.
+    /// Returns the text of an argument; `None` for NULL.
     pub(super) fn optional_text(&self, argument: usize) -> Result<Option<&str>> {
         if self.is_null(argument) { Ok(None) } else { self.text(argument).map(Some) }
     }
 
-    /// An integer as wide as PostgreSQL's `bigint`.
+    /// Parses an integer with the range of PostgreSQL's `bigint`.
     pub(super) fn bigint(&self, argument: usize) -> Result<i64> {
-        let (column, row) = self.place(argument)?;
+        let (column, row) = self.position(argument)?;
         match &column.values {
             ArgumentValues::Integer(array) => Ok(array.value(row)),
             _ => Err(internal_datafusion_err!("argument {argument} is not an integer")),
         }
     }
 
-    /// An integer of 32 bits.
+    /// Returns an argument as an integer of 32 bits.
     pub(super) fn integer(&self, argument: usize) -> Result<i32> {
         i32::try_from(self.bigint(argument)?).map_err(|_| exec_datafusion_err!("integer out of range"))
     }
 
-    /// Bytes; a text that stands in the statement is read as PostgreSQL reads a literal of `bytea`.
+    /// Returns bytes. A text is parsed as a literal of `bytea`.
     pub(super) fn bytes(&self, argument: usize) -> Result<Cow<'_, [u8]>> {
-        let (column, row) = self.place(argument)?;
+        let (column, row) = self.position(argument)?;
         match &column.values {
             ArgumentValues::Binary(array) => Ok(Cow::Borrowed(array.value(row))),
-            _ if column.is_constant => super::bytea::parse(self.text(argument)?).map(Cow::Owned),
+            _ if column.is_constant => byte_format::parse(self.text(argument)?).map(Cow::Owned),
             _ => exec_err!("the function takes bytea, not text; write convert_to(x, 'UTF8')"),
         }
     }
 
-    /// The value as PostgreSQL's output function of its type writes it; none for NULL.
+    /// Formats an argument like PostgreSQL's output function of its type; `None` for NULL.
     pub(super) fn output(&self, argument: usize) -> Result<Option<Cow<'_, str>>> {
-        let (column, row) = self.place(argument)?;
+        let (column, row) = self.position(argument)?;
         if column.array().is_null(row) {
             return Ok(None);
         }
         match &column.values {
             ArgumentValues::Boolean(array) => Ok(Some(Cow::Borrowed(if array.value(row) { "t" } else { "f" }))),
             ArgumentValues::Integer(array) => Ok(Some(Cow::Owned(array.value(row).to_string()))),
-            ArgumentValues::Binary(array) => {
-                Ok(Some(Cow::Owned(format!("\\x{}", super::bytea::to_hex(array.value(row))))))
-            }
+            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(byte_format::format(array.value(row))))),
             _ => self.text(argument).map(|text| Some(Cow::Borrowed(text))),
         }
     }
 
-    /// The elements of a list of texts.
+    /// Returns the elements of an argument that is a list of texts.
     pub(super) fn elements(&self, argument: usize) -> Result<impl Iterator<Item = Option<&str>>> {
-        let (column, row) = self.place(argument)?;
+        let (column, row) = self.position(argument)?;
         let ArgumentValues::List(list, texts) = &column.values else {
             return Err(internal_datafusion_err!("argument {argument} is not a list"));
         };
         let offsets = list.value_offsets();
         let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-        Ok((start..end).map(|place| texts.is_valid(place).then(|| texts.value(place))))
+        Ok((start..end).map(|position| texts.is_valid(position).then(|| texts.value(position))))
     }
 
-    /// The pattern, compiled.
+    /// Compiles the pattern.
     pub(super) fn regex(&self, pattern: &str, options: RegexOptions) -> Result<Rc<PgRegex>> {
         let mut patterns = self.patterns.0.borrow_mut();
-        if let Some((.., regex)) = patterns.iter().rev().find(|(known, with, _)| known == pattern && *with == options) {
+        if let Some((.., regex)) = patterns.iter().rev().find(|(cached, with, _)| cached == pattern && *with == options)
+        {
             return Ok(regex.clone());
         }
         let regex = Rc::new(PgRegex::new(pattern, options)?);
@@ -287,7 +287,7 @@ impl TextOutput {
         self.count(bytes)
     }
 
-    /// One of the lists of a list.
+    /// Appends one of the lists of a list of lists.
     pub(super) fn inner_list<'a>(&mut self, elements: impl IntoIterator<Item = Option<&'a str>>) -> Result<()> {
         let OutputBuilder::Lists(builder) = &mut self.builder else { return Err(type_mismatch_error()) };
         let mut bytes = 8;
@@ -299,7 +299,7 @@ impl TextOutput {
         self.count(bytes)
     }
 
-    /// The end of a list of lists.
+    /// Ends a list of lists.
     pub(super) fn end_lists(&mut self) -> Result<()> {
         let OutputBuilder::Lists(builder) = &mut self.builder else { return Err(type_mismatch_error()) };
         builder.append(true);
@@ -317,9 +317,4 @@ impl TextOutput {
             OutputBuilder::Lists(builder) => Arc::new(builder.finish()),
         }
     }
-}
-
-/// A list of `of`.
-pub(super) fn list_of(of: DataType) -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(of, true)))
 }

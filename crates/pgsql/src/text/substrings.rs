@@ -2,14 +2,14 @@
 
 use datafusion::common::{Result, exec_err};
 
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::{similar_substring, substring as matched_substring};
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     use TextType::{ByteLiteral, Bytes, Int, Text};
-    let one =
-        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let one = TextFunction::single;
     let by_place = || {
         vec![
             Overload::new(&[Text, Int], Text, text_part),
@@ -49,7 +49,7 @@ pub(super) fn functions() -> Vec<TextFunction> {
     ]
 }
 
-/// From where, and how many: of `length` at most, counted from 0.
+/// Returns the offset and the number of characters or bytes of a substring.
 fn substring_range(row: &RowArguments<'_>, start: i64, count_argument: usize) -> Result<(usize, usize)> {
     let mut end = i64::MAX;
     if row.len() > count_argument {
@@ -110,12 +110,12 @@ fn split_part(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     } else {
         // From the left here too: that decides which of two overlapping separators counts.
         let parts: Vec<&str> = text.split(separator).collect();
-        parts.len().checked_sub(position + 1).map(|place| parts[place])
+        parts.len().checked_sub(position + 1).map(|index| parts[index])
     };
     output.text(part.unwrap_or_default())
 }
 
-/// What stands before, and where the rest begins, counted from 0.
+/// Returns the length of the part before the replaced range, and the offset of the part after it.
 fn overlay_range(row: &RowArguments<'_>, length: usize) -> Result<(usize, usize)> {
     let start = i64::from(row.integer(2)?);
     let count = if row.len() > 3 { i64::from(row.integer(3)?) } else { length as i64 };
@@ -149,5 +149,5 @@ fn byte_position(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> 
         return output.integer(1);
     }
     let found = bytes.windows(expected.len()).position(|window| *window == *expected);
-    output.integer(found.map_or(0, |place| place as i64 + 1))
+    output.integer(found.map_or(0, |index| index as i64 + 1))
 }

@@ -1,12 +1,13 @@
-//! SQL's own forms of text functions, as calls.
+//! Replaces SQL's own forms of text functions with calls.
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TrimWhereField, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 use super::like::with_backslashes;
+use crate::syntax::{argument_values, binary, call, cast, is_named, not, number, string, take, without_parentheses};
 
 /// Collations that order by code point.
 const COLLATIONS: &[&str] = &["C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8", "default"];
@@ -14,8 +15,7 @@ const COLLATIONS: &[&str] = &["C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8", "d
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
 /// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
-    let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
-    *expression = rewrite_expression(taken)?;
+    *expression = rewrite_expression(take(expression))?;
     Ok(())
 }
 
@@ -30,7 +30,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let mut args = vec![*pattern];
             args.extend(escape_char.map(Expr::Value));
-            binary(*expr, if negated { "!~" } else { "~" }, call("similar_to_escape", args))?
+            match_pattern(*expr, if negated { "!~" } else { "~" }, call("similar_to_escape", args))?
         }
         Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP, which PostgreSQL does not have; write ~"),
         Expr::AnyOp { left, compare_op, right, is_some } => match pattern_operator(&compare_op) {
@@ -46,7 +46,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
         }
         Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
             let name = if shorthand { "substr" } else { "substring" };
-            let start = substring_from.map_or_else(|| number("1"), |from| *from);
+            let start = substring_from.map_or_else(|| number(1), |from| *from);
             let mut args = vec![*expr, start];
             args.extend(substring_for.map(|count| *count));
             call(name, args)
@@ -70,7 +70,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
         }
         Expr::IsNormalized { expr, form, negated } => {
             let mut args = vec![*expr];
-            args.extend(form.map(|form| text(&form.to_string())));
+            args.extend(form.map(|form| string(form.to_string())));
             let is_normalized = call("is_normalized", args);
             if negated { not(is_normalized) } else { is_normalized }
         }
@@ -87,7 +87,7 @@ fn rewrite_expression(expression: Expr) -> Result<Expr> {
     })
 }
 
-/// Literals of all forms as plain ones.
+/// Converts a literal of any form to a plain one.
 fn literal(value: ValueWithSpan) -> ValueWithSpan {
     let plain = match value.value {
         Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
@@ -99,24 +99,18 @@ fn literal(value: ValueWithSpan) -> ValueWithSpan {
     ValueWithSpan { value: plain, span: value.span }
 }
 
-/// `normalize(x, NFC)`, whose form is a word; and the integer of `to_hex`, which is one of 32 bits if it fits.
+/// Rewrites `normalize(x, NFC)`, whose form is a word, and gives an integer literal of `to_hex` 32 bits if it fits.
 fn rewrite_keyword_argument(mut function: ast::Function) -> ast::Function {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return function };
     match (name.as_str(), list.args.as_mut_slice()) {
         ("normalize", [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(form))]) => {
             if let Expr::Identifier(word) = form {
-                *form = text(&word.value);
+                *form = string(word.value.as_str());
             }
         }
         ("to_hex", [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]) if is_int4(value) => {
-            *value = Expr::Cast {
-                kind: ast::CastKind::Cast,
-                expr: Box::new(value.clone()),
-                data_type: ast::DataType::Int(None),
-                array: false,
-                format: None,
-            };
+            *value = cast(take(value), ast::DataType::Int(None));
         }
         _ => {}
     }
@@ -157,30 +151,21 @@ fn like(
     }
     let pattern = match (escape, pattern) {
         (None, pattern) => pattern,
-        (Some(escape), pattern) => match (string(&Expr::Value(escape.clone())), string(&pattern)) {
-            (Some(escape), Some(pattern)) => text(&with_backslashes(&pattern, &escape)?),
+        (Some(escape), pattern) => match (literal_text(&Expr::Value(escape.clone())), literal_text(&pattern)) {
+            (Some(escape), Some(pattern)) => string(with_backslashes(&pattern, &escape)?),
             _ => call("like_escape", vec![pattern, Expr::Value(escape)]),
         },
     };
-    binary(expr, operator, pattern)
+    match_pattern(expr, operator, pattern)
 }
 
-/// The patterns of `ALL (…)`, which the parser takes for a call.
+/// Returns the patterns of `ALL (…)`, which the parser reads as a call.
 fn all_patterns(pattern: &Expr) -> Option<Expr> {
     let Expr::Function(function) = pattern else { return None };
-    if !function.name.to_string().eq_ignore_ascii_case("all") {
+    if !is_named(&function.name, "all") {
         return None;
     }
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let args: Option<Vec<Expr>> = list
-        .args
-        .iter()
-        .map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-            _ => None,
-        })
-        .collect();
-    let mut args = args?;
+    let mut args = argument_values(function)?;
     match args.len() {
         1 => args.pop(),
         _ => Some(Expr::Tuple(args)),
@@ -193,15 +178,11 @@ fn quantified(name: &str, operator: &str, expr: Expr, patterns: Expr) -> Expr {
         Expr::Tuple(elem) => Expr::Array(ast::Array { elem, named: true }),
         other => other,
     };
-    call(name, vec![text(operator), expr, patterns])
+    call(name, vec![string(operator), expr, patterns])
 }
 
 fn is_subquery(expr: &Expr) -> bool {
-    match expr {
-        Expr::Subquery(_) => true,
-        Expr::Nested(inner) => is_subquery(inner),
-        _ => false,
-    }
+    matches!(without_parentheses(expr), Expr::Subquery(_))
 }
 
 fn pattern_operator(operator: &BinaryOperator) -> Option<&'static str> {
@@ -218,7 +199,7 @@ fn pattern_operator(operator: &BinaryOperator) -> Option<&'static str> {
     })
 }
 
-fn binary(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
+fn match_pattern(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
     let op = match operator {
         "~~" => BinaryOperator::PGLikeMatch,
         "!~~" => BinaryOperator::PGNotLikeMatch,
@@ -228,39 +209,12 @@ fn binary(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
         "!~" => BinaryOperator::PGRegexNotMatch,
         _ => return plan_err!("unknown pattern operator {operator}"),
     };
-    Ok(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
+    Ok(binary(left, op, right))
 }
 
-fn string(expr: &Expr) -> Option<String> {
+fn literal_text(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Value(value) => literal(value.clone()).value.into_string(),
         _ => None,
     }
-}
-
-fn text(text: &str) -> Expr {
-    Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
-}
-
-fn number(digits: &str) -> Expr {
-    Expr::Value(Value::Number(digits.to_owned(), false).into())
-}
-
-fn not(expr: Expr) -> Expr {
-    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Expr::Function(ast::Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

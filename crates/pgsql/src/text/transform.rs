@@ -1,21 +1,26 @@
-//! Functions that make another text of one.
+//! Functions that transform a text.
 
 use std::borrow::Cow;
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use unicode_normalization::UnicodeNormalization;
 
 use super::case::{lower, simple_lower, simple_upper, upper};
-use super::function::{Overload, TextFunction, TextType};
+use super::function::{Overload, TextFunction};
 use super::regexp_functions::optional;
 use super::row_values::{RowArguments, TextOutput};
+use super::text_type::TextType;
 
 /// Characters that a result may have.
 const CHARACTERS_MAX: usize = 64 << 20;
 
 pub(super) fn functions() -> Vec<TextFunction> {
     use TextType::{BigInt, ByteLiteral, Bytes, Int, Int32, Text};
-    let one =
-        |name, params: &[TextType], returns, run| TextFunction::new(name, vec![Overload::new(params, returns, run)]);
+    let one = TextFunction::single;
+    let split = |name| {
+        let overloads = optional(&[Text, Text, Text], 2, TextType::TextList, to_array);
+        TextFunction::new(name, overloads.into_iter().map(Overload::called_on_null_input).collect())
+    };
     let trim = |name, text_run, byte_run| {
         let mut overloads = optional(&[Text, Text], 1, Text, text_run);
         overloads.push(Overload::new(&[Bytes, ByteLiteral], Bytes, byte_run));
@@ -61,6 +66,10 @@ pub(super) fn functions() -> Vec<TextFunction> {
         one("char_length", &[Text], Int, |row, output| output.integer(row.text(0)?.chars().count() as i64))
             .with_alias("character_length"),
         one("unistr", &[Text], Text, unistr),
+        TextFunction::new("normalize", optional(&[Text, Text], 1, Text, |row, output| output.text(&normalized(row)?))),
+        TextFunction::new("is_normalized", optional(&[Text, Text], 1, TextType::Boolean, is_normalized)),
+        split("string_to_array").with_alias("string_to_list"),
+        split("string_to_table*"),
     ]
 }
 
@@ -162,7 +171,7 @@ fn unistr(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(&unescaped(row.text(0)?, '\\', true)?)
 }
 
-/// The text with the characters that escapes of Unicode stand for.
+/// Replaces escapes of Unicode with their characters.
 pub(super) fn unescaped(text: &str, escape: char, with_letters: bool) -> Result<Cow<'_, str>> {
     if !text.contains(escape) {
         return Ok(Cow::Borrowed(text));
@@ -216,9 +225,9 @@ fn initcap(text: &str) -> String {
     text.chars().map(cased).collect()
 }
 
-/// `lower`, `upper` and `initcap`.
+/// Returns the functions `lower`, `upper` and `initcap`.
 pub(super) fn case_functions() -> Vec<TextFunction> {
-    let of = |name, run| TextFunction::new(name, vec![Overload::new(&[TextType::Text], TextType::Text, run)]);
+    let of = |name, run| TextFunction::single(name, &[TextType::Text], TextType::Text, run);
     vec![
         of("lower", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, lower)),
         of("upper", |row: &RowArguments<'_>, output: &mut TextOutput| change_case(row, output, upper)),
@@ -228,4 +237,34 @@ pub(super) fn case_functions() -> Vec<TextFunction> {
 
 fn change_case(row: &RowArguments<'_>, output: &mut TextOutput, cased: fn(&str) -> String) -> Result<()> {
     output.text(&cased(row.text(0)?))
+}
+
+fn normalized(row: &RowArguments<'_>) -> Result<String> {
+    let text = row.text(0)?;
+    let form = if row.len() > 1 { row.text(1)? } else { "NFC" };
+    Ok(match form.to_ascii_uppercase().as_str() {
+        "NFC" => text.nfc().collect(),
+        "NFD" => text.nfd().collect(),
+        "NFKC" => text.nfkc().collect(),
+        "NFKD" => text.nfkd().collect(),
+        _ => return exec_err!("invalid normalization form: {form}; write NFC, NFD, NFKC or NFKD"),
+    })
+}
+
+fn is_normalized(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    output.boolean(normalized(row)? == row.text(0)?)
+}
+
+fn to_array(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let Some(text) = row.optional_text(0)? else { return output.null() };
+    let null = if row.len() > 2 { row.optional_text(2)? } else { None };
+    let element = |part| Some(part).filter(|part| Some(*part) != null);
+    if text.is_empty() {
+        return output.list([]);
+    }
+    match row.optional_text(1)? {
+        None => output.list(text.char_indices().map(|(at, character)| element(&text[at..at + character.len_utf8()]))),
+        Some("") => output.list([element(text)]),
+        Some(separator) => output.list(text.split(separator).map(element)),
+    }
 }

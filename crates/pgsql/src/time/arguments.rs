@@ -1,4 +1,4 @@
-//! Arguments of functions as values of PostgreSQL's types, whatever Arrow's type is, and results of such values.
+//! Converts arguments of functions to values of PostgreSQL's types, whatever Arrow's type is, and builds results.
 
 use std::sync::Arc;
 
@@ -54,12 +54,29 @@ impl TextValues {
     }
 }
 
+/// Computes a value of each row from a column. NULL stays NULL.
+pub(super) fn map<A: ArrowPrimitiveType, R>(
+    values: TimeColumn<A>,
+    compute: impl Fn(A::Native) -> Result<R>,
+) -> impl Fn(usize) -> Result<Option<R>> {
+    move |row| values.get(row).map(&compute).transpose()
+}
+
+/// Computes a value of each row from two columns. It is NULL if one of them is NULL.
+pub(super) fn zip<A: ArrowPrimitiveType, B: ArrowPrimitiveType, R>(
+    left: TimeColumn<A>,
+    right: TimeColumn<B>,
+    compute: impl Fn(A::Native, B::Native) -> Result<R>,
+) -> impl Fn(usize) -> Result<Option<R>> {
+    move |row| left.get(row).zip(right.get(row)).map(|(left, right)| compute(left, right)).transpose()
+}
+
 impl TimeArguments {
     pub(super) fn new(name: &'static str, values: Vec<ColumnarValue>, rows: usize, return_type: DataType) -> Self {
         Self { name, values, rows, return_type }
     }
 
-    /// The type that the result must have.
+    /// Returns the type of the result.
     pub(super) fn return_type(&self) -> &DataType {
         &self.return_type
     }
@@ -80,7 +97,7 @@ impl TimeArguments {
         TimeKind::from_data_type(&self.data_type(position))
     }
 
-    /// The argument as it is, for each row.
+    /// Returns an argument as an array of all rows.
     pub(super) fn array(&self, position: usize) -> Result<ArrayRef> {
         let value = self.values.get(position);
         let value = value.ok_or_else(|| DataFusionError::Internal(format!("{} lacks an argument", self.name)))?;
@@ -102,12 +119,12 @@ impl TimeArguments {
         }
     }
 
-    /// Timestamps as microseconds; dates at their start, texts as `timestamptz`.
+    /// Returns timestamps as microseconds. A date is its start, and a text is parsed as a `timestamptz`.
     pub(super) fn moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
         self.column(position, |array| moments(array, input::parse_timestamptz))
     }
 
-    /// Timestamps as microseconds, the zone of a text not considered.
+    /// Returns timestamps as microseconds. The zone of a text is ignored.
     pub(super) fn local_moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
         self.column(position, |array| moments(array, input::parse_timestamp))
     }
@@ -116,7 +133,7 @@ impl TimeArguments {
         self.column(position, dates)
     }
 
-    /// Times as microseconds of the day.
+    /// Returns times as microseconds of the day.
     pub(super) fn times(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
         self.column(position, times)
     }
@@ -146,26 +163,28 @@ impl TimeArguments {
         }
     }
 
-    /// Builds a result of the type `data_type`, NULL where `value` returns `None`.
-    pub(super) fn collect<P: ArrowPrimitiveType>(
+    fn build<P: ArrowPrimitiveType>(
         &self,
-        data_type: &DataType,
         value: impl Fn(usize) -> Result<Option<P::Native>>,
-    ) -> Result<ArrayRef> {
+    ) -> Result<PrimitiveArray<P>> {
         let mut builder = PrimitiveArray::<P>::builder(self.rows);
         for row in 0..self.rows {
             builder.append_option(value(row)?);
         }
-        Ok(Arc::new(builder.finish().with_data_type(data_type.clone())))
+        Ok(builder.finish())
     }
 
-    /// Builds a result in microseconds, NULL where `value` returns `None`.
-    pub(super) fn collect_micros(
+    /// Builds the result, NULL where `value` returns `None`.
+    pub(super) fn collect<P: ArrowPrimitiveType>(
         &self,
-        data_type: &DataType,
-        value: impl Fn(usize) -> Result<Option<i64>>,
+        value: impl Fn(usize) -> Result<Option<P::Native>>,
     ) -> Result<ArrayRef> {
-        Ok(cast(&self.collect::<Int64Type>(&DataType::Int64, value)?, data_type)?)
+        Ok(Arc::new(self.build::<P>(value)?.with_data_type(self.return_type.clone())))
+    }
+
+    /// Builds the result from microseconds, NULL where `value` returns `None`.
+    pub(super) fn collect_micros(&self, value: impl Fn(usize) -> Result<Option<i64>>) -> Result<ArrayRef> {
+        Ok(cast(&self.build::<Int64Type>(value)?, &self.return_type)?)
     }
 
     /// Builds a result of intervals, NULL where `value` returns `None`.
@@ -173,10 +192,10 @@ impl TimeArguments {
         &self,
         value: impl Fn(usize) -> Result<Option<IntervalMonthDayNano>>,
     ) -> Result<ArrayRef> {
-        self.collect::<IntervalMonthDayNanoType>(&super::kind::INTERVAL, value)
+        self.collect::<IntervalMonthDayNanoType>(value)
     }
 
-    /// A result of texts, null where `write` says so.
+    /// Builds a result of texts, NULL where `write` returns `false`.
     pub(super) fn collect_texts(&self, write: impl Fn(usize, &mut String) -> Result<bool>) -> Result<ArrayRef> {
         let mut builder = StringBuilder::with_capacity(self.rows, self.rows * 16);
         let mut text = String::new();
@@ -189,17 +208,17 @@ impl TimeArguments {
     }
 }
 
-/// Each text of `array` read by `read`.
-fn read<P: ArrowPrimitiveType>(
+/// Parses each text of `array`.
+fn parse<P: ArrowPrimitiveType>(
     array: &ArrayRef,
-    read: impl Fn(&str) -> Result<P::Native>,
+    parse: impl Fn(&str) -> Result<P::Native>,
 ) -> Result<PrimitiveArray<P>> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
-    texts.iter().map(|text| text.map(&read).transpose()).collect()
+    texts.iter().map(|text| text.map(&parse).transpose()).collect()
 }
 
-fn moments(array: &ArrayRef, read_text: impl Fn(&str) -> Result<i64>) -> Result<PrimitiveArray<Int64Type>> {
+fn moments(array: &ArrayRef, parse_text: impl Fn(&str) -> Result<i64>) -> Result<PrimitiveArray<Int64Type>> {
     match array.data_type() {
         DataType::Timestamp(unit, _) => {
             let ticks = cast(array, &DataType::Int64)?;
@@ -216,7 +235,7 @@ fn moments(array: &ArrayRef, read_text: impl Fn(&str) -> Result<i64>) -> Result<
                 TimeUnit::Nanosecond => Ok(ticks.unary(|ticks| ticks.div_euclid(1_000))),
             }
         }
-        text if TimeKind::from_data_type(text) == TimeKind::Text => read(array, read_text),
+        text if TimeKind::from_data_type(text) == TimeKind::Text => parse(array, parse_text),
         DataType::Null => Ok(PrimitiveArray::new_null(array.len())),
         _ => Ok(dates(array)?.unary(|days| i64::from(days) * DAY)),
     }
@@ -224,7 +243,7 @@ fn moments(array: &ArrayRef, read_text: impl Fn(&str) -> Result<i64>) -> Result<
 
 fn dates(array: &ArrayRef) -> Result<PrimitiveArray<Date32Type>> {
     if TimeKind::from_data_type(array.data_type()) == TimeKind::Text {
-        return read(array, input::parse_date);
+        return parse(array, input::parse_date);
     }
     if matches!(array.data_type(), DataType::Timestamp(..)) {
         let moments = moments(array, input::parse_timestamp)?;
@@ -235,7 +254,7 @@ fn dates(array: &ArrayRef) -> Result<PrimitiveArray<Date32Type>> {
 
 fn times(array: &ArrayRef) -> Result<PrimitiveArray<Int64Type>> {
     match array.data_type() {
-        text if TimeKind::from_data_type(text) == TimeKind::Text => read(array, input::parse_time),
+        text if TimeKind::from_data_type(text) == TimeKind::Text => parse(array, input::parse_time),
         DataType::Timestamp(..) => Ok(moments(array, input::parse_timestamp)?.unary(|micros| micros.rem_euclid(DAY))),
         _ => {
             let times = cast(array, &DataType::Time64(TimeUnit::Microsecond))?;
@@ -246,7 +265,7 @@ fn times(array: &ArrayRef) -> Result<PrimitiveArray<Int64Type>> {
 
 fn intervals(array: &ArrayRef) -> Result<PrimitiveArray<IntervalMonthDayNanoType>> {
     if TimeKind::from_data_type(array.data_type()) == TimeKind::Text {
-        return read(array, input::parse_interval);
+        return parse(array, input::parse_interval);
     }
     let data_type = DataType::Interval(IntervalUnit::MonthDayNano);
     Ok(cast(array, &data_type)?.as_primitive::<IntervalMonthDayNanoType>().clone())

@@ -2,6 +2,22 @@
 
 use datafusion::common::{DataFusionError, Result};
 
+pub(super) const MONTH_NAMES: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+pub(super) const DAY_NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
 /// Microseconds of a second.
 pub(crate) const SECOND: i64 = 1_000_000;
 /// Microseconds of a minute.
@@ -31,26 +47,26 @@ pub(crate) struct DateTimeParts {
 }
 
 impl DateTimeParts {
-    /// The parts of a timestamp.
+    /// Returns the parts of a timestamp.
     pub(crate) fn from_timestamp(micros: i64) -> Self {
         let (year, month, day) = date_from_days(micros.div_euclid(DAY));
         Self { year, month, day, ..Self::from_time(micros.rem_euclid(DAY)) }
     }
 
-    /// The parts of a time of day, whose date is unset; of intervals too, where each part has the sign of all.
+    /// Returns the parts of a time of day, whose date is unset; of intervals too, where each part has the sign of all.
     pub(crate) fn from_time(micros: i64) -> Self {
         let (hour, rest) = (micros / HOUR, micros % HOUR);
         let (minute, rest) = (rest / MINUTE, rest % MINUTE);
         Self { hour, minute, second: rest / SECOND, micros: rest % SECOND, ..Self::default() }
     }
 
-    /// The time of day.
+    /// Returns the time of day.
     pub(crate) fn time(&self) -> i64 {
         self.hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros
     }
 }
 
-/// Days since 1970-01-01 of a date of the calendar.
+/// Returns the number of days since 1970-01-01 of a date.
 pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -59,7 +75,7 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Returns the year, month and day of a number of days since 1970-01-01.
 pub(crate) fn date_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -72,7 +88,7 @@ pub(crate) fn date_from_days(days: i64) -> (i64, i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
-/// The days of a month.
+/// Returns the number of days of a month.
 pub(crate) fn month_length(year: i64, month: i64) -> i64 {
     match month {
         2 if is_leap(year) => 29,
@@ -91,32 +107,32 @@ pub(crate) fn is_date(year: i64, month: i64, day: i64) -> bool {
     (1..=12).contains(&month) && day >= 1 && day <= month_length(year, month)
 }
 
-/// The day of the week, 0 for Sunday.
+/// Returns the day of the week, 0 for Sunday.
 pub(crate) fn weekday(days: i64) -> i64 {
     (days + 4).rem_euclid(7)
 }
 
-/// The day of the year, from 1.
+/// Returns the day of the year, from 1.
 pub(crate) fn day_of_year(day: i64) -> i64 {
     let (year, ..) = date_from_days(day);
     day - days(year, 1, 1) + 1
 }
 
-/// The Monday that the ISO year of a day starts with, and the year.
+/// Returns the Monday that the ISO year of a day starts with, and the year.
 pub(crate) fn iso_year(day: i64) -> (i64, i64) {
-    // The Thursday of a week says which year the week belongs to.
+    // A week belongs to the year of its Thursday.
     let monday = day - (weekday(day) + 6).rem_euclid(7);
     let (year, ..) = date_from_days(monday + 3);
     (iso_year_start(year), year)
 }
 
-/// The Monday of the first ISO week of a year.
+/// Returns the Monday of the first ISO week of a year.
 pub(crate) fn iso_year_start(year: i64) -> i64 {
     let fourth = days(year, 1, 4);
     fourth - (weekday(fourth) + 6).rem_euclid(7)
 }
 
-/// A date within the range.
+/// Checks that a date is in range.
 pub(crate) fn checked_date(days: i64) -> Result<i32> {
     match i32::try_from(days) {
         Ok(date) if (FIRST_DAY..=LAST_DAY).contains(&days) => Ok(date),
@@ -124,13 +140,13 @@ pub(crate) fn checked_date(days: i64) -> Result<i32> {
     }
 }
 
-/// A timestamp within the range.
+/// Checks that a timestamp is in range.
 pub(crate) fn timestamp(days: i64, time: i64) -> Result<i64> {
     let micros = days.checked_mul(DAY).and_then(|micros| micros.checked_add(time));
     micros.ok_or_else(|| out_of_range_error("timestamp")).and_then(checked_timestamp)
 }
 
-/// A timestamp within the range.
+/// Checks that a timestamp is in range.
 pub(crate) fn checked_timestamp(micros: i64) -> Result<i64> {
     if (FIRST_DAY * DAY..(LAST_DAY + 1) * DAY).contains(&micros) {
         Ok(micros)
@@ -139,17 +155,17 @@ pub(crate) fn checked_timestamp(micros: i64) -> Result<i64> {
     }
 }
 
-/// A value of the type `kind` is out of range.
+/// Returns the error for a value of the type `kind` that is out of range.
 pub(crate) fn out_of_range_error(kind: &str) -> DataFusionError {
     DataFusionError::Execution(format!("{kind} out of range"))
 }
 
-/// `text` is no value of the type `kind`.
+/// Returns the error for a text that is not a value of the type `kind`.
 pub(crate) fn invalid_input_error(kind: &str, text: &str) -> DataFusionError {
     DataFusionError::Execution(format!("invalid input syntax for type {kind}: \"{text}\""))
 }
 
-/// `text` has a field that is out of range.
+/// Returns the error for a text with a field that is out of range.
 pub(crate) fn field_out_of_range(text: &str) -> DataFusionError {
     DataFusionError::Execution(format!("date/time field value out of range: \"{text}\""))
 }

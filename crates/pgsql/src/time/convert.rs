@@ -1,27 +1,25 @@
-//! Conversions between the types of times, and from and to text: `date(x)`, `timestamp(x)` and their siblings.
+//! Conversions between the types of times, and from and to text, such as `date(x)` and `timestamp(x)`.
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 
-use super::arguments::TimeArguments;
+use super::arguments::{TimeArguments, TimeColumn, map, zip};
 use super::calendar::{DAY, checked_timestamp, timestamp};
 use super::function::{function, undefined_function_error};
 use super::input::{build_interval, round_to_digits};
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::{interval, output};
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "date",
             |types| check_conversion("date", types, &MOMENTS, DATE),
-            |args| {
-                let values = args.dates(0)?;
-                args.collect::<Date32Type>(&DATE, |row| Ok(values.get(row)))
-            },
+            |args| args.collect::<Date32Type>(map(args.dates(0)?, Ok)),
         ),
         function("timestamp", |types| check_conversion("timestamp", types, &MOMENTS, TIMESTAMP), moments),
         function("timestamptz", |types| check_conversion("timestamptz", types, &MOMENTS, timestamptz()), moments),
@@ -35,8 +33,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// Whether a conversion between types of times is one that Arrow lacks, or one that DataFusion takes for one that keeps
-/// the order.
+/// Whether Arrow does not support a conversion between types of times, or DataFusion wrongly assumes that it keeps the
+/// order.
 pub(crate) fn is_conversion(from: &DataType, to: &DataType) -> bool {
     let is_moment = |kind: TimeKind| matches!(kind, TimeKind::Timestamp | TimeKind::Timestamptz);
     match (TimeKind::from_data_type(from), TimeKind::from_data_type(to)) {
@@ -46,33 +44,25 @@ pub(crate) fn is_conversion(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Values of one type of times as values of another.
+/// Converts values of one type of times to another.
 pub(crate) fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let rows = values.len();
-    let args = TimeArguments::new("cast", vec![ColumnarValue::Array(values.clone())], rows, to.clone());
-    let converted = if TimeKind::from_data_type(to) == TimeKind::Time { times(&args)? } else { intervals(&args)? };
+    let is_time = TimeKind::from_data_type(to) == TimeKind::Time;
+    let returns = if is_time { TIME } else { INTERVAL };
+    let args = TimeArguments::new("cast", vec![ColumnarValue::Array(values.clone())], rows, returns);
+    let converted = if is_time { times(&args)? } else { intervals(&args)? };
     Ok(cast(&converted, to)?)
 }
 
 const MOMENTS: [TimeKind; 3] = [TimeKind::Date, TimeKind::Timestamp, TimeKind::Timestamptz];
 const TIMES: [TimeKind; 4] = [TimeKind::Time, TimeKind::Timestamp, TimeKind::Timestamptz, TimeKind::Interval];
 
-/// `result`, if there is a conversion: of one value, with the digits of its seconds perhaps; or of a date and a time.
+/// Returns `result` if there is a conversion of one value, with or without a number of digits, or of a date and a time.
 fn check_conversion(name: &str, types: &[DataType], kinds: &[TimeKind], result: DataType) -> Result<DataType> {
-    let is_source = |data_type: &DataType| {
-        kinds.contains(&TimeKind::from_data_type(data_type))
-            || TimeKind::from_data_type(data_type).accepts_untyped_literal()
-    };
-    match types {
-        [value] if is_source(value) => Ok(result),
-        [value, digits] if is_source(value) && TimeKind::from_data_type(digits) == TimeKind::Integer => Ok(result),
-        [day, time]
-            if name.starts_with("timestamp")
-                && (TimeKind::from_data_type(day), TimeKind::from_data_type(time))
-                    == (TimeKind::Date, TimeKind::Time) =>
-        {
-            Ok(result)
-        }
+    let is_source = |kind: TimeKind| kinds.contains(&kind) || kind.accepts_untyped_literal();
+    match *types.iter().map(TimeKind::from_data_type).collect::<Vec<_>>() {
+        [value] | [value, TimeKind::Integer] if is_source(value) => Ok(result),
+        [TimeKind::Date, TimeKind::Time] if name.starts_with("timestamp") => Ok(result),
         _ => Err(undefined_function_error(name, types)),
     }
 }
@@ -81,20 +71,13 @@ fn moments(args: &TimeArguments) -> Result<ArrayRef> {
     let is_zoned = TimeKind::from_data_type(args.return_type()) == TimeKind::Timestamptz;
     let values = if is_zoned { args.moments(0)? } else { args.local_moments(0)? };
     if args.len() > 1 && args.kind(1) == TimeKind::Time {
-        let times = args.times(1)?;
-        return args.collect_micros(args.return_type(), |row| match (values.get(row), times.get(row)) {
-            (Some(day), Some(time)) => timestamp(day.div_euclid(DAY), time).map(Some),
-            _ => Ok(None),
-        });
+        return args.collect_micros(zip(values, args.times(1)?, |day, time| timestamp(day.div_euclid(DAY), time)));
     }
     let digits = digits(args)?;
-    args.collect_micros(args.return_type(), |row| match values.get(row) {
-        Some(value) => checked_timestamp(round_to_digits(value, digits)?).map(Some),
-        None => Ok(None),
-    })
+    args.collect_micros(map(values, |value| checked_timestamp(round_to_digits(value, digits)?)))
 }
 
-/// The digits of seconds that are kept.
+/// Returns the number of digits of seconds.
 fn digits(args: &TimeArguments) -> Result<u32> {
     if args.len() < 2 {
         return Ok(6);
@@ -107,73 +90,54 @@ fn digits(args: &TimeArguments) -> Result<u32> {
 
 fn times(args: &TimeArguments) -> Result<ArrayRef> {
     let digits = digits(args)?;
-    let last = |time: i64| {
+    let check = |time: i64| {
         if time == DAY {
             return exec_err!(
                 "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that instead"
             );
         }
-        Ok(Some(time))
+        Ok(time)
     };
     if args.kind(0) == TimeKind::Interval {
-        let values = args.intervals(0)?;
-        return args.collect_micros(&TIME, |row| match values.get(row) {
-            Some(value) => last(round_to_digits(interval::micros(value).rem_euclid(DAY), digits)?),
-            None => Ok(None),
-        });
+        let time = |value| check(round_to_digits(interval::micros(value).rem_euclid(DAY), digits)?);
+        return args.collect_micros(map(args.intervals(0)?, time));
     }
-    let values = args.times(0)?;
-    args.collect_micros(&TIME, |row| match values.get(row) {
-        Some(value) => last(round_to_digits(value, digits)?),
-        None => Ok(None),
-    })
+    args.collect_micros(map(args.times(0)?, |value| check(round_to_digits(value, digits)?)))
 }
 
 fn intervals(args: &TimeArguments) -> Result<ArrayRef> {
     if args.kind(0) == TimeKind::Time {
-        let values = args.times(0)?;
-        return args.collect_intervals(|row| values.get(row).map(interval::from_micros).transpose());
+        return args.collect_intervals(map(args.times(0)?, interval::from_micros));
     }
-    let (values, digits) = (args.intervals(0)?, digits(args)?);
-    args.collect_intervals(|row| match values.get(row) {
-        Some(value) => {
-            let micros = round_to_digits(interval::micros(value), digits)?;
-            build_interval(i64::from(value.months), i64::from(value.days), micros).map(Some)
-        }
-        None => Ok(None),
-    })
+    let digits = digits(args)?;
+    args.collect_intervals(map(args.intervals(0)?, |value| {
+        let micros = round_to_digits(interval::micros(value), digits)?;
+        build_interval(i64::from(value.months), i64::from(value.days), micros)
+    }))
 }
 
 fn text_result(types: &[DataType]) -> Result<DataType> {
+    let is_time = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);
     match types {
-        [value]
-            if TimeKind::from_data_type(value).is_moment()
-                || matches!(TimeKind::from_data_type(value), TimeKind::Time | TimeKind::Interval) =>
-        {
-            Ok(DataType::Utf8)
-        }
+        [value] if is_time(TimeKind::from_data_type(value)) => Ok(DataType::Utf8),
         _ => Err(undefined_function_error("timestamp_out", types)),
     }
 }
 
 fn write(args: &TimeArguments) -> Result<ArrayRef> {
     match args.kind(0) {
-        TimeKind::Date => {
-            let values = args.dates(0)?;
-            args.collect_texts(|row, out| Ok(values.get(row).map(|value| output::write_date(value, out)).is_some()))
-        }
-        TimeKind::Time => {
-            let values = args.times(0)?;
-            args.collect_texts(|row, out| Ok(values.get(row).map(|value| output::write_time(value, out)).is_some()))
-        }
-        TimeKind::Interval => {
-            let values = args.intervals(0)?;
-            args.collect_texts(|row, out| Ok(values.get(row).map(|value| output::write_interval(value, out)).is_some()))
-        }
-        kind => {
-            let write = if kind == TimeKind::Timestamptz { output::write_timestamptz } else { output::write_timestamp };
-            let values = args.moments(0)?;
-            args.collect_texts(|row, out| Ok(values.get(row).map(|value| write(value, out)).is_some()))
-        }
+        TimeKind::Date => write_column(args, args.dates(0)?, output::write_date),
+        TimeKind::Time => write_column(args, args.times(0)?, output::write_time),
+        TimeKind::Interval => write_column(args, args.intervals(0)?, output::write_interval),
+        TimeKind::Timestamptz => write_column(args, args.moments(0)?, output::write_timestamptz),
+        _ => write_column(args, args.moments(0)?, output::write_timestamp),
     }
+}
+
+fn write_column<P: ArrowPrimitiveType>(
+    args: &TimeArguments,
+    values: TimeColumn<P>,
+    write: fn(P::Native, &mut String),
+) -> Result<ArrayRef> {
+    args.collect_texts(|row, out| Ok(values.get(row).map(|value| write(value, out)).is_some()))
 }

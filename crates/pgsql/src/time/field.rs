@@ -14,16 +14,15 @@ use super::unit::{TimeUnitField, unsupported};
 
 pub(super) fn extract() -> ScalarUDF {
     function_with_constant_args("extract", numeric, |args| {
-        let data_type = args.return_type().clone();
-        let scale = if let DataType::Decimal128(_, scale) = data_type { scale } else { 6 };
+        let scale = if let DataType::Decimal128(_, scale) = args.return_type() { *scale } else { 6 };
         let unit = 10_i128.pow(u32::try_from(6 - scale).unwrap_or(0));
         extract_fields(args, |args, value| {
-            args.collect::<Decimal128Type>(&data_type, |row| Ok(value(row)?.map(|value| value / unit)))
+            args.collect::<Decimal128Type>(|row| Ok(value(row)?.map(|value| value / unit)))
         })
     })
 }
 
-/// A numeric with as many digits as PostgreSQL gives the field.
+/// Returns a numeric with as many digits as PostgreSQL gives the field.
 fn numeric(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
     let (precision, scale) = match values.first() {
         Some(Some(ScalarValue::Utf8(Some(name)) | ScalarValue::Utf8View(Some(name)))) => {
@@ -47,9 +46,9 @@ pub(super) fn date_part() -> ScalarUDF {
         |types| returns("date_part", types, DataType::Float64),
         |args| {
             extract_fields(args, |args, value| {
-                args.collect::<Float64Type>(&DataType::Float64, |row| {
+                args.collect::<Float64Type>(|row| {
                     Ok(value(row)?.map(|millionths| {
-                        let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+                        let (whole, rest) = (millionths / MILLION, millionths % MILLION);
                         if rest == 0 { whole as f64 } else { millionths as f64 / 1e6 }
                     }))
                 })
@@ -69,7 +68,7 @@ fn returns(name: &str, types: &[DataType], data_type: DataType) -> Result<DataTy
     }
 }
 
-/// The field of each row, in millionths.
+/// Computes the field of each row, in millionths.
 fn extract_fields(
     args: &TimeArguments,
     collect: impl Fn(&TimeArguments, &dyn Fn(usize) -> Result<Option<i128>>) -> Result<ArrayRef>,
@@ -82,27 +81,22 @@ fn extract_fields(
         _ => None,
     };
     let field = |name: &str| constant.map_or_else(|| TimeUnitField::find(name, &type_name), Ok);
+    macro_rules! fields {
+        ($values:expr, $compute:expr) => {{
+            let values = $values;
+            collect(args, &|row| match (names.get(row), values.get(row)) {
+                (Some(name), Some(value)) => $compute(field(name)?, name, value).map(Some),
+                _ => Ok(None),
+            })
+        }};
+    }
     match kind {
-        TimeKind::Interval => {
-            let values = args.intervals(1)?;
-            collect(args, &|row| match (names.get(row), values.get(row)) {
-                (Some(name), Some(value)) => interval_field(field(name)?, name, value).map(Some),
-                _ => Ok(None),
-            })
-        }
+        TimeKind::Interval => fields!(args.intervals(1)?, interval_field),
         TimeKind::Time => {
-            let values = args.times(1)?;
-            collect(args, &|row| match (names.get(row), values.get(row)) {
-                (Some(name), Some(value)) => time_field(field(name)?, name, value, &type_name).map(Some),
-                _ => Ok(None),
-            })
+            fields!(args.times(1)?, |field, name, value| time_field(field, name, value, &type_name))
         }
         _ => {
-            let values = args.moments(1)?;
-            collect(args, &|row| match (names.get(row), values.get(row)) {
-                (Some(name), Some(value)) => timestamp_field(field(name)?, name, value, kind, &type_name).map(Some),
-                _ => Ok(None),
-            })
+            fields!(args.moments(1)?, |field, name, value| timestamp_field(field, name, value, kind, &type_name))
         }
     }
 }
@@ -120,24 +114,14 @@ fn timestamp_field(unit: TimeUnitField, name: &str, value: i64, kind: TimeKind, 
         TimeUnitField::Week => (day - iso_year(day).0) / 7 + 1,
         TimeUnitField::Month => month,
         TimeUnitField::Quarter => (month - 1) / 3 + 1,
-        // The year before 1 is called -1.
-        TimeUnitField::Year => {
-            if year > 0 {
-                year
-            } else {
-                year - 1
-            }
-        }
+        TimeUnitField::Year => without_year_zero(year),
         TimeUnitField::Decade => year.div_euclid(10),
         TimeUnitField::Century => numbered_period(year, 100),
         TimeUnitField::Millennium => numbered_period(year, 1_000),
         TimeUnitField::DayOfWeek => weekday(day),
         TimeUnitField::IsoDayOfWeek => (weekday(day) + 6) % 7 + 1,
         TimeUnitField::DayOfYear => day_of_year(day),
-        TimeUnitField::IsoYear => {
-            let year = iso_year(day).1;
-            if year > 0 { year } else { year - 1 }
-        }
+        TimeUnitField::IsoYear => without_year_zero(iso_year(day).1),
         TimeUnitField::Julian if is_date => day + JULIAN_EPOCH,
         TimeUnitField::Julian => {
             // Rounded to millionths, although PostgreSQL gives more digits.
@@ -150,6 +134,11 @@ fn timestamp_field(unit: TimeUnitField, name: &str, value: i64, kind: TimeKind, 
         _ => return time_field(unit, name, time, type_name),
     };
     Ok(i128::from(whole) * MILLION)
+}
+
+/// Returns the number of a year: the year before 1 is -1.
+fn without_year_zero(year: i64) -> i64 {
+    if year > 0 { year } else { year - 1 }
 }
 
 /// Returns the century or millennium of a year. There is no period with the number 0.

@@ -1,4 +1,4 @@
-//! What the functions of this family have in common.
+//! The type of the functions in this module.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -14,14 +14,14 @@ use datafusion::logical_expr::{
 use super::arguments::TimeArguments;
 use super::kind::TimeKind;
 
-/// The type of a result for types of arguments; an error where PostgreSQL has no such function.
+/// Returns the type of the result; an error if PostgreSQL has no such function.
 type Returns = fn(&[DataType]) -> Result<DataType>;
-/// The type of a result that depends on constant arguments too.
+/// Returns the type of the result, which also depends on constant arguments.
 type ReturnsOfValues = fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
-/// The values of a result, as many as there are rows.
+/// Computes the result of each row.
 type Compute = fn(&TimeArguments) -> Result<ArrayRef>;
 
-/// A function that is defined by two others.
+/// A function that consists of plain functions. Two functions of one name are equal.
 #[derive(Debug)]
 struct TimeFunction {
     name: &'static str,
@@ -30,39 +30,40 @@ struct TimeFunction {
     compute: Compute,
 }
 
-/// How the type of a result is found.
+/// How the type of the result is determined.
 #[derive(Debug, Clone, Copy)]
 enum ReturnType {
     FromTypes(Returns),
     FromValues(ReturnsOfValues),
 }
 
-/// A function whose value depends on nothing but its arguments.
+/// Builds a function whose value depends only on its arguments.
 pub(super) fn function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromTypes(returns), compute })
+    new_function(name, Volatility::Immutable, ReturnType::FromTypes(returns), compute)
 }
 
-/// A function the type of whose result depends on constant arguments.
+/// Builds a function whose result type depends on constant arguments.
 pub(super) fn function_with_constant_args(name: &'static str, returns: ReturnsOfValues, compute: Compute) -> ScalarUDF {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromValues(returns), compute })
+    new_function(name, Volatility::Immutable, ReturnType::FromValues(returns), compute)
 }
 
-/// A function whose value depends on the moment where it has fewer arguments.
+/// Builds a function whose value depends on the current time if it has fewer arguments.
 pub(super) fn stable_function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
-    let signature = Signature::user_defined(Volatility::Stable);
-    ScalarUDF::new_from_impl(TimeFunction { name, signature, returns: ReturnType::FromTypes(returns), compute })
+    new_function(name, Volatility::Stable, ReturnType::FromTypes(returns), compute)
 }
 
-/// That there is no function `name` for arguments of these types.
+fn new_function(name: &'static str, volatility: Volatility, returns: ReturnType, compute: Compute) -> ScalarUDF {
+    ScalarUDF::new_from_impl(TimeFunction { name, signature: Signature::user_defined(volatility), returns, compute })
+}
+
+/// Returns PostgreSQL's error for a function that does not exist.
 pub(super) fn undefined_function_error(name: &str, types: &[DataType]) -> DataFusionError {
     let types: Vec<String> =
         types.iter().map(|data_type| TimeKind::from_data_type(data_type).name(data_type)).collect();
     DataFusionError::Plan(format!("function {name}({}) does not exist", types.join(", ")))
 }
 
-/// The call of a function of this family.
+/// Plans the call of a function of this module.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     static FUNCTIONS: OnceLock<HashMap<String, Arc<ScalarUDF>>> = OnceLock::new();
     let functions = FUNCTIONS.get_or_init(|| {

@@ -10,17 +10,17 @@ use datafusion::common::Result;
 use super::calendar::{self, DAY, date_from_days, days, month_length, out_of_range_error};
 use super::input::build_interval;
 
-/// Microseconds of the part that is less than a day.
+/// Returns the microseconds of the part that is less than a day.
 pub(super) fn micros(interval: IntervalMonthDayNano) -> i64 {
     interval.nanoseconds / 1_000
 }
 
-/// An interval of microseconds alone.
+/// Returns an interval of microseconds alone.
 pub(super) fn from_micros(micros: i64) -> Result<IntervalMonthDayNano> {
     build_interval(0, 0, micros)
 }
 
-/// What intervals are compared by: a month counts 30 days.
+/// Returns the number by which intervals are compared. A month has 30 days.
 pub(super) fn comparison_key(interval: IntervalMonthDayNano) -> i128 {
     let days = i128::from(interval.months) * 30 + i128::from(interval.days);
     days * i128::from(DAY) + i128::from(micros(interval))
@@ -48,7 +48,8 @@ pub(super) fn negate(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayN
     negated().ok_or_else(|| out_of_range_error("interval"))
 }
 
-/// A timestamp later by an interval: months first, then days, then the rest. A day that a month lacks is its last.
+/// Returns a timestamp later by an interval: months first, then days, then the rest. A day that a month lacks is its
+/// last.
 pub(super) fn shift(timestamp: i64, interval: IntervalMonthDayNano) -> Result<i64> {
     let mut shifted = timestamp;
     if interval.months != 0 {
@@ -64,18 +65,18 @@ pub(super) fn shift(timestamp: i64, interval: IntervalMonthDayNano) -> Result<i6
     total.ok_or_else(|| out_of_range_error("timestamp")).and_then(calendar::checked_timestamp)
 }
 
-/// The days and the rest between two timestamps.
+/// Returns the days and the rest between two timestamps.
 pub(super) fn between(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
     let micros = later.checked_sub(earlier).ok_or_else(|| out_of_range_error("interval"))?;
     build_interval(0, micros / DAY, micros % DAY)
 }
 
-/// The interval times a number; what is left of months becomes days, what is left of days becomes time.
+/// Returns the interval times a number; what is left of months becomes days, what is left of days becomes time.
 pub(crate) fn multiply(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     scale(interval, |part| part * factor)
 }
 
-/// The interval divided by a number that is not 0.
+/// Returns the interval divided by a number that is not 0.
 pub(super) fn divide(interval: IntervalMonthDayNano, divisor: f64) -> Result<IntervalMonthDayNano> {
     scale(interval, |part| part / divisor)
 }
@@ -102,9 +103,6 @@ fn scale(interval: IntervalMonthDayNano, scaled: impl Fn(f64) -> f64) -> Result<
 }
 
 /// Divides each sum of intervals or durations by its count.
-///
-/// # Errors
-/// If a result is out of range.
 #[allow(clippy::cast_precision_loss, reason = "as PostgreSQL divides")]
 pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<ArrayRef> {
     if let DataType::Duration(_) = sums.data_type() {
@@ -153,7 +151,7 @@ pub(super) fn justify_days(interval: IntervalMonthDayNano) -> Result<IntervalMon
     build_interval(months, days, micros(interval))
 }
 
-/// Both, so that all parts have one sign.
+/// Converts hours to days and days to months so that all parts have the same sign.
 pub(super) fn justify(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
     let mut micros = micros(interval);
     let mut days = i64::from(interval.days) + micros / DAY;
@@ -173,7 +171,7 @@ pub(super) fn justify(interval: IntervalMonthDayNano) -> Result<IntervalMonthDay
     build_interval(months, days, micros)
 }
 
-/// The years, months, days and time between two timestamps, as a calendar counts them.
+/// Returns the years, months, days and time between two timestamps, as a calendar counts them.
 pub(super) fn age(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
     if later < earlier {
         return negate(age(earlier, later)?);

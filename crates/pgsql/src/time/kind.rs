@@ -1,8 +1,8 @@
 //! PostgreSQL's types of times, as Arrow has them.
 
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::DataType;
 
-/// What a value is to the functions of times.
+/// The kind of a value for the functions of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeKind {
     Date,
@@ -40,12 +40,12 @@ impl TimeKind {
         matches!(self, Self::Date | Self::Timestamp | Self::Timestamptz)
     }
 
-    /// Whether a literal without a type may stand for it.
+    /// Whether the value may be an untyped literal.
     pub(crate) fn accepts_untyped_literal(self) -> bool {
         matches!(self, Self::Text | Self::Null)
     }
 
-    /// The type's name in PostgreSQL.
+    /// Returns the type's name in PostgreSQL.
     pub(crate) fn name(self, data_type: &DataType) -> String {
         let name = match self {
             Self::Date => "date",
@@ -62,23 +62,4 @@ impl TimeKind {
         };
         name.to_owned()
     }
-}
-
-/// The name of `data_type` in PostgreSQL.
-pub(crate) fn type_name(data_type: &DataType) -> String {
-    TimeKind::from_data_type(data_type).name(data_type)
-}
-
-/// `date`.
-pub(crate) const DATE: DataType = DataType::Date32;
-/// `time`.
-pub(crate) const TIME: DataType = DataType::Time64(TimeUnit::Microsecond);
-/// `timestamp`.
-pub(crate) const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
-/// `interval`.
-pub(crate) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
-
-/// `timestamptz`.
-pub(crate) fn timestamptz() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }

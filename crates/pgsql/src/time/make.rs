@@ -1,4 +1,4 @@
-//! Times made of their parts: `make_date`, `make_time`, `make_timestamp`, `make_timestamptz`, `make_interval`.
+//! Functions that build times from their parts, such as `make_date` and `make_interval`.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Date32Type};
@@ -9,8 +9,9 @@ use super::arguments::TimeArguments;
 use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range_error};
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -19,7 +20,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |types| numbers("make_date", types, &[3], DATE),
             |args| {
                 let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?];
-                args.collect::<Date32Type>(&DATE, |row| {
+                args.collect::<Date32Type>(|row| {
                     let [Some(year), Some(month), Some(day)] = parts.each_ref().map(|part| part.get(row)) else {
                         return Ok(None);
                     };
@@ -32,31 +33,19 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |types| numbers("make_time", types, &[3], TIME),
             |args| {
                 let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
-                args.collect_micros(&TIME, |row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
-                    (Some(hour), Some(minute), Some(second)) => {
-                        let time = micros_from_time(hour, minute, second)?;
-                        if time == DAY {
-                            return exec_err!(
-                                "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that \
-                                 instead"
-                            );
-                        }
-                        Ok(Some(time))
-                    }
+                args.collect_micros(|row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
+                    (Some(hour), Some(minute), Some(second)) => match micros_from_time(hour, minute, second)? {
+                        DAY => exec_err!(
+                            "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that instead"
+                        ),
+                        time => Ok(Some(time)),
+                    },
                     _ => Ok(None),
                 })
             },
         ),
-        function(
-            "make_timestamp",
-            |types| numbers("make_timestamp", types, &[6], TIMESTAMP),
-            |args| moments(args, &TIMESTAMP),
-        ),
-        function(
-            "make_timestamptz",
-            |types| numbers("make_timestamptz", types, &[6, 7], timestamptz()),
-            |args| moments(args, &timestamptz()),
-        ),
+        function("make_timestamp", |types| numbers("make_timestamp", types, &[6], TIMESTAMP), moments),
+        function("make_timestamptz", |types| numbers("make_timestamptz", types, &[6, 7], timestamptz()), moments),
         function(
             "make_interval",
             |types| numbers("make_interval", types, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL),
@@ -80,7 +69,7 @@ fn numbers(name: &str, types: &[DataType], counts: &[usize], result: DataType) -
 }
 
 fn days_from_date(year: i64, month: i64, day: i64) -> Result<i64> {
-    // Negative years are those before 1, of which there is no 0.
+    // Year -1 is the year before year 1.
     let calendar_year = if year < 0 { year + 1 } else { year };
     if year == 0 || year.abs() > 6_000_000 || !is_date(calendar_year, month, day) {
         return exec_err!("date field value out of range: {year}-{month:02}-{day:02}");
@@ -97,11 +86,11 @@ fn micros_from_time(hour: i64, minute: i64, second: f64) -> Result<i64> {
     Ok(hour * HOUR + minute * MINUTE + micros as i64)
 }
 
-fn moments(args: &TimeArguments, data_type: &DataType) -> Result<ArrayRef> {
+fn moments(args: &TimeArguments) -> Result<ArrayRef> {
     let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?, args.integers(3)?, args.integers(4)?];
     let seconds = args.floats(5)?;
     let zones = if args.len() > 6 { Some(args.texts(6)?) } else { None };
-    args.collect_micros(data_type, |row| {
+    args.collect_micros(|row| {
         let [Some(year), Some(month), Some(day), Some(hour), Some(minute)] = parts.each_ref().map(|part| part.get(row))
         else {
             return Ok(None);
@@ -118,19 +107,13 @@ fn intervals(args: &TimeArguments) -> Result<ArrayRef> {
     let units = (0..args.len().min(6)).map(|position| args.integers(position)).collect::<Result<Vec<_>>>()?;
     let seconds = if args.len() > 6 { Some(args.floats(6)?) } else { None };
     args.collect_intervals(|row| {
-        let mut given = [0_i64; 6];
+        let mut counts = [0_i64; 6];
         for (position, unit) in units.iter().enumerate() {
             let Some(count) = unit.get(row) else { return Ok(None) };
-            given[position] = count;
+            counts[position] = count;
         }
-        let second = match &seconds {
-            Some(seconds) => match seconds.get(row) {
-                Some(second) => second,
-                None => return Ok(None),
-            },
-            None => 0.0,
-        };
-        let [years, months, weeks, days, hours, minutes] = given;
+        let Some(second) = seconds.as_ref().map_or(Some(0.0), |seconds| seconds.get(row)) else { return Ok(None) };
+        let [years, months, weeks, days, hours, minutes] = counts;
         let sum = |left: i64, factor: i64, right: i64| left.checked_mul(factor)?.checked_add(right);
         let micros = sum(hours, HOUR, 0).and_then(|micros| sum(minutes, MINUTE, micros));
         let fraction = (second * 1e6).round_ties_even();

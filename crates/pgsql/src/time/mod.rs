@@ -23,7 +23,6 @@ mod span;
 mod syntax;
 mod timezone;
 mod truncate;
-mod types;
 mod unit;
 mod zone;
 
@@ -35,11 +34,9 @@ use crate::operands::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
 pub(crate) use interval::{average_spans, multiply as multiply_interval};
-pub(crate) use kind::type_name;
 pub(crate) use order::{compare, order_intervals};
-pub(crate) use types::plan_type;
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), timezone::timezone()];
     functions.extend(operator::functions());

@@ -9,9 +9,9 @@ use datafusion::logical_expr::{
 };
 
 use super::calendar::DAY;
-use super::kind::{DATE, TIME, TIMESTAMP, timestamptz};
+use crate::data_type::{DATE, TIME, TIMESTAMP, timestamptz};
 
-/// The functions of the moment.
+/// Returns the functions that return the current time.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let stable = [
         ("now", timestamptz()),

@@ -1,75 +1,121 @@
-//! Operators on dates, times and intervals, by the types of their operands; named as PostgreSQL's functions for them.
+//! Plans operators on dates, times and intervals by the types of their operands. The functions have PostgreSQL's names.
 
-use arrow::datatypes::{DataType, Date32Type, Int32Type, TimeUnit};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::arguments::{map, zip};
 use super::calendar::{self, DAY, out_of_range_error};
 use super::function::{call, function};
-use super::kind::{DATE, INTERVAL, TIME, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::{input, interval};
+use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 use crate::operands::Operands;
 
-/// The functions that operators stand for.
+/// Returns the functions that replace operators.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let mut functions = date_functions();
-    functions.extend(timestamp_functions());
-    functions.extend(time_functions());
-    functions.extend(interval_functions());
-    functions
+    [moment_functions(), interval_functions()].concat()
 }
 
-fn date_functions() -> Vec<ScalarUDF> {
+fn moment_functions() -> Vec<ScalarUDF> {
     vec![
+        function("date_mi*", int4_type, |args| {
+            let subtract = |left: i32, right| left.checked_sub(right).ok_or_else(|| out_of_range_error("integer"));
+            args.collect::<Int32Type>(zip(args.dates(0)?, args.dates(1)?, subtract))
+        }),
+        function("date_pli*", date_type, |args| {
+            let add = |left, right| calendar::checked_date(i64::from(left).saturating_add(right));
+            args.collect::<Date32Type>(zip(args.dates(0)?, args.integers(1)?, add))
+        }),
+        function("date_mii*", date_type, |args| {
+            let subtract = |left, right| calendar::checked_date(i64::from(left).saturating_sub(right));
+            args.collect::<Date32Type>(zip(args.dates(0)?, args.integers(1)?, subtract))
+        }),
+        function("datetime_pl*", timestamp_type, |args| {
+            let add = |left, right| calendar::timestamp(i64::from(left), right);
+            args.collect_micros(zip(args.dates(0)?, args.times(1)?, add))
+        }),
+        function("timestamp_pl_interval*", shifted_type, |args| {
+            args.collect_micros(zip(args.local_moments(0)?, args.intervals(1)?, interval::shift))
+        }),
+        function("timestamp_mi_interval*", shifted_type, |args| {
+            let subtract = |left, right| interval::shift(left, interval::negate(right)?);
+            args.collect_micros(zip(args.local_moments(0)?, args.intervals(1)?, subtract))
+        }),
+        function("timestamp_mi*", interval_type, |args| {
+            args.collect_intervals(zip(args.moments(0)?, args.moments(1)?, interval::between))
+        }),
+        function("time_pl_interval*", time_type, |args| {
+            let add = |left: i64, right| Ok((left + interval::micros(right) % DAY).rem_euclid(DAY));
+            args.collect_micros(zip(args.times(0)?, args.intervals(1)?, add))
+        }),
+        function("time_mi_interval*", time_type, |args| {
+            let subtract = |left: i64, right| Ok((left - interval::micros(right) % DAY).rem_euclid(DAY));
+            args.collect_micros(zip(args.times(0)?, args.intervals(1)?, subtract))
+        }),
+        function("time_mi_time*", interval_type, |args| {
+            args.collect_intervals(zip(args.times(0)?, args.times(1)?, |left: i64, right| {
+                interval::from_micros(left - right)
+            }))
+        }),
+    ]
+}
+
+fn interval_functions() -> Vec<ScalarUDF> {
+    vec![
+        function("interval_pl*", interval_type, |args| {
+            args.collect_intervals(zip(args.intervals(0)?, args.intervals(1)?, interval::add))
+        }),
+        function("interval_mi*", interval_type, |args| {
+            let subtract = |left, right| interval::add(left, interval::negate(right)?);
+            args.collect_intervals(zip(args.intervals(0)?, args.intervals(1)?, subtract))
+        }),
+        function("interval_mul*", interval_type, |args| {
+            args.collect_intervals(zip(args.intervals(0)?, args.floats(1)?, interval::multiply))
+        }),
+        function("interval_div*", interval_type, |args| {
+            let divide = |left, right: f64| {
+                if right == 0.0 { exec_err!("division by zero") } else { interval::divide(left, right) }
+            };
+            args.collect_intervals(zip(args.intervals(0)?, args.floats(1)?, divide))
+        }),
+        function("interval_um*", interval_type, |args| {
+            args.collect_intervals(map(args.intervals(0)?, interval::negate))
+        }),
+        // Intervals are compared by numbers, so that comparisons and orders are those of numbers.
         function(
-            "date_mi*",
-            |_| Ok(DataType::Int32),
+            "interval_cmp_value*",
+            |_| Ok(DataType::Decimal128(38, 0)),
             |args| {
-                let (left, right) = (args.dates(0)?, args.dates(1)?);
-                args.collect::<Int32Type>(&DataType::Int32, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range_error("integer"))?))
-                })
-            },
-        ),
-        function(
-            "date_pli*",
-            |_| Ok(DATE),
-            |args| {
-                let (left, right) = (args.dates(0)?, args.integers(1)?);
-                args.collect::<Date32Type>(&DATE, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    calendar::checked_date(i64::from(left).saturating_add(right)).map(Some)
-                })
-            },
-        ),
-        function(
-            "date_mii*",
-            |_| Ok(DATE),
-            |args| {
-                let (left, right) = (args.dates(0)?, args.integers(1)?);
-                args.collect::<Date32Type>(&DATE, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    calendar::checked_date(i64::from(left).saturating_sub(right)).map(Some)
-                })
-            },
-        ),
-        function(
-            "datetime_pl*",
-            |_| Ok(TIMESTAMP),
-            |args| {
-                let (left, right) = (args.dates(0)?, args.times(1)?);
-                args.collect_micros(&TIMESTAMP, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    calendar::timestamp(i64::from(left), right).map(Some)
-                })
+                let key = |value| Ok(interval::comparison_key(value));
+                args.collect::<Decimal128Type>(map(args.intervals(0)?, key))
             },
         ),
     ]
 }
 
-/// The type of a moment later by an interval.
+fn int4_type(_: &[DataType]) -> Result<DataType> {
+    Ok(DataType::Int32)
+}
+
+fn date_type(_: &[DataType]) -> Result<DataType> {
+    Ok(DATE)
+}
+
+fn timestamp_type(_: &[DataType]) -> Result<DataType> {
+    Ok(TIMESTAMP)
+}
+
+fn time_type(_: &[DataType]) -> Result<DataType> {
+    Ok(TIME)
+}
+
+fn interval_type(_: &[DataType]) -> Result<DataType> {
+    Ok(INTERVAL)
+}
+
+/// Returns the type of the sum of a moment and an interval.
 fn shifted_type(types: &[DataType]) -> Result<DataType> {
     Ok(match types.first().map(TimeKind::from_data_type) {
         Some(TimeKind::Timestamptz) => timestamptz(),
@@ -77,153 +123,14 @@ fn shifted_type(types: &[DataType]) -> Result<DataType> {
     })
 }
 
-fn timestamp_functions() -> Vec<ScalarUDF> {
-    vec![
-        function("timestamp_pl_interval*", shifted_type, |args| {
-            let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
-            args.collect_micros(&shifted_type(&[args.data_type(0)])?, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::shift(left, right).map(Some)
-            })
-        }),
-        function("timestamp_mi_interval*", shifted_type, |args| {
-            let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
-            args.collect_micros(&shifted_type(&[args.data_type(0)])?, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::shift(left, interval::negate(right)?).map(Some)
-            })
-        }),
-        function(
-            "timestamp_mi*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.moments(0)?, args.moments(1)?);
-                args.collect_intervals(|row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::between(left, right).map(Some)
-                })
-            },
-        ),
-    ]
-}
-
-fn time_functions() -> Vec<ScalarUDF> {
-    vec![
-        function(
-            "time_pl_interval*",
-            |_| Ok(TIME),
-            |args| {
-                let (left, right) = (args.times(0)?, args.intervals(1)?);
-                args.collect_micros(&TIME, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    Ok(Some((left + interval::micros(right) % DAY).rem_euclid(DAY)))
-                })
-            },
-        ),
-        function(
-            "time_mi_interval*",
-            |_| Ok(TIME),
-            |args| {
-                let (left, right) = (args.times(0)?, args.intervals(1)?);
-                args.collect_micros(&TIME, |row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    Ok(Some((left - interval::micros(right) % DAY).rem_euclid(DAY)))
-                })
-            },
-        ),
-        function(
-            "time_mi_time*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.times(0)?, args.times(1)?);
-                args.collect_intervals(|row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::from_micros(left - right).map(Some)
-                })
-            },
-        ),
-    ]
-}
-
-fn interval_functions() -> Vec<ScalarUDF> {
-    vec![
-        function(
-            "interval_pl*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
-                args.collect_intervals(|row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::add(left, right).map(Some)
-                })
-            },
-        ),
-        function(
-            "interval_mi*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
-                args.collect_intervals(|row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::add(left, interval::negate(right)?).map(Some)
-                })
-            },
-        ),
-        function(
-            "interval_mul*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.intervals(0)?, args.floats(1)?);
-                args.collect_intervals(|row| {
-                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                    interval::multiply(left, right).map(Some)
-                })
-            },
-        ),
-        function(
-            "interval_div*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let (left, right) = (args.intervals(0)?, args.floats(1)?);
-                args.collect_intervals(|row| match (left.get(row), right.get(row)) {
-                    (Some(_), Some(0.0)) => datafusion::common::exec_err!("division by zero"),
-                    (Some(left), Some(right)) => interval::divide(left, right).map(Some),
-                    _ => Ok(None),
-                })
-            },
-        ),
-        function(
-            "interval_um*",
-            |_| Ok(INTERVAL),
-            |args| {
-                let values = args.intervals(0)?;
-                args.collect_intervals(|row| values.get(row).map(interval::negate).transpose())
-            },
-        ),
-        // What intervals are compared by: a number, so that comparisons and orders are those of numbers.
-        function(
-            "interval_cmp_value*",
-            |_| Ok(KEY),
-            |args| {
-                let values = args.intervals(0)?;
-                args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| {
-                    Ok(values.get(row).map(interval::comparison_key))
-                })
-            },
-        ),
-    ]
-}
-
-const KEY: DataType = DataType::Decimal128(38, 0);
-
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
 pub(super) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let (left, right) = (TimeKind::from_data_type(&operands.left_type), TimeKind::from_data_type(&operands.right_type));
-    let is_ours = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);
-    if !is_ours(left) && !is_ours(right) {
+    let is_time = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);
+    if !is_time(left) && !is_time(right) {
         return Ok(None);
     }
-    if let Some(comparison) = comparison(operands.op) {
+    if let Some(comparison) = operands.comparison() {
         return compare(operands, comparison, left, right);
     }
     let name = match operands.op {
@@ -251,28 +158,28 @@ fn is_factor(kind: TimeKind) -> bool {
 
 fn plus(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
     let commuted = |name: &str| call(name, vec![operands.right.clone(), operands.left.clone()]).map(Some);
-    let straight = |name: &str| call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some);
+    let in_order = |name: &str| call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some);
     match (left, right) {
-        (TimeKind::Date, TimeKind::Integer) => straight("date_pli*"),
+        (TimeKind::Date, TimeKind::Integer) => in_order("date_pli*"),
         (TimeKind::Integer, TimeKind::Date) => commuted("date_pli*"),
-        (TimeKind::Date, TimeKind::Time) => straight("datetime_pl*"),
+        (TimeKind::Date, TimeKind::Time) => in_order("datetime_pl*"),
         (TimeKind::Time, TimeKind::Date) => commuted("datetime_pl*"),
-        (TimeKind::Date, TimeKind::Interval) => straight("timestamp_pl_interval*"),
+        (TimeKind::Date, TimeKind::Interval) => in_order("timestamp_pl_interval*"),
         (TimeKind::Interval, TimeKind::Date) => commuted("timestamp_pl_interval*"),
         (TimeKind::Timestamp | TimeKind::Timestamptz, TimeKind::Interval | TimeKind::Text | TimeKind::Null) => {
-            straight("timestamp_pl_interval*")
+            in_order("timestamp_pl_interval*")
         }
         (TimeKind::Interval | TimeKind::Text | TimeKind::Null, TimeKind::Timestamp | TimeKind::Timestamptz) => {
             commuted("timestamp_pl_interval*")
         }
-        (TimeKind::Time, TimeKind::Interval) => straight("time_pl_interval*"),
+        (TimeKind::Time, TimeKind::Interval) => in_order("time_pl_interval*"),
         (TimeKind::Interval, TimeKind::Time) => commuted("time_pl_interval*"),
-        (TimeKind::Interval, TimeKind::Interval) => straight("interval_pl*"),
-        (TimeKind::Interval, open) | (open, TimeKind::Interval) if open.accepts_untyped_literal() => {
-            straight("interval_pl*")
+        (TimeKind::Interval, TimeKind::Interval) => in_order("interval_pl*"),
+        (TimeKind::Interval, other) | (other, TimeKind::Interval) if other.accepts_untyped_literal() => {
+            in_order("interval_pl*")
         }
-        (TimeKind::Date, open) | (open, TimeKind::Date) | (TimeKind::Time, open) | (open, TimeKind::Time)
-            if open.accepts_untyped_literal() =>
+        (TimeKind::Date, other) | (other, TimeKind::Date) | (TimeKind::Time, other) | (other, TimeKind::Time)
+            if other.accepts_untyped_literal() =>
         {
             plan_err!(
                 "operator is not unique: {} + text; write the type, as in interval '1 day'",
@@ -283,21 +190,21 @@ fn plus(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Opti
     }
 }
 
-/// The function of a difference. A text takes the type of the other side.
+/// Returns the function of a difference. A text takes the type of the other side.
 fn minus(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<Option<&'static str>> {
     Ok(Some(match (left, right) {
         (TimeKind::Date, TimeKind::Date) => "date_mi*",
-        (TimeKind::Date, open) | (open, TimeKind::Date) if open.accepts_untyped_literal() => "date_mi*",
+        (TimeKind::Date, other) | (other, TimeKind::Date) if other.accepts_untyped_literal() => "date_mi*",
         (TimeKind::Date, TimeKind::Integer) => "date_mii*",
         (left, TimeKind::Interval) if left.is_moment() => "timestamp_mi_interval*",
         (left, right) if left.is_moment() && right.is_moment() => "timestamp_mi*",
-        (TimeKind::Timestamp | TimeKind::Timestamptz, open) if open.accepts_untyped_literal() => "timestamp_mi*",
-        (open, TimeKind::Timestamp | TimeKind::Timestamptz) if open.accepts_untyped_literal() => "timestamp_mi*",
+        (TimeKind::Timestamp | TimeKind::Timestamptz, other) if other.accepts_untyped_literal() => "timestamp_mi*",
+        (other, TimeKind::Timestamp | TimeKind::Timestamptz) if other.accepts_untyped_literal() => "timestamp_mi*",
         (TimeKind::Time, TimeKind::Interval) => "time_mi_interval*",
         (TimeKind::Time, TimeKind::Time) => "time_mi_time*",
-        (TimeKind::Time, open) | (open, TimeKind::Time) if open.accepts_untyped_literal() => "time_mi_time*",
+        (TimeKind::Time, other) | (other, TimeKind::Time) if other.accepts_untyped_literal() => "time_mi_time*",
         (TimeKind::Interval, TimeKind::Interval) => "interval_mi*",
-        (TimeKind::Interval, open) | (open, TimeKind::Interval) if open.accepts_untyped_literal() => "interval_mi*",
+        (TimeKind::Interval, other) | (other, TimeKind::Interval) if other.accepts_untyped_literal() => "interval_mi*",
         _ => {
             undefined_operator_error(operands, left, right)?;
             return Ok(None);
@@ -312,18 +219,6 @@ fn multiply(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<
         _ => return undefined_operator_error(operands, left, right),
     };
     call("interval_mul*", vec![interval.clone(), factor.clone()]).map(Some)
-}
-
-fn comparison(op: &BinaryOperator) -> Option<Operator> {
-    Some(match op {
-        BinaryOperator::Eq => Operator::Eq,
-        BinaryOperator::NotEq => Operator::NotEq,
-        BinaryOperator::Lt => Operator::Lt,
-        BinaryOperator::LtEq => Operator::LtEq,
-        BinaryOperator::Gt => Operator::Gt,
-        BinaryOperator::GtEq => Operator::GtEq,
-        _ => return None,
-    })
 }
 
 fn compare(operands: &Operands<'_>, op: Operator, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
@@ -346,8 +241,8 @@ fn compare(operands: &Operands<'_>, op: Operator, left: TimeKind, right: TimeKin
     Ok(Some(binary_expr(literal, op, operands.right.clone())))
 }
 
-/// The literal that `text` is for the other side, in its own unit where it has a value there, so that the column stays
-/// as it is.
+/// Parses `text` as a literal of the type `other`, in the unit of `other` if the unit has the value. Then the column is
+/// compared without a cast.
 fn literal(text: &str, other: &DataType) -> Result<Expr> {
     let micros = match other {
         DataType::Timestamp(_, Some(_)) => input::parse_timestamptz(text)?,

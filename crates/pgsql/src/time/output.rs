@@ -47,7 +47,7 @@ fn era(year: i64) -> &'static str {
     if year > 0 { "" } else { " BC" }
 }
 
-/// Writes the digits behind the point, without zeros at the end.
+/// Writes the digits after the point without trailing zeros.
 fn write_fraction(micros: i64, out: &mut String) {
     if micros != 0 {
         let digits = format!("{:06}", micros.abs());
@@ -59,7 +59,7 @@ fn write_fraction(micros: i64, out: &mut String) {
 /// Writes an interval: `1 year 2 mons 3 days 04:05:06.7`.
 pub(crate) fn write_interval(value: IntervalMonthDayNano, out: &mut String) {
     let start = out.len();
-    // A positive field behind a negative one has a sign.
+    // A positive field after a negative one has a sign.
     let mut is_negative_before = false;
     let units =
         [(i64::from(value.months / 12), "year"), (i64::from(value.months % 12), "mon"), (i64::from(value.days), "day")];

@@ -1,4 +1,4 @@
-//! Functions of what lies between times: `age`, `justify_*`, `date_bin`, `isfinite`, `overlaps`.
+//! Functions of intervals between times: `age`, `justify_*`, `date_bin`, `isfinite`, `overlaps`.
 
 use std::sync::Arc;
 
@@ -7,49 +7,33 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::TimeArguments;
+use super::arguments::{TimeArguments, map, zip};
 use super::calendar::{DAY, checked_timestamp, out_of_range_error};
 use super::function::{function, stable_function, undefined_function_error};
 use super::interval;
-use super::kind::{INTERVAL, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
+use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        // With one argument it depends on the day, and is rewritten to have two.
-        stable_function(
-            "age",
-            |types| moments("age", types, 2).map(|_| INTERVAL),
-            |args| {
-                let (later, earlier) = (args.moments(0)?, args.moments(1)?);
-                args.collect_intervals(|row| match (later.get(row), earlier.get(row)) {
-                    (Some(later), Some(earlier)) => interval::age(later, earlier).map(Some),
-                    _ => Ok(None),
-                })
-            },
-        ),
+        // A call with one argument depends on the current day, and is rewritten to have two.
+        stable_function("age", age_type, |args| {
+            args.collect_intervals(zip(args.moments(0)?, args.moments(1)?, interval::age))
+        }),
         function(
             "justify_hours",
             |types| one_interval("justify_hours", types),
-            |args| {
-                let values = args.intervals(0)?;
-                args.collect_intervals(|row| values.get(row).map(interval::justify_hours).transpose())
-            },
+            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify_hours)),
         ),
         function(
             "justify_days",
             |types| one_interval("justify_days", types),
-            |args| {
-                let values = args.intervals(0)?;
-                args.collect_intervals(|row| values.get(row).map(interval::justify_days).transpose())
-            },
+            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify_days)),
         ),
         function(
             "justify_interval",
             |types| one_interval("justify_interval", types),
-            |args| {
-                let values = args.intervals(0)?;
-                args.collect_intervals(|row| values.get(row).map(interval::justify).transpose())
-            },
+            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify)),
         ),
         function("date_bin", date_bin_types, date_bin),
         function("isfinite", isfinite_types, |args| {
@@ -61,11 +45,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-fn moments(name: &str, types: &[DataType], count: usize) -> Result<()> {
+fn age_type(types: &[DataType]) -> Result<DataType> {
+    check_moments("age", types, types).map(|()| INTERVAL)
+}
+
+/// Fails unless `moments`, arguments of the call with `types`, are two moments.
+fn check_moments(name: &str, moments: &[DataType], types: &[DataType]) -> Result<()> {
     let is_moment = |data_type: &DataType| {
-        TimeKind::from_data_type(data_type).is_moment() || TimeKind::from_data_type(data_type).accepts_untyped_literal()
+        let kind = TimeKind::from_data_type(data_type);
+        kind.is_moment() || kind.accepts_untyped_literal()
     };
-    if types.len() == count && types.iter().all(is_moment) {
+    if moments.len() == 2 && moments.iter().all(is_moment) {
         Ok(())
     } else {
         Err(undefined_function_error(name, types))
@@ -82,13 +72,9 @@ fn one_interval(name: &str, types: &[DataType]) -> Result<DataType> {
 }
 
 fn isfinite_types(types: &[DataType]) -> Result<DataType> {
+    let is_time = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Interval | TimeKind::Null);
     match types {
-        [only]
-            if TimeKind::from_data_type(only).is_moment()
-                || matches!(TimeKind::from_data_type(only), TimeKind::Interval | TimeKind::Null) =>
-        {
-            Ok(DataType::Boolean)
-        }
+        [only] if is_time(TimeKind::from_data_type(only)) => Ok(DataType::Boolean),
         _ => Err(undefined_function_error("isfinite", types)),
     }
 }
@@ -97,7 +83,7 @@ fn date_bin_types(types: &[DataType]) -> Result<DataType> {
     let [step, source, origin] = types else {
         return Err(undefined_function_error("date_bin", types));
     };
-    moments("date_bin", &[source.clone(), origin.clone()], 2)?;
+    check_moments("date_bin", &types[1..], types)?;
     if !matches!(TimeKind::from_data_type(step), TimeKind::Interval | TimeKind::Text | TimeKind::Null) {
         return Err(undefined_function_error("date_bin", types));
     }
@@ -112,7 +98,7 @@ fn date_bin_types(types: &[DataType]) -> Result<DataType> {
 
 fn date_bin(args: &TimeArguments) -> Result<ArrayRef> {
     let (steps, sources, origins) = (args.intervals(0)?, args.moments(1)?, args.moments(2)?);
-    args.collect_micros(args.return_type(), |row| {
+    args.collect_micros(|row| {
         let (Some(step), Some(source), Some(origin)) = (steps.get(row), sources.get(row), origins.get(row)) else {
             return Ok(None);
         };
@@ -132,13 +118,14 @@ fn date_bin(args: &TimeArguments) -> Result<ArrayRef> {
 fn overlaps_types(types: &[DataType]) -> Result<DataType> {
     let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
     let is_start = |kind: TimeKind| kind.is_moment() || kind == TimeKind::Time || kind.accepts_untyped_literal();
+    let is_end = |kind: TimeKind| is_start(kind) || kind == TimeKind::Interval;
+    let has_time = kinds.contains(&TimeKind::Time);
+    let has_moment = kinds.iter().any(|kind| kind.is_moment());
     match kinds.as_slice() {
-        [first, first_end, second, second_end] => {
-            let is_end = |kind: TimeKind| is_start(kind) || kind == TimeKind::Interval;
-            let has_time = kinds.contains(&TimeKind::Time);
-            let has_moment = kinds.iter().any(|kind| kind.is_moment());
-            let is_right = is_start(*first) && is_start(*second) && is_end(*first_end) && is_end(*second_end);
-            if is_right && has_time != has_moment {
+        [start, end, other_start, other_end]
+            if is_start(*start) && is_end(*end) && is_start(*other_start) && is_end(*other_end) =>
+        {
+            if has_time != has_moment {
                 Ok(DataType::Boolean)
             } else {
                 Err(undefined_function_error("overlaps", types))
@@ -148,7 +135,7 @@ fn overlaps_types(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-/// The start and the end of each row's range, which may be given as a length.
+/// Returns the start and the end of each row's range. The end may be an argument, or the start and a length.
 fn ranges(args: &TimeArguments, first: usize, is_time: bool) -> Result<Vec<(Option<i64>, Option<i64>)>> {
     let points = |position: usize| if is_time { args.times(position) } else { args.moments(position) };
     let starts = points(first)?;
@@ -174,15 +161,15 @@ fn overlap(args: &TimeArguments) -> Result<ArrayRef> {
     Ok(Arc::new(values.collect::<BooleanArray>()))
 }
 
-/// Whether two ranges have a moment in common, as the standard has it; a range may lack one end.
+/// Whether two ranges overlap, as the SQL standard defines it. One end of a range may be NULL.
 fn ranges_overlap(first: (Option<i64>, Option<i64>), second: (Option<i64>, Option<i64>)) -> Option<bool> {
     let ordered = |(start, end): (Option<i64>, Option<i64>)| match (start, end) {
         (Some(start), Some(end)) => Some((start.min(end), Some(start.max(end)))),
-        (Some(known), None) | (None, Some(known)) => Some((known, None)),
+        (Some(moment), None) | (None, Some(moment)) => Some((moment, None)),
         (None, None) => None,
     };
     let ((start, end), (other_start, other_end)) = (ordered(first)?, ordered(second)?);
-    // Of ranges that start at different moments the earlier must reach the later.
+    // If the ranges start at different moments, the earlier must end after the start of the later.
     let reaches = |end: Option<i64>, start: i64, other_end: Option<i64>| match end {
         Some(end) if start < end => Some(true),
         Some(_) if other_end.is_some() => Some(false),

@@ -1,14 +1,13 @@
-//! Syntax of times that DataFusion's planner lacks, or means otherwise.
+//! Rewrites syntax of times that DataFusion's planner does not support, or interprets differently.
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Interval, IntervalFields, TimezoneInfo, TypedString, UnaryOperator, Value,
+    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    Interval, IntervalFields, TimezoneInfo, TypedString, UnaryOperator, Value,
 };
 
-use crate::syntax::call;
-
 use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
+use crate::syntax::{argument_value, call, cast, number, single_identifier, string, without_parentheses};
 
 /// Rewrites `expression` into calls of functions of this family.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
@@ -16,7 +15,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
         }
-        Expr::Extract { field, expr, .. } => Some(call("extract", vec![text(&field_name(field)), (**expr).clone()])),
+        Expr::Extract { field, expr, .. } => Some(call("extract", vec![string(field_name(field)), (**expr).clone()])),
         Expr::Interval(interval) => interval_literal(interval)?,
         Expr::TypedString(TypedString { data_type, value, .. }) => {
             rewrite_typed(data_type, &Expr::Value(value.clone()))?
@@ -24,7 +23,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::Cast { expr, data_type, .. } => rewrite_typed(data_type, expr)?,
         Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => Some(overlaps(left, right)?),
         Expr::Function(function) => rewrite_function(function)?,
-        // DataFusion's planner would put the sign before the first part alone.
+        // DataFusion's planner would negate only the first part.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
             Some(call("interval_um*", vec![(**expr).clone()]))
         }
@@ -36,14 +35,6 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-fn text(value: &str) -> Expr {
-    Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
-}
-
-fn number(value: impl ToString) -> Expr {
-    Expr::Value(Value::Number(value.to_string(), false).into())
-}
-
 fn field_name(field: &DateTimeField) -> String {
     match field {
         DateTimeField::Custom(name) => name.value.clone(),
@@ -51,19 +42,18 @@ fn field_name(field: &DateTimeField) -> String {
     }
 }
 
-/// The text of a literal.
+/// Returns the text of a string literal.
 fn literal_text(expression: &Expr) -> Option<&str> {
-    match expression {
+    match without_parentheses(expression) {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
             _ => None,
         },
-        Expr::Nested(inner) => literal_text(inner),
         _ => None,
     }
 }
 
-/// A literal of an interval, with the fields that it is restricted to.
+/// Rewrites the literal of an interval, which may be restricted to fields.
 fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
     let written = match &*interval.value {
         Expr::Value(value) => match &value.value {
@@ -87,7 +77,7 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
     constant_interval(written, fields).map(Some)
 }
 
-/// A literal of an interval as DataFusion reads it.
+/// Builds a literal of an interval for DataFusion.
 fn constant_interval(written: &str, fields: IntervalRestriction) -> Result<Expr> {
     let value = input::parse_restricted_interval(written, fields)?;
     let (seconds, rest) = (value.nanoseconds / 1_000_000_000, value.nanoseconds % 1_000_000_000);
@@ -100,7 +90,7 @@ fn constant_interval(written: &str, fields: IntervalRestriction) -> Result<Expr>
         rest.unsigned_abs()
     );
     Ok(Expr::Interval(Interval {
-        value: Box::new(text(&canonical)),
+        value: Box::new(string(canonical)),
         leading_field: None,
         leading_precision: None,
         last_field: None,
@@ -120,7 +110,7 @@ fn unit(field: &DateTimeField) -> Result<RestrictionUnit> {
     })
 }
 
-/// The fields of a type.
+/// Returns the fields of a type.
 fn fields_of(fields: &IntervalFields) -> Result<IntervalRestriction> {
     let words = fields.to_string().to_ascii_lowercase();
     let mut units = words.split(" to ").map(|word| unit(&DateTimeField::Custom(Ident::new(word))));
@@ -128,7 +118,7 @@ fn fields_of(fields: &IntervalFields) -> Result<IntervalRestriction> {
     Ok(IntervalRestriction { first, last: units.next().transpose()?, digits: None })
 }
 
-/// A value of a type of times whose cast needs more than the type: digits, fields, or the moment.
+/// Rewrites a cast to a type of times that has digits or fields, or whose operand is a word such as `today`.
 fn rewrite_typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
     let name = match data_type {
         DataType::Timestamp(_, zone) if is_zoned(zone) => "timestamptz",
@@ -160,10 +150,6 @@ fn is_zoned(zone: &TimezoneInfo) -> bool {
     matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone)
 }
 
-fn cast(value: Expr, data_type: DataType) -> Expr {
-    Expr::Cast { kind: CastKind::DoubleColon, expr: Box::new(value), data_type, array: false, format: None }
-}
-
 fn rewrite_interval_cast(
     fields: Option<&IntervalFields>,
     precision: Option<u64>,
@@ -184,7 +170,7 @@ fn rewrite_interval_cast(
     Ok(precision.map(|digits| call("interval", vec![cast(value.clone(), whole), number(digits.min(6))])))
 }
 
-/// What `'today'::date` and the like mean.
+/// Plans `'today'::date` and other words whose value depends on the current time.
 fn plan_relative_word(name: &str, word: &str) -> Result<Expr> {
     if word == "now" {
         return Ok(call(name, vec![call("now", Vec::new())]));
@@ -211,20 +197,14 @@ fn overlaps(left: &Expr, right: &Expr) -> Result<Expr> {
 }
 
 fn rewrite_function(function: &Function) -> Result<Option<Expr>> {
-    let [part] = function.name.0.as_slice() else { return Ok(None) };
-    let Some(name) = part.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
+    let Some(written) = single_identifier(&function.name) else { return Ok(None) };
+    let name = written.value.to_ascii_lowercase();
     let args = match &function.args {
         FunctionArguments::List(list) => list.args.as_slice(),
         _ => &[],
     };
-    let positional = || -> Option<Vec<Expr>> {
-        let value = |arg: &FunctionArg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-            _ => None,
-        };
-        args.iter().map(value).collect()
-    };
-    Ok(match (name.as_str(), positional().as_deref()) {
+    let values: Option<Vec<Expr>> = args.iter().map(|arg| argument_value(arg).cloned()).collect();
+    Ok(match (name.as_str(), values.as_deref()) {
         ("current_time", _) => {
             return plan_err!("time with time zone is not supported; write localtime or current_timestamp instead");
         }
@@ -232,7 +212,7 @@ fn rewrite_function(function: &Function) -> Result<Option<Expr>> {
         ("localtimestamp", Some([digits])) => Some(call_rounded("timestamp", "localtimestamp", digits)),
         ("localtime", Some([digits])) => Some(call_rounded("time", "localtime", digits)),
         ("current_timestamp" | "localtimestamp" | "localtime" | "current_date", Some([])) => {
-            (name != part.to_string()).then(|| call(&name, Vec::new()))
+            (name != written.to_string()).then(|| call(&name, Vec::new()))
         }
         ("age", Some([value])) => Some(call("age", vec![call("current_date", Vec::new()), value.clone()])),
         ("make_interval", None) => Some(make_interval(args)?),
@@ -244,7 +224,7 @@ fn call_rounded(to: &str, moment: &str, digits: &Expr) -> Expr {
     call(to, vec![call(moment, Vec::new()), digits.clone()])
 }
 
-/// The call with all arguments in their places.
+/// Builds the call with all arguments in the order of the parameters.
 fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
     const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
     let mut values: Vec<Expr> = NAMES.iter().map(|_| number(0)).collect();
@@ -255,14 +235,14 @@ fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (None, value),
             other => return plan_err!("make_interval() has no argument {other}"),
         };
-        let place = match &name {
-            Some(name) => NAMES.iter().position(|known| name.eq_ignore_ascii_case(known)),
+        let index = match &name {
+            Some(name) => NAMES.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)),
             None => Some(position),
         };
-        let Some(place) = place.and_then(|place| values.get_mut(place)) else {
+        let Some(index) = index.and_then(|index| values.get_mut(index)) else {
             return plan_err!("make_interval() has no argument {arg}; its arguments are {}", NAMES.join(", "));
         };
-        *place = value.clone();
+        *index = value.clone();
     }
     Ok(call("make_interval", values))
 }

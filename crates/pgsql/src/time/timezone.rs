@@ -1,34 +1,31 @@
-//! `timezone(zone, time)`, which `time AT TIME ZONE zone` means.
+//! The function `timezone(zone, time)`, to which `time AT TIME ZONE zone` is rewritten.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::TimeArguments;
+use super::arguments::{TimeArguments, zip};
 use super::calendar::{SECOND, checked_timestamp};
 use super::function::{function, undefined_function_error};
 use super::interval;
-use super::kind::{TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
+use crate::data_type::{TIMESTAMP, timestamptz};
 
 pub(super) fn timezone() -> ScalarUDF {
     function("timezone", returns, convert)
 }
 
-/// A time with a zone becomes one without, and the other way round.
+/// Returns the type of the result: a time without a zone for one with a zone, and the reverse.
 fn returns(types: &[DataType]) -> Result<DataType> {
+    let is_zone = |kind: TimeKind| kind.accepts_untyped_literal() || kind == TimeKind::Interval;
     match types {
-        [zone, time]
-            if TimeKind::from_data_type(zone).accepts_untyped_literal()
-                || TimeKind::from_data_type(zone) == TimeKind::Interval =>
-        {
-            match TimeKind::from_data_type(time) {
-                TimeKind::Timestamp => Ok(timestamptz()),
-                TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Ok(TIMESTAMP),
-                _ => Err(undefined_function_error("timezone", types)),
-            }
-        }
+        [zone, time] if is_zone(TimeKind::from_data_type(zone)) => match TimeKind::from_data_type(time) {
+            TimeKind::Timestamp => Ok(timestamptz()),
+            TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Ok(TIMESTAMP),
+            _ => Err(undefined_function_error("timezone", types)),
+        },
         _ => Err(undefined_function_error("timezone", types)),
     }
 }
@@ -37,27 +34,25 @@ fn convert(args: &TimeArguments) -> Result<ArrayRef> {
     let moments = args.moments(1)?;
     let is_local = args.kind(1) == TimeKind::Timestamp;
     let shifted = |zone: TimeZoneSpec, moment: i64| {
-        checked_timestamp(if is_local { zone.instant(moment) } else { zone.local(moment) }).map(Some)
+        checked_timestamp(if is_local { zone.instant(moment) } else { zone.local(moment) })
     };
     if args.kind(0) == TimeKind::Interval {
-        let offsets = args.intervals(0)?;
-        return args.collect_micros(args.return_type(), |row| {
-            let (Some(offset), Some(moment)) = (offsets.get(row), moments.get(row)) else { return Ok(None) };
+        return args.collect_micros(zip(args.intervals(0)?, moments, |offset, moment| {
             match i32::try_from(interval::micros(offset) / SECOND) {
                 Ok(seconds) if offset.months == 0 && offset.days == 0 => shifted(TimeZoneSpec::Fixed(seconds), moment),
                 _ => exec_err!("an interval as a time zone must not include months or days"),
             }
-        });
+        }));
     }
     let names = args.texts(0)?;
-    // Mostly all rows have one zone.
+    // In most calls all rows have the same zone, so the last one is cached.
     let last = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));
-    args.collect_micros(args.return_type(), |row| {
+    args.collect_micros(|row| {
         let (Some(name), Some(moment)) = (names.get(row), moments.get(row)) else { return Ok(None) };
         if last.borrow().0 != name || name.is_empty() {
             last.replace((name.to_owned(), TimeZoneSpec::find(name)?));
         }
         let zone = last.borrow().1;
-        shifted(zone, moment)
+        shifted(zone, moment).map(Some)
     })
 }

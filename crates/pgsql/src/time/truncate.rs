@@ -9,9 +9,10 @@ use super::calendar::{DAY, HOUR, MINUTE, SECOND, date_from_days, days, timestamp
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
 use super::interval::micros;
-use super::kind::{INTERVAL, TIMESTAMP, TimeKind, timestamptz};
+use super::kind::TimeKind;
 use super::unit::{TimeUnitField, unsupported};
 use super::zone::TimeZoneSpec;
+use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
 
 pub(super) fn date_trunc() -> ScalarUDF {
     function("date_trunc", returns, |args| match args.kind(1) {
@@ -48,13 +49,11 @@ fn returns(types: &[DataType]) -> Result<DataType> {
 fn truncate_moments(args: &TimeArguments) -> Result<arrow::array::ArrayRef> {
     let (units, values) = (args.texts(0)?, args.moments(1)?);
     let zones = if args.len() > 2 { Some(args.texts(2)?) } else { None };
-    let types: Vec<DataType> = (0..args.len()).map(|position| args.data_type(position)).collect();
-    let data_type = returns(&types)?;
-    let kind = TimeKind::from_data_type(&data_type).name(&data_type);
-    // Mostly all rows have one unit and one zone.
+    let kind = TimeKind::from_data_type(args.return_type()).name(args.return_type());
+    // In most calls all rows have the same unit and zone, so the last ones are cached.
     let last_unit = std::cell::RefCell::new((String::new(), TimeUnitField::Epoch));
     let last_zone = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));
-    args.collect_micros(&data_type, |row| {
+    args.collect_micros(|row| {
         let (Some(name), Some(value)) = (units.get(row), values.get(row)) else { return Ok(None) };
         if last_unit.borrow().0 != name || name.is_empty() {
             last_unit.replace((name.to_owned(), TimeUnitField::find(name, &kind)?));
@@ -67,7 +66,7 @@ fn truncate_moments(args: &TimeArguments) -> Result<arrow::array::ArrayRef> {
         }
         let zone = last_zone.borrow().1;
         let local = truncate_moment(unit, zone.local(value), name, &kind)?;
-        // Within a day the offset is that of the moment, as it may occur twice.
+        // Units within a day keep the offset of the moment, because a local time may occur twice.
         let is_short = matches!(
             unit,
             TimeUnitField::Microseconds
@@ -80,7 +79,7 @@ fn truncate_moments(args: &TimeArguments) -> Result<arrow::array::ArrayRef> {
     })
 }
 
-/// The start of the unit that a moment lies in.
+/// Returns the start of the unit that contains a moment.
 pub(super) fn truncate_moment(unit: TimeUnitField, value: i64, name: &str, kind: &str) -> Result<i64> {
     let step = |micros: i64| Ok(value - value.rem_euclid(micros));
     let day = value.div_euclid(DAY);

@@ -30,7 +30,7 @@ pub(super) enum TimeUnitField {
 }
 
 impl TimeUnitField {
-    /// The unit that `name` means, for values of the type `kind`.
+    /// Returns the unit with this name, for values of the type `kind`.
     pub(super) fn find(name: &str, kind: &str) -> Result<Self> {
         Ok(match name.trim().to_ascii_lowercase().as_str() {
             "microseconds" | "microsecond" | "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsec"
@@ -61,7 +61,7 @@ impl TimeUnitField {
     }
 }
 
-/// That the type `kind` has no such field.
+/// Returns the error for a field that the type `kind` does not have.
 pub(super) fn unsupported(name: &str, kind: &str) -> DataFusionError {
     DataFusionError::Execution(format!("unit \"{name}\" not supported for type {kind}"))
 }

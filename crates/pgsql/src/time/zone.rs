@@ -19,8 +19,8 @@ pub(crate) enum TimeZoneSpec {
 }
 
 impl TimeZoneSpec {
-    /// The zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign counts
-    /// to the west.
+    /// Returns the zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign
+    /// counts to the west.
     pub(crate) fn find(name: &str) -> Result<Self> {
         let lower = name.trim().to_ascii_lowercase();
         Self::abbreviation(&lower)
@@ -29,7 +29,7 @@ impl TimeZoneSpec {
             .ok_or_else(|| DataFusionError::Execution(format!("time zone \"{name}\" not recognized")))
     }
 
-    /// The zone that a lower-case abbreviation means.
+    /// Returns the zone with a lower-case abbreviation.
     pub(crate) fn abbreviation(lower: &str) -> Option<Self> {
         if let Ok(position) = FIXED.binary_search_by_key(&lower, |(name, _)| name) {
             return Some(Self::Fixed(FIXED[position].1));
@@ -38,14 +38,14 @@ impl TimeZoneSpec {
         Self::named(&NAMED[position].1.to_ascii_lowercase())
     }
 
-    /// The zone of the IANA data base with a lower-case name.
+    /// Returns the zone of the IANA database with a lower-case name.
     pub(crate) fn named(lower: &str) -> Option<Self> {
         static NAMES: OnceLock<HashMap<String, Tz>> = OnceLock::new();
         let names = NAMES.get_or_init(|| TZ_VARIANTS.iter().map(|tz| (tz.name().to_ascii_lowercase(), *tz)).collect());
         names.get(lower).copied().map(Self::Named)
     }
 
-    /// Seconds east of UTC at an instant.
+    /// Returns the seconds east of UTC at an instant.
     pub(crate) fn offset_at(self, instant: i64) -> i32 {
         match self {
             Self::Fixed(seconds) => seconds,
@@ -53,13 +53,13 @@ impl TimeZoneSpec {
         }
     }
 
-    /// The local time of an instant.
+    /// Returns the local time of an instant.
     pub(crate) fn local(self, instant: i64) -> i64 {
         instant + i64::from(self.offset_at(instant)) * SECOND
     }
 
-    /// The instant of a local time: of one that occurs twice the later, of one that does not occur the one with the
-    /// offset before.
+    /// Returns the instant of a local time: of one that occurs twice the later, of one that does not occur the one with
+    /// the offset before.
     pub(crate) fn instant(self, local: i64) -> i64 {
         local - i64::from(self.offset_of_local(local)) * SECOND
     }
@@ -79,17 +79,17 @@ impl TimeZoneSpec {
     }
 }
 
-/// As a time of chrono; of times outside its range the nearest.
+/// Converts to a time of chrono. Times outside of its range become the nearest one.
 fn to_naive(micros: i64) -> NaiveDateTime {
     let nearest = if micros < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
     DateTime::from_timestamp_micros(micros).unwrap_or(nearest).naive_utc()
 }
 
-/// A POSIX zone without rules: a name, which may be missing, and hours to the west.
+/// Parses a POSIX zone without rules: a name, which may be missing, and hours to the west.
 fn parse_posix(text: &str) -> Option<TimeZoneSpec> {
     let rest = match text.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>')?.1,
-        None => text.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()),
+        None => text.trim_start_matches(|character: char| character.is_ascii_alphabetic()),
     };
     let (sign, rest) = match rest.strip_prefix('-') {
         Some(rest) => (1, rest),

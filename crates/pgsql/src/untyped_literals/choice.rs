@@ -1,4 +1,4 @@
-//! `coalesce`, `greatest`, `least` and `nullif`, among whose arguments may be literals without a type.
+//! The functions `coalesce`, `greatest`, `least` and `nullif`, whose arguments may be untyped literals.
 
 use std::sync::Arc;
 
@@ -14,36 +14,31 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::{common_type, is_text, is_untyped, type_literal};
+use super::{is_untyped, literal_target, type_literal};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    [coalesce(), greatest(), least(), nullif()]
-        .into_iter()
-        .map(|inner| {
-            ScalarUDF::new_from_impl(ChoiceFunction {
-                inner,
-                signature: Signature::user_defined(Volatility::Immutable),
-            })
-        })
-        .collect()
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let functions = [coalesce(), greatest(), least(), nullif()]
+        .map(|inner| ScalarUDF::new_from_impl(ChoiceFunction { inner, signature: signature.clone() }));
+    functions.into()
 }
 
-/// A function of DataFusion that gives one of its arguments. [`resolve_choice`] puts DataFusion's in its place once the
-/// literals have their type.
+/// A function of DataFusion that returns one of its arguments. [`resolve_choice`] replaces it with DataFusion's function
+/// once the literals have their type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ChoiceFunction {
     inner: Arc<ScalarUDF>,
     signature: Signature,
 }
 
-/// DataFusion's function in place of ours, with the types that its literals take.
+/// Replaces a call of a [`ChoiceFunction`] with a call of DataFusion's function, and types its literals.
 pub(super) fn resolve_choice(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Some(choice) = call.func.inner().downcast_ref::<ChoiceFunction>() else {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     };
     let types = call.args.iter().filter(|arg| !is_untyped(arg)).map(|arg| arg.get_type(schema));
     let types = types.collect::<Result<Vec<_>>>()?;
-    let common = choice.common_type(&types)?.filter(|common| !is_text(common));
+    let common = choice.literal_target(&types)?;
     let args = match common {
         Some(common) => call.args.into_iter().map(|arg| type_literal(arg, &common)).collect::<Result<_>>()?,
         None => call.args,
@@ -54,7 +49,7 @@ pub(super) fn resolve_choice(call: ScalarFunction, schema: &DFSchema) -> Result<
     Ok(Transformed::yes(choice.inner.call(args)))
 }
 
-/// Intervals are equal by their length, which DataFusion does not consider.
+/// Plans `coalesce` and `nullif` of intervals. DataFusion does not compare intervals by their length.
 fn choose_interval(choice: &ChoiceFunction, args: Vec<Expr>) -> Result<Expr> {
     match (choice.name(), args.as_slice()) {
         ("coalesce", _) => Ok(choice.inner.call(args)),
@@ -70,8 +65,8 @@ fn choose_interval(choice: &ChoiceFunction, args: Vec<Expr>) -> Result<Expr> {
 }
 
 impl ChoiceFunction {
-    fn common_type(&self, types: &[DataType]) -> Result<Option<DataType>> {
-        common_type(&self.name().to_uppercase(), types)
+    fn literal_target(&self, types: &[DataType]) -> Result<Option<DataType>> {
+        literal_target(&self.name().to_uppercase(), types)
     }
 }
 
@@ -95,12 +90,12 @@ impl ScalarUDFImpl for ChoiceFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let untyped: Vec<bool> =
             args.scalar_arguments.iter().map(|value| matches!(value, Some(ScalarValue::Utf8(Some(_))))).collect();
-        let is_literal = |place: usize| untyped.get(place).copied().unwrap_or(false);
-        let types = args.arg_fields.iter().enumerate().filter(|(place, _)| !is_literal(*place));
+        let is_literal = |position: usize| untyped.get(position).copied().unwrap_or(false);
+        let types = args.arg_fields.iter().enumerate().filter(|(position, _)| !is_literal(*position));
         let types: Vec<DataType> = types.map(|(_, field)| field.data_type().clone()).collect();
-        let common = self.common_type(&types)?.filter(|common| !is_text(common));
-        let fields = args.arg_fields.iter().enumerate().map(|(place, field)| match &common {
-            Some(common) if is_literal(place) => Arc::new(Field::clone(field).with_data_type(common.clone())),
+        let common = self.literal_target(&types)?;
+        let fields = args.arg_fields.iter().enumerate().map(|(position, field)| match &common {
+            Some(common) if is_literal(position) => Arc::new(Field::clone(field).with_data_type(common.clone())),
             _ => field.clone(),
         });
         let fields = fields_with_udf(&fields.collect::<Vec<_>>(), self.inner.as_ref())?;

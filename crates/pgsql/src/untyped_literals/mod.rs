@@ -1,10 +1,8 @@
-//! String literals without a type, which take the type of the values beside them: in VALUES, CASE, ARRAY, UNION,
+//! Gives untyped string literals the type of the values beside them: in VALUES, CASE, ARRAY, UNION,
 //! `coalesce` and the like.
 
-mod array;
 mod choice;
 mod plan;
-mod union;
 mod values;
 
 use arrow::array::StringArray;
@@ -14,36 +12,25 @@ use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 
-use crate::{cast, number, time};
+use crate::data_type::{is_text_or_dictionary, postgres_type_name};
+use crate::{cast, number};
 
-pub(crate) use array::plan_array;
-pub(crate) use plan::type_literals;
-pub(crate) use union::type_union;
+pub(crate) use plan::{plan_array, type_literals, type_union};
 pub(crate) use values::{rewrite_case, type_values};
 
-/// The scalar functions of this module. A function with the name of a DataFusion function replaces it.
+/// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = choice::functions();
     functions.push(values::function());
     functions
 }
 
-/// Whether `expression` is a string literal that nothing gives a type.
+/// Whether `expression` is an untyped string literal.
 fn is_untyped(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }
 
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => is_text(values),
-        other => cast::is_text(other),
-    }
-}
-
-/// `literal` as one of the type `data_type`; other expressions as they are.
-///
-/// # Errors
-/// PostgreSQL's words if the text names no value of the type.
+/// Converts an untyped literal to the type `data_type`. Other expressions are unchanged.
 fn type_literal(literal: Expr, data_type: &DataType) -> Result<Expr> {
     match literal {
         Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
@@ -53,9 +40,9 @@ fn type_literal(literal: Expr, data_type: &DataType) -> Result<Expr> {
     }
 }
 
-/// The value of the type `data_type` that `text` names. A numeric has the digits that it is written with.
+/// Parses `text` as a value of the type `data_type`. A numeric has the digits that it is written with.
 fn parse_value(text: &str, data_type: &DataType) -> Result<ScalarValue> {
-    if is_text(data_type) {
+    if is_text_or_dictionary(data_type) {
         return Ok(ScalarValue::Utf8(Some(text.to_owned())));
     }
     if data_type.is_decimal() {
@@ -65,14 +52,16 @@ fn parse_value(text: &str, data_type: &DataType) -> Result<ScalarValue> {
     ScalarValue::try_from_array(&values, 0)
 }
 
+/// Returns the type that literals take beside values of `types`; `None` if they remain text.
+fn literal_target(construct: &str, types: &[DataType]) -> Result<Option<DataType>> {
+    Ok(common_type(construct, types)?.filter(|common| !is_text_or_dictionary(common)))
+}
+
 /// Returns the common type of `types`, the branches of `construct`; `None` if all are untyped.
-///
-/// # Errors
-/// If text is combined with values of other types.
 fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> {
-    let known: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
-    let Some(first) = known.first() else { return Ok(None) };
-    if known.iter().all(|data_type| data_type == first) {
+    let types: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
+    let Some(first) = types.first() else { return Ok(None) };
+    if types.iter().all(|data_type| data_type == first) {
         return Ok(Some(first.clone()));
     }
     let is_plain = |data_type: &&DataType| {
@@ -80,7 +69,8 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             || data_type.is_temporal()
             || matches!(data_type, DataType::Boolean | DataType::Interval(_))
     };
-    if let (Some(text), Some(other)) = (known.iter().find(|data_type| is_text(data_type)), known.iter().find(is_plain))
+    if let (Some(text), Some(other)) =
+        (types.iter().find(|data_type| is_text_or_dictionary(data_type)), types.iter().find(is_plain))
     {
         let (left, right) = if text == first { (text, other) } else { (other, text) };
         return plan_err!(
@@ -89,14 +79,5 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             postgres_type_name(right)
         );
     }
-    Ok(type_union_resolution(&known))
-}
-
-/// What PostgreSQL calls a type.
-fn postgres_type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "boolean".to_owned(),
-        number if number.is_numeric() => number::postgres_type_name(number).to_owned(),
-        other => time::type_name(other),
-    }
+    Ok(type_union_resolution(&types))
 }

@@ -20,7 +20,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
 
 use super::{common_type, parse_value};
-use crate::syntax::call;
+use crate::syntax::{call, take, without_parentheses};
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
@@ -47,17 +47,15 @@ pub(crate) fn rewrite_case(expression: &mut Expr) -> Result<()> {
         return Ok(());
     }
     let typed = branches().find(|branch| !is_string(branch) && !is_null(branch)).cloned();
-    let is_small = |fellow: &Expr| fellow.visit(&mut SizeCheck { expressions: 0 }).is_continue();
-    if let Some(fellow) = typed.filter(is_small)
+    if let Some(sibling) = typed.filter(|sibling| is_small(sibling, SIBLINGS_MAX))
         && let Some(first) = conditions.iter_mut().map(|branch| &mut branch.result).find(|branch| !is_null(branch))
     {
-        let text = std::mem::replace(first, Expr::Value(Value::Null.into()));
-        *first = call(NAME, vec![text, fellow]);
+        *first = call(NAME, vec![take(first), sibling]);
     }
     Ok(())
 }
 
-/// The literal that `call` stands for, if it is a call of the function.
+/// Returns the literal that replaces `call` if it is a call of the function.
 pub(super) fn resolve_literal(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<PlanExpr>> {
     if call.func.name() != NAME {
         return Ok(None);
@@ -66,7 +64,7 @@ pub(super) fn resolve_literal(call: &ScalarFunction, schema: &DFSchema) -> Resul
     Ok(match call.args.first() {
         Some(PlanExpr::Literal(ScalarValue::Utf8(Some(text)), metadata)) => {
             let data_type = literal_type(text, &types)?;
-            // All rows of VALUES have one type, to its last digit.
+            // All rows of VALUES have one type, including its number of digits.
             let value = parse_value(text, &data_type)?.cast_to(&data_type)?;
             Some(PlanExpr::Literal(value, metadata.clone()))
         }
@@ -81,11 +79,10 @@ fn type_rows(values: &mut Values) {
         if !own().any(is_string) || own().all(|value| is_string(value) || is_null(value)) {
             continue;
         }
-        let Some(fellows) = sibling_values(own()) else { continue };
+        let Some(siblings) = sibling_values(own()) else { continue };
         for row in &mut values.rows {
             if let Some(literal) = row.content.get_mut(column).filter(|value| is_string(value)) {
-                let text = std::mem::replace(literal, Expr::Value(Value::Null.into()));
-                *literal = call(NAME, [vec![text], fellows.clone()].concat());
+                *literal = call(NAME, [vec![take(literal)], siblings.clone()].concat());
             }
         }
     }
@@ -93,22 +90,21 @@ fn type_rows(values: &mut Values) {
 
 /// Returns a value of each type in `column`; `None` if there may be other types.
 fn sibling_values<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr>> {
-    let (mut seen, mut fellows) = (HashSet::new(), Vec::new());
+    let (mut seen, mut siblings) = (HashSet::new(), Vec::new());
     for value in column.filter(|value| !is_string(value) && !is_null(value)) {
         if seen.insert(type_key(value)) {
-            if fellows.len() == SIBLINGS_MAX || value.visit(&mut QueryFinder).is_break() {
+            if siblings.len() == SIBLINGS_MAX || !is_small(value, usize::MAX) {
                 return None;
             }
-            fellows.push(value.clone());
+            siblings.push(value.clone());
         }
     }
-    Some(fellows)
+    Some(siblings)
 }
 
 /// Returns a key that is equal for values of the same type.
 fn type_key(value: &Expr) -> String {
-    match value {
-        Expr::Nested(inner) => type_key(inner),
+    match without_parentheses(value) {
         Expr::Cast { data_type, .. } => format!("::{data_type}"),
         Expr::TypedString(typed) => format!("::{}", typed.data_type),
         Expr::Value(value) => match &value.value {
@@ -122,12 +118,11 @@ fn type_key(value: &Expr) -> String {
 }
 
 fn is_string(value: &Expr) -> bool {
-    match value {
+    match without_parentheses(value) {
         Expr::Value(value) => matches!(
             value.value,
             Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
         ),
-        Expr::Nested(inner) => is_string(inner),
         _ => false,
     }
 }
@@ -136,18 +131,13 @@ fn is_null(value: &Expr) -> bool {
     matches!(value, Expr::Value(value) if value.value == Value::Null)
 }
 
-struct QueryFinder;
-
-impl Visitor for QueryFinder {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        ControlFlow::Break(())
-    }
+/// Whether `value` contains no query, and at most `expressions_max` expressions.
+fn is_small(value: &Expr, expressions_max: usize) -> bool {
+    value.visit(&mut SizeCheck { remaining: expressions_max }).is_continue()
 }
 
 struct SizeCheck {
-    expressions: usize,
+    remaining: usize,
 }
 
 impl Visitor for SizeCheck {
@@ -158,15 +148,20 @@ impl Visitor for SizeCheck {
     }
 
     fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
-        self.expressions += 1;
-        if self.expressions > SIBLINGS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        match self.remaining.checked_sub(1) {
+            Some(remaining) => {
+                self.remaining = remaining;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
     }
 }
 
-/// Returns the type of the literal `text` beside values of the types `fellows`. A numeric type also has room for the
+/// Returns the type of the literal `text` beside values of the types `siblings`. A numeric type also has room for the
 /// literal's digits.
-fn literal_type(text: &str, fellows: &[DataType]) -> Result<DataType> {
-    let common = common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8);
+fn literal_type(text: &str, siblings: &[DataType]) -> Result<DataType> {
+    let common = common_type("VALUES", siblings)?.unwrap_or(DataType::Utf8);
     if !common.is_decimal() {
         return Ok(common);
     }
@@ -201,8 +196,8 @@ impl ScalarUDFImpl for UntypedLiteral {
         let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
             return plan_err!("an untyped literal must be text");
         };
-        let fellows: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(NAME, literal_type(text, &fellows)?, true)))
+        let siblings: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(NAME, literal_type(text, &siblings)?, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

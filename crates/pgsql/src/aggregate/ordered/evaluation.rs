@@ -43,7 +43,7 @@ impl Fractions {
     }
 }
 
-/// What to compute for each group.
+/// The function to compute for each group.
 #[derive(Debug, Clone)]
 pub(super) struct OrderedSetSpec {
     pub(super) kind: OrderedSetKind,
@@ -90,8 +90,8 @@ impl OrderedSetSpec {
                 OrderedSetKind::Mode => rows.push(most_frequent(&group, &order)?.map(|row| start + row)),
                 _ => {
                     for fraction in self.fractions.as_slice() {
-                        let place = fraction.and_then(|fraction| discrete_position(fraction, order.len()));
-                        rows.push(place.map(|place| start + order.value(place)));
+                        let position = fraction.and_then(|fraction| discrete_position(fraction, order.len()));
+                        rows.push(position.map(|position| start + order.value(position)));
                     }
                 }
             }
@@ -130,7 +130,7 @@ impl OrderedSetSpec {
         for group in groups {
             let order = self.sort_group(&group)?;
             let values = group.as_primitive::<IntervalMonthDayNanoType>();
-            let at = |place: usize| values.value(order.value(place) as usize);
+            let at = |position: usize| values.value(order.value(position) as usize);
             for fraction in self.fractions.as_slice() {
                 let (Some(fraction), false) = (fraction, order.is_empty()) else {
                     answers.push(None);
@@ -192,8 +192,8 @@ fn discrete_position(fraction: f64, count: usize) -> Option<usize> {
     reason = "a fraction of a number of rows"
 )]
 fn surrounding_positions(fraction: f64, count: usize) -> (usize, usize, f64) {
-    let place = fraction * (count - 1) as f64;
-    (place.floor() as usize, (place.ceil() as usize).min(count - 1), place - place.floor())
+    let position = fraction * (count - 1) as f64;
+    (position.floor() as usize, (position.ceil() as usize).min(count - 1), position - position.floor())
 }
 
 fn interpolate_interval(

@@ -32,19 +32,19 @@ impl GroupValues {
     /// Adds the values that are not NULL.
     fn add(&mut self, values: &ArrayRef, group_indices: &[usize]) -> Result<()> {
         let mask = is_not_null(values.as_ref())?;
-        let kept = if values.logical_null_count() == 0 { values.clone() } else { filter(values, &mask)? };
+        let filtered = if values.logical_null_count() == 0 { values.clone() } else { filter(values, &mask)? };
         // `gc` frees the strings that were filtered out.
-        let kept: ArrayRef = match kept.as_string_view_opt() {
+        let filtered: ArrayRef = match filtered.as_string_view_opt() {
             Some(views) => Arc::new(views.gc()),
-            None => kept,
+            None => filtered,
         };
         let groups = group_indices.iter().zip(mask.values().iter()).filter(|(_, is_value)| *is_value);
         for (group, _) in groups {
             self.groups.push(u32::try_from(*group).map_err(|_| too_many_values_error())?);
         }
-        if !kept.is_empty() {
-            self.batch_bytes += kept.get_array_memory_size();
-            self.batches.push(kept);
+        if !filtered.is_empty() {
+            self.batch_bytes += filtered.get_array_memory_size();
+            self.batches.push(filtered);
         }
         Ok(())
     }
@@ -71,9 +71,9 @@ impl GroupValues {
         let mut next = bounds.clone();
         let mut order = vec![0_u32; self.groups.len()];
         for (row, group) in self.groups.iter().enumerate() {
-            let place = &mut next[*group as usize];
-            order[*place] = u32::try_from(row).map_err(|_| too_many_values_error())?;
-            *place += 1;
+            let position = &mut next[*group as usize];
+            order[*position] = u32::try_from(row).map_err(|_| too_many_values_error())?;
+            *position += 1;
         }
         Ok((take(&values, &UInt32Array::from(order), None)?, bounds))
     }

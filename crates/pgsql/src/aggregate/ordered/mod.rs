@@ -20,6 +20,7 @@ use datafusion::physical_plan::PhysicalExpr;
 
 use self::evaluation::{Fractions, OrderedSetKind, OrderedSetSpec};
 use self::group_values::{GroupValues, OrderedSetAccumulator};
+use crate::data_type::postgres_type_name;
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
     let function = |kind, aliases: &[&str]| {
@@ -81,14 +82,14 @@ impl OrderedSet {
             (_, DataType::Dictionary(_, value)) => value.as_ref().clone(),
             (OrderedSetKind::Continuous, number) if number.is_numeric() || number.is_null() => DataType::Float64,
             (OrderedSetKind::Continuous, other) => {
-                let name = super::postgres_type_name(other);
+                let name = postgres_type_name(other);
                 return plan_err!(
                     "function percentile_cont(double precision, {name}) does not exist; for values that are not \
                      numbers use percentile_disc"
                 );
             }
             (_, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) => {
-                return plan_err!("{} cannot order values of type {}", self.name(), super::postgres_type_name(value));
+                return plan_err!("{} cannot order values of type {}", self.name(), postgres_type_name(value));
             }
             (_, other) => other.clone(),
         })
@@ -136,7 +137,7 @@ fn fraction_type(data_type: &DataType) -> Result<DataType> {
         other => {
             plan_err!(
                 "{} is not a fraction: write a number between 0 and 1, or an array of them",
-                super::postgres_type_name(other)
+                postgres_type_name(other)
             )
         }
     }

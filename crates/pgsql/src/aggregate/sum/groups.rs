@@ -8,37 +8,30 @@ use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
 
-use super::total::{Primitive, Total, TotalType};
+use super::total::{Summand, Total, TotalPrimitive, TotalType};
 use crate::aggregate::apply_filter;
 
 /// Keeps one sum for each group.
 #[derive(Debug)]
-pub(super) struct GroupTotals<V, T: Primitive> {
+pub(super) struct GroupTotals<V, T: TotalPrimitive> {
     totals: Vec<T::Native>,
     nulls: NullState,
     total_type: TotalType,
     values: PhantomData<fn(V)>,
 }
 
-impl<V, T: Primitive> GroupTotals<V, T>
-where
-    T::Native: Total,
-{
+impl<V, T: TotalPrimitive> GroupTotals<V, T> {
     pub(super) fn new(total_type: TotalType) -> Self {
         Self { totals: Vec::new(), nulls: NullState::new(), total_type, values: PhantomData }
     }
 
-    fn add<A>(
+    fn add<A: Summand<T>>(
         &mut self,
         values: &PrimitiveArray<A>,
         groups: &[usize],
         filter: Option<&BooleanArray>,
         count: usize,
-    ) -> Result<()>
-    where
-        A: Primitive,
-        A::Native: Into<T::Native>,
-    {
+    ) -> Result<()> {
         self.totals.resize(count, T::Native::default());
         let totals = &mut self.totals;
         let mut has_overflowed = false;
@@ -58,13 +51,7 @@ where
     }
 }
 
-impl<V, T> GroupsAccumulator for GroupTotals<V, T>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+impl<V: Summand<T>, T: TotalPrimitive> GroupsAccumulator for GroupTotals<V, T> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

@@ -2,7 +2,6 @@
 //!
 //! Values are not cast before they are added: a cast would cost more than the sum.
 
-mod distinct;
 mod groups;
 mod plain;
 mod sliding;
@@ -22,11 +21,11 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use self::distinct::DistinctTotal;
 use self::groups::GroupTotals;
-use self::plain::PlainTotal;
+use self::plain::{DistinctTotal, PlainTotal};
 use self::sliding::{QueuedTotal, RetractingTotal};
-use self::total::{Primitive, Total, TotalType};
+use self::total::{Summand, Total, TotalPrimitive, TotalType};
+use crate::data_type::postgres_type_name;
 
 /// How many more digits the sum of numerics has than its values.
 const EXTRA_DIGITS: u8 = 10;
@@ -45,12 +44,7 @@ struct Sum {
 /// Code that is generic over the type of the values and the type of the totals.
 trait SumTypeVisitor {
     type Output;
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total;
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output>;
 }
 
 fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, visitor: F) -> Result<F::Output> {
@@ -59,7 +53,7 @@ fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, vi
         result: result.clone(),
         is_narrow,
     };
-    let whole = total(result, true);
+    let (whole, wide) = (total(result, true), total(result, false));
     match value {
         DataType::Int8 => visitor.visit::<Int8Type, Int64Type>(whole),
         DataType::Int16 => visitor.visit::<Int16Type, Int64Type>(whole),
@@ -75,19 +69,17 @@ fn dispatch_sum_types<F: SumTypeVisitor>(value: &DataType, result: &DataType, vi
         DataType::Float32 => visitor.visit::<Float32Type, Float64Type>(total(&DataType::Float64, true)),
         DataType::Float64 => visitor.visit::<Float64Type, Float64Type>(whole),
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            visitor.visit::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(total(result, false))
+            visitor.visit::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(wide)
         }
-        DataType::Duration(TimeUnit::Second) => {
-            visitor.visit::<DurationSecondType, DurationSecondType>(total(result, false))
-        }
+        DataType::Duration(TimeUnit::Second) => visitor.visit::<DurationSecondType, DurationSecondType>(wide),
         DataType::Duration(TimeUnit::Millisecond) => {
-            visitor.visit::<DurationMillisecondType, DurationMillisecondType>(total(result, false))
+            visitor.visit::<DurationMillisecondType, DurationMillisecondType>(wide)
         }
         DataType::Duration(TimeUnit::Microsecond) => {
-            visitor.visit::<DurationMicrosecondType, DurationMicrosecondType>(total(result, false))
+            visitor.visit::<DurationMicrosecondType, DurationMicrosecondType>(wide)
         }
         DataType::Duration(TimeUnit::Nanosecond) => {
-            visitor.visit::<DurationNanosecondType, DurationNanosecondType>(total(result, false))
+            visitor.visit::<DurationNanosecondType, DurationNanosecondType>(wide)
         }
         other => not_impl_err!("sum of {other}"),
     }
@@ -112,13 +104,7 @@ enum MakeAccumulator {
 impl SumTypeVisitor for MakeAccumulator {
     type Output = Box<dyn Accumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output> {
         Ok(match self {
             Self::Plain => Box::new(PlainTotal::<V, T>::new(total)),
             Self::Distinct(value) => Box::new(DistinctTotal::<V, T>::new(value, total)),
@@ -133,13 +119,7 @@ struct MakeGroups;
 impl SumTypeVisitor for MakeGroups {
     type Output = Box<dyn GroupsAccumulator>;
 
-    fn visit<V, T>(self, total: TotalType) -> Result<Self::Output>
-    where
-        V: Primitive,
-        V::Native: Into<T::Native>,
-        T: Primitive,
-        T::Native: Total,
-    {
+    fn visit<V: Summand<T>, T: TotalPrimitive>(self, total: TotalType) -> Result<Self::Output> {
         Ok(Box::new(GroupTotals::<V, T>::new(total)))
     }
 }
@@ -167,7 +147,7 @@ impl AggregateUDFImpl for Sum {
             // PostgreSQL refuses this too. A NULL that the planner created, such as in a CASE, has no other type.
             DataType::Null => DataType::Float64,
             other => {
-                let name = super::postgres_type_name(other);
+                let name = postgres_type_name(other);
                 return plan_err!(
                     "function sum({name}) does not exist; cast the argument to a number, for instance sum(x::numeric)"
                 );

@@ -6,33 +6,24 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
 use datafusion::logical_expr::Accumulator;
 
-use super::total::{Primitive, Total, TotalType, batch_total};
+use super::total::{Summand, Total, TotalPrimitive, TotalType, batch_total};
 
 /// The sum over a window. Values that leave the window are subtracted.
 #[derive(Debug)]
-pub(super) struct RetractingTotal<V, T: Primitive> {
+pub(super) struct RetractingTotal<V, T: TotalPrimitive> {
     total: T::Native,
     count: usize,
     total_type: TotalType,
     values: PhantomData<fn(V)>,
 }
 
-impl<V, T: Primitive> RetractingTotal<V, T>
-where
-    T::Native: Total,
-{
+impl<V, T: TotalPrimitive> RetractingTotal<V, T> {
     pub(super) fn new(total_type: TotalType) -> Self {
         Self { total: T::Native::default(), count: 0, total_type, values: PhantomData }
     }
 }
 
-impl<V, T> Accumulator for RetractingTotal<V, T>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+impl<V: Summand<T>, T: TotalPrimitive> Accumulator for RetractingTotal<V, T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         if let Some(more) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
@@ -78,7 +69,7 @@ where
 /// It is a queue made of two stacks. Each entry of the leaving stack is stored as the sum of itself and all entries
 /// that leave later.
 #[derive(Debug)]
-pub(super) struct QueuedTotal<V, T: Primitive> {
+pub(super) struct QueuedTotal<V, T: TotalPrimitive> {
     /// The sums of the leaving stack; the one that starts with the oldest value is last.
     leaving: Vec<T::Native>,
     entered: Vec<T::Native>,
@@ -87,10 +78,7 @@ pub(super) struct QueuedTotal<V, T: Primitive> {
     values: PhantomData<fn(V)>,
 }
 
-impl<V, T: Primitive> QueuedTotal<V, T>
-where
-    T::Native: Total,
-{
+impl<V, T: TotalPrimitive> QueuedTotal<V, T> {
     pub(super) fn new(total_type: TotalType) -> Self {
         let entered_total = T::Native::default();
         Self { leaving: Vec::new(), entered: Vec::new(), entered_total, total_type, values: PhantomData }
@@ -110,13 +98,7 @@ where
     }
 }
 
-impl<V, T> Accumulator for QueuedTotal<V, T>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+impl<V: Summand<T>, T: TotalPrimitive> Accumulator for QueuedTotal<V, T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         for value in values.as_primitive::<V>().iter().flatten() {

@@ -6,12 +6,20 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 
-use crate::number::out_of_range_error;
+use crate::number::{NUMERIC_UNITS_MAX, out_of_range_error};
 
-/// A primitive type of values or totals.
-pub(super) trait Primitive: ArrowPrimitiveType + Debug + Send + Sync {}
+/// An Arrow type of totals.
+pub(super) trait TotalPrimitive: ArrowPrimitiveType<Native: Total> + Debug + Send + Sync {}
 
-impl<P: ArrowPrimitiveType + Debug + Send + Sync> Primitive for P {}
+impl<P: ArrowPrimitiveType<Native: Total> + Debug + Send + Sync> TotalPrimitive for P {}
+
+/// An Arrow type of values that are added to totals of the type `T`.
+pub(super) trait Summand<T: TotalPrimitive>:
+    ArrowPrimitiveType<Native: Into<T::Native>> + Debug + Send + Sync
+{
+}
+
+impl<T: TotalPrimitive, P: ArrowPrimitiveType<Native: Into<T::Native>> + Debug + Send + Sync> Summand<T> for P {}
 
 /// A total that values are added to.
 pub(super) trait Total: Copy + Default + Debug + Send + Sync + 'static {
@@ -53,7 +61,7 @@ impl Total for i128 {
     }
 
     fn fits_numeric(self) -> bool {
-        self.unsigned_abs() < 10_u128.pow(38)
+        self.unsigned_abs() < NUMERIC_UNITS_MAX
     }
 }
 
@@ -122,10 +130,7 @@ impl TotalType {
     }
 
     /// Converts `total` to the type of the result.
-    pub(super) fn to_scalar<T: Primitive>(&self, total: Option<T::Native>) -> Result<ScalarValue>
-    where
-        T::Native: Total,
-    {
+    pub(super) fn to_scalar<T: TotalPrimitive>(&self, total: Option<T::Native>) -> Result<ScalarValue> {
         if total.is_some_and(|total| !total.fits_numeric()) {
             return Err(self.overflow_error());
         }
@@ -142,13 +147,10 @@ impl TotalType {
 }
 
 /// Returns the sum of the values of a batch; `None` if all are NULL.
-pub(super) fn batch_total<V, T>(values: &PrimitiveArray<V>, total_type: &TotalType) -> Result<Option<T::Native>>
-where
-    V: Primitive,
-    V::Native: Into<T::Native>,
-    T: Primitive,
-    T::Native: Total,
-{
+pub(super) fn batch_total<V: Summand<T>, T: TotalPrimitive>(
+    values: &PrimitiveArray<V>,
+    total_type: &TotalType,
+) -> Result<Option<T::Native>> {
     if values.null_count() == values.len() {
         return Ok(None);
     }

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 
 use self::accumulator::{GroupMoments, RowMoments};
 use self::moments::{Scales, VarianceKind};
+use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
@@ -89,7 +90,7 @@ impl AggregateUDFImpl for VarianceFunction {
             DataType::Decimal128(..) => value.clone(),
             number if number.is_numeric() || number.is_null() => DataType::Float64,
             other => {
-                let (name, other) = (self.name(), super::postgres_type_name(other));
+                let (name, other) = (self.name(), postgres_type_name(other));
                 return plan_err!(
                     "function {name}({other}) does not exist; cast the argument to a number, for instance \
                      {name}(x::numeric)"

@@ -10,8 +10,8 @@ use super::syntax::{Accessor, Method};
 const DATETIME: &str = "datetime";
 
 impl PathParser<'_> {
-    /// The accessor that is next, if one is.
-    pub(super) fn step(&mut self) -> Result<Option<Accessor>> {
+    /// Parses the next accessor, if there is one.
+    pub(super) fn apply_step(&mut self) -> Result<Option<Accessor>> {
         if self.accept("[") {
             return self.subscripts().map(Some);
         }
@@ -76,7 +76,7 @@ impl PathParser<'_> {
         Ok(Accessor::Subscripts(positions))
     }
 
-    /// The levels of `.**`.
+    /// Parses the levels of `.**`.
     fn levels(&mut self) -> Result<Accessor> {
         if !self.accept("{") {
             return Ok(Accessor::AnyLevel { first: 0, last: u32::MAX });

@@ -1,20 +1,42 @@
-//! What the evaluation of paths may cost.
+//! The limits, values and errors of the evaluation of a path.
 
 use std::borrow::Cow;
 
 use datafusion::common::DataFusionError;
 
 use super::super::value::JsonValue;
-use super::outcome::{Item, PathError, PathResult};
 
-/// Steps that all evaluations of a batch may take, whatever their documents.
+/// Steps that all evaluations of a batch may take, independent of their documents.
 const STEPS_MIN: usize = 5_000_000;
 /// Steps for each byte of their documents.
 const STEPS_PER_BYTE: usize = 20;
-/// Values that one path may lead to at once.
+/// Values that the evaluation of one path may select.
 const ITEMS_MAX: usize = 2_000_000;
 /// Bytes of a text that are copied in a step.
 const BYTES_COPIED: usize = 16;
+
+/// A value of the document, or a computed one.
+pub(super) type Item<'v> = Cow<'v, JsonValue>;
+
+/// Why the evaluation of a path failed.
+#[derive(Debug)]
+pub(super) enum PathError {
+    /// An error that `silent` and predicates suppress.
+    Suppressible(String),
+    Error(DataFusionError),
+}
+
+impl From<DataFusionError> for PathError {
+    fn from(error: DataFusionError) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(super) type PathResult<T> = Result<T, PathError>;
+
+pub(super) fn suppressible_error<T>(message: impl Into<String>) -> PathResult<T> {
+    Err(PathError::Suppressible(message.into()))
+}
 
 /// The steps of all evaluations of a batch.
 #[derive(Debug)]
@@ -24,7 +46,7 @@ pub(super) struct PathBudget {
 }
 
 impl PathBudget {
-    /// For documents of so many bytes.
+    /// Returns the budget for documents of `bytes` bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self { steps: 0, steps_max: STEPS_MIN.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)) }
     }
@@ -38,12 +60,12 @@ impl PathBudget {
         Err(PathError::Error(DataFusionError::ResourcesExhausted(message)))
     }
 
-    /// Spends the steps of a copy of `value`.
+    /// Subtracts the steps of a copy of `value`.
     pub(super) fn charge(&mut self, value: &JsonValue) -> PathResult<()> {
         self.spend(copy_steps(value))
     }
 
-    /// The elements of an array, the values of an object. Those of a value that was computed are copies.
+    /// Returns the elements of an array or the values of an object. Those of a computed value are copies.
     pub(super) fn children<'v>(&mut self, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
         if let Cow::Owned(value) = item {
             self.charge(value)?;
@@ -57,7 +79,7 @@ impl PathBudget {
         })
     }
 
-    /// The member `key` of an object.
+    /// Returns the member `key` of an object.
     pub(super) fn member<'v>(&mut self, item: &Item<'v>, key: &str) -> PathResult<Option<Item<'v>>> {
         match item {
             Cow::Borrowed(value) => Ok(value.member(key).map(Cow::Borrowed)),
@@ -71,7 +93,7 @@ impl PathBudget {
         }
     }
 
-    /// A copy of `item`.
+    /// Returns a copy of `item`.
     pub(super) fn copy<'v>(&mut self, item: &Item<'v>) -> PathResult<Item<'v>> {
         if let Cow::Owned(value) = item {
             self.charge(value)?;
@@ -80,7 +102,7 @@ impl PathBudget {
     }
 }
 
-/// The steps of copying `value`.
+/// Returns the number of steps of copying `value`.
 fn copy_steps(value: &JsonValue) -> usize {
     match value {
         JsonValue::Null | JsonValue::Bool(_) => 1,
@@ -94,9 +116,9 @@ fn copy_steps(value: &JsonValue) -> usize {
 
 /// The items that a path selects; `None` if only their existence matters, so that the first item ends the search.
 #[derive(Debug)]
-pub(super) struct FoundItems<'v>(pub(super) Option<Vec<Item<'v>>>);
+pub(super) struct ResultItems<'v>(pub(super) Option<Vec<Item<'v>>>);
 
-impl<'v> FoundItems<'v> {
+impl<'v> ResultItems<'v> {
     pub(super) fn all() -> Self {
         Self(Some(Vec::new()))
     }

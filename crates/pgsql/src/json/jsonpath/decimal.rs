@@ -1,4 +1,4 @@
-//! Arithmetic of numbers that are written in decimal, as PostgreSQL's `numeric` has it.
+//! Arithmetic on decimal texts with the results of PostgreSQL's `numeric`.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::i256;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::number;
-use super::outcome::{PathError, PathResult, suppressible_error};
+use super::budget::{PathError, PathResult, suppressible_error};
 use super::syntax::ArithmeticOperator;
 
 /// Digits after the point of a quotient, at least as many in all.
@@ -56,7 +56,7 @@ impl Decimal {
     }
 }
 
-/// `left operator right`.
+/// Computes `left operator right`.
 pub(super) fn compute(operator: ArithmeticOperator, left: &str, right: &str) -> PathResult<String> {
     let (a, b) = (Decimal::parse(left)?, Decimal::parse(right)?);
     let scale = a.scale.max(b.scale);
@@ -99,14 +99,14 @@ fn divide(a: Decimal, b: Decimal, scale: u32) -> PathResult<Decimal> {
     Ok(Decimal { mantissa, scale })
 }
 
-/// The digits after the point that PostgreSQL gives a quotient.
+/// Returns the digits after the point that PostgreSQL gives a quotient.
 fn quotient_scale(left: &str, right: &str) -> u32 {
     let ((left_weight, left_first), (right_weight, right_first)) = (first_digit_group(left), first_digit_group(right));
     let weight = left_weight - right_weight - i64::from(left_first <= right_first);
     u32::try_from((QUOTIENT_DIGITS - weight * GROUP).clamp(0, 1_000)).unwrap_or(0)
 }
 
-/// The place of the first group of digits that is not zero, counted from the point, and its value.
+/// Returns the place of the first group of digits that is not zero, counted from the point, and its value.
 fn first_digit_group(number: &str) -> (i64, u32) {
     let digits = number.trim_start_matches('-');
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -119,12 +119,12 @@ fn first_digit_group(number: &str) -> (i64, u32) {
         .map(|group| group.iter().fold(0_u32, |value, digit| value * 10 + u32::from(digit.saturating_sub(b'0'))));
     let weight = (whole.len() + padding) as i64 / GROUP - 1;
     match groups.enumerate().find(|(_, value)| *value > 0) {
-        Some((place, value)) => (weight - place as i64, value),
+        Some((index, value)) => (weight - index as i64, value),
         None => (0, 0),
     }
 }
 
-/// `-number`.
+/// Computes `-number`.
 pub(super) fn negated(number: &str) -> String {
     match number.strip_prefix('-') {
         Some(rest) => rest.to_owned(),
@@ -133,17 +133,17 @@ pub(super) fn negated(number: &str) -> String {
     }
 }
 
-/// The largest integer that is not above `number`.
+/// Returns the largest integer that is not above `number`.
 pub(super) fn floor(number: &str) -> PathResult<String> {
     rounded(number, number.starts_with('-'), "-1")
 }
 
-/// The smallest integer that is not below `number`.
+/// Returns the smallest integer that is not below `number`.
 pub(super) fn ceiling(number: &str) -> PathResult<String> {
     rounded(number, !number.starts_with('-'), "1")
 }
 
-/// The whole part of `number`, and one more if `is_away` and there is a fraction.
+/// Returns the whole part of `number`, and one more if `is_away` and there is a fraction.
 fn rounded(number: &str, is_away: bool, one: &str) -> PathResult<String> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = if whole == "-0" { "0" } else { whole };
@@ -166,9 +166,9 @@ fn is_underflow(value: f64, number: &str) -> bool {
     value == 0.0 && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
-/// The number that `text` is in double precision.
+/// Parses a number in double precision.
 pub(super) fn double(text: &str) -> PathResult<String> {
-    let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\u{b}');
+    let trimmed = text.trim_matches(|character: char| character.is_ascii_whitespace() || character == '\u{b}');
     let is_number = trimmed.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     match trimmed.parse::<f64>() {
         Ok(value) if is_number && value.is_finite() && !is_underflow(value, trimmed) => {

@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PathToken {
-    /// A name without quotes: a key, a word of the language or a method.
+    /// A name without quotes: a key, a keyword or a method.
     Name(String),
     /// In double quotes.
     Text(String),
@@ -22,7 +22,7 @@ const SYMBOLS: [&str; 30] = [
     "|", "&", "=", "@", "#", ",", "*", ":", "-",
 ];
 
-/// The tokens of `text`, each with the place where it begins.
+/// Splits `text` into tokens, each with its position.
 pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     let mut lexer = PathLexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
     }
 }
 
-/// The error for an invalid path, at the byte `at`.
+/// Returns the error for an invalid path, at the byte `at`.
 pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     match text.get(at..).filter(|rest| !rest.is_empty()) {
         Some(rest) => {
@@ -47,10 +47,10 @@ pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
     }
 }
 
-/// Whether `letter` may stand in a name.
-fn is_name_character(letter: char) -> bool {
+/// Whether a name may contain the character.
+fn is_name_character(character: char) -> bool {
     !matches!(
-        letter,
+        character,
         '?' | '%'
             | '$'
             | '.'
@@ -124,7 +124,7 @@ impl<'a> PathLexer<'a> {
                 PathToken::Variable(self.take_while(is_name_character).to_owned())
             }
             '\\' => PathToken::Name(self.name()?),
-            letter if is_name_character(letter) => PathToken::Name(self.name()?),
+            character if is_name_character(character) => PathToken::Name(self.name()?),
             _ => {
                 let more = ["+", "/"];
                 let symbol = SYMBOLS.iter().chain(&more).find(|symbol| rest.starts_with(**symbol));
@@ -138,7 +138,7 @@ impl<'a> PathLexer<'a> {
 
     fn skip_space(&mut self) -> Result<()> {
         loop {
-            self.take_while(|letter| matches!(letter, ' ' | '\t' | '\n' | '\r' | '\u{c}'));
+            self.take_while(|character| matches!(character, ' ' | '\t' | '\n' | '\r' | '\u{c}'));
             if !self.rest().starts_with("/*") {
                 return Ok(());
             }
@@ -151,14 +151,14 @@ impl<'a> PathLexer<'a> {
 
     fn take_while(&mut self, is_expected: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let end = rest.find(|letter| !is_expected(letter)).unwrap_or(rest.len());
+        let end = rest.find(|character| !is_expected(character)).unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
 
     fn number(&mut self) -> Result<PathToken> {
         let start = self.at;
-        let is_digit = |letter: char| letter.is_ascii_digit();
+        let is_digit = |character: char| character.is_ascii_digit();
         let mut is_integer = true;
         if self.peek() == Some('0') {
             self.at += 1;
@@ -198,11 +198,11 @@ impl<'a> PathLexer<'a> {
         }
     }
 
-    /// What is left up to the closing quote, which is passed.
+    /// Reads the rest of a string, including the closing quote.
     fn quoted(&mut self) -> Result<String> {
         let mut text = String::new();
         loop {
-            text.push_str(self.take_while(|letter| !matches!(letter, '"' | '\\')));
+            text.push_str(self.take_while(|character| !matches!(character, '"' | '\\')));
             match self.peek() {
                 Some('"') => {
                     self.at += 1;
@@ -215,8 +215,8 @@ impl<'a> PathLexer<'a> {
     }
 
     fn escape(&mut self, out: &mut String) -> Result<()> {
-        let letter = self.rest()[1..].chars().next();
-        let plain = match letter {
+        let character = self.rest()[1..].chars().next();
+        let plain = match character {
             Some('b') => '\u{8}',
             Some('f') => '\u{c}',
             Some('n') => '\n',
@@ -232,12 +232,12 @@ impl<'a> PathLexer<'a> {
             Some(other) => other,
             None => return Err(self.error("unexpected end after backslash")),
         };
-        self.at += 1 + letter.map_or(0, char::len_utf8);
+        self.at += 1 + character.map_or(0, char::len_utf8);
         out.push(plain);
         Ok(())
     }
 
-    /// `skip` letters, then `digits` hexadecimal ones.
+    /// Skips `skip` characters, then reads `digits` hexadecimal digits.
     fn hexadecimal(&mut self, skip: usize, digits: usize) -> Option<u32> {
         let text = self.rest().get(skip..skip + digits)?;
         let is_valid = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -246,7 +246,7 @@ impl<'a> PathLexer<'a> {
         Some(code)
     }
 
-    /// `\u0041` and `\u{41}`, of which two may be one character.
+    /// Reads `\u0041` or `\u{41}`. Two of them may encode one character.
     fn unicode(&mut self, out: &mut String) -> Result<()> {
         let first = self.unit()?;
         if !(0xd800..0xdc00).contains(&first) {
@@ -275,7 +275,7 @@ impl<'a> PathLexer<'a> {
 
     fn push_code(&self, code: u32, out: &mut String) -> Result<()> {
         match char::from_u32(code) {
-            Some(letter) if letter != '\0' => out.push(letter),
+            Some(character) if character != '\0' => out.push(character),
             _ => return Err(self.error("unsupported Unicode escape sequence")),
         }
         Ok(())

@@ -3,24 +3,23 @@
 use std::borrow::Cow;
 
 use super::super::value::JsonValue;
-use super::budget::FoundItems;
-use super::outcome::{Item, PathResult, suppressible_error};
+use super::budget::{Item, PathResult, ResultItems, suppressible_error};
 use super::runner::PathRunner;
 use super::syntax::{Accessor, Method};
 use super::{decimal, object_id};
 
 impl<'v> PathRunner<'v, '_> {
-    /// Goes on from what `method` makes of `item`.
+    /// Applies `method` to `item`, then the remaining steps to the result.
     pub(super) fn method(
         &mut self,
         method: Method,
         steps: &'v [Accessor],
         item: Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let name = method.name();
         let number = |value: String| -> Item<'v> { Cow::Owned(JsonValue::Number(value)) };
-        let result = match (method, item.as_ref()) {
+        let value = match (method, item.as_ref()) {
             (Method::Type, value) => Cow::Owned(JsonValue::Text(type_name(value).to_owned())),
             (Method::Size, JsonValue::Array(items)) => number(items.len().to_string()),
             (Method::Size, _) if self.is_lax => number("1".to_owned()),
@@ -46,15 +45,20 @@ impl<'v> PathRunner<'v, '_> {
                     "jsonpath item method .{name}() can only be applied to a string or numeric value"
                 ));
             }
-            (Method::KeyValue, JsonValue::Object(_)) => return self.key_values(steps, &item, found),
+            (Method::KeyValue, JsonValue::Object(_)) => return self.key_values(steps, &item, results),
             (Method::KeyValue, _) => {
                 return suppressible_error(format!("jsonpath item method .{name}() can only be applied to an object"));
             }
         };
-        self.continue_from(steps, result, found)
+        self.apply_steps(steps, value, results)
     }
 
-    fn key_values(&mut self, steps: &'v [Accessor], item: &Item<'v>, found: &mut FoundItems<'v>) -> PathResult<bool> {
+    fn key_values(
+        &mut self,
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        results: &mut ResultItems<'v>,
+    ) -> PathResult<bool> {
         let JsonValue::Object(pairs) = item.as_ref() else { return Ok(false) };
         let id = object_id::object_id(item, self.root, self.variables, self.budget)?;
         let mut is_found = false;
@@ -65,8 +69,8 @@ impl<'v> PathRunner<'v, '_> {
                 ("key".to_owned(), JsonValue::Text(key.clone())),
                 ("value".to_owned(), value.clone()),
             ];
-            is_found = self.continue_from(steps, Cow::Owned(JsonValue::object(members)), found)?;
-            if found.is_satisfied(is_found) {
+            is_found = self.apply_steps(steps, Cow::Owned(JsonValue::object(members)), results)?;
+            if results.is_satisfied(is_found) {
                 return Ok(true);
             }
         }

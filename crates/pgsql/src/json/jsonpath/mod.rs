@@ -6,7 +6,6 @@ mod decimal;
 mod lexer;
 mod method;
 mod object_id;
-mod outcome;
 mod parser;
 mod predicate;
 mod runner;
@@ -16,24 +15,25 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use self::budget::{FoundItems, PathBudget};
-use self::outcome::{Item, PathError};
+use self::budget::{Item, PathBudget, PathError, ResultItems};
 use self::runner::PathRunner;
 use self::syntax::JsonPath;
-use super::document::{build_values, check_argument, check_count, format_jsonb, into_array, is_text};
+use super::document::{build_values, check_argument, check_count, format_jsonb, into_array};
 use super::elements::build_lists;
-use super::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
-use super::kind::JsonKind;
 use super::reader::parse as parse_document;
 use super::text::write_value;
 use super::value::JsonValue;
+use crate::data_type::is_text_or_null;
+use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
+use crate::json_type::JsonKind;
 
-/// The functions, each also under the name that ends in `_tz`: the two differ for `datetime()` only, which is refused.
+/// Returns the functions, each also under the name that ends in `_tz`: the two differ for `datetime()` only, which is
+/// refused.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let list = |fields: &[FieldRef]| check_arguments(fields, DataType::new_list(JsonKind::Jsonb.data_type(), true));
     let document = |fields: &[FieldRef]| check_arguments(fields, JsonKind::Jsonb.data_type());
@@ -52,13 +52,13 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// What `@?` is.
+/// Returns the function of `@?`.
 pub(super) fn exists_operator() -> ScalarUDF {
     let boolean = |fields: &[FieldRef]| check_arguments(fields, DataType::Boolean);
     ColumnarFunction::new("jsonb_path_exists_opr", argument_types, boolean, |call| exists(call, true))
 }
 
-/// What `@@` is.
+/// Returns the function of `@@`.
 pub(super) fn match_operator() -> ScalarUDF {
     let boolean = |fields: &[FieldRef]| check_arguments(fields, DataType::Boolean);
     ColumnarFunction::new("jsonb_path_match_opr", argument_types, boolean, |call| matches(call, true))
@@ -69,10 +69,10 @@ pub(super) const PARAMETERS: [&str; 4] = ["target", "path", "vars", "silent"];
 
 fn argument_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [document, path, rest @ ..] if is_text(path) && rest.len() <= 2 => {
+        [document, path, rest @ ..] if is_text_or_null(path) && rest.len() <= 2 => {
             let flag = rest.get(1).map(|_| DataType::Boolean);
-            let given = [document.clone(), DataType::Utf8].into_iter().chain(rest.first().cloned());
-            Ok(given.chain(flag).collect())
+            let coerced = [document.clone(), DataType::Utf8].into_iter().chain(rest.first().cloned());
+            Ok(coerced.chain(flag).collect())
         }
         _ => {
             plan_err!("jsonpath functions take a jsonb, a path as text, variables as jsonb, and a boolean")
@@ -89,7 +89,7 @@ fn check_arguments(fields: &[FieldRef], returns: DataType) -> Result<DataType> {
     Ok(returns)
 }
 
-/// The arguments of a call. A path that is constant is read once.
+/// The arguments of a call. A constant path is parsed once.
 struct PathArguments {
     documents: ArgumentColumn<StringArray>,
     paths: ArgumentColumn<StringArray>,
@@ -116,8 +116,7 @@ impl PathArguments {
     /// Returns the arguments of `row`; `None` if one of them is NULL.
     fn row_arguments(&self, row: usize) -> Option<(&str, &str, Option<&str>, bool)> {
         let silent = match &self.silent {
-            Some(silent) if silent.values.is_null(silent.place(row)) => return None,
-            Some(silent) => silent.values.value(silent.place(row)),
+            Some(silent) => silent.get(row)?,
             None => false,
         };
         let variables = match &self.variables {
@@ -128,19 +127,19 @@ impl PathArguments {
     }
 }
 
-/// What a path leads to, and whether that is all, or an error was suppressed.
+/// The items that a path selects, and whether they are complete or an error was suppressed.
 struct PathOutcome<'v> {
     items: Vec<Item<'v>>,
     is_complete: bool,
     is_found: bool,
 }
 
-/// Evaluates the path of each row, and gives `take` what it leads to.
+/// Evaluates the path of each row, and converts the outcome with `convert`.
 fn evaluate<T>(
     call: &FunctionCall<'_>,
     is_existence: bool,
     is_silent: bool,
-    mut take: impl FnMut(PathOutcome<'_>, bool) -> Result<Option<T>>,
+    mut convert: impl FnMut(PathOutcome<'_>, bool) -> Result<Option<T>>,
 ) -> Result<Vec<Option<T>>> {
     let arguments = PathArguments::new(call)?;
     let bytes = (0..call.rows).filter_map(|row| arguments.documents.get(row)).map(str::len).sum();
@@ -152,20 +151,20 @@ fn evaluate<T>(
         let (document, variables) = (parse_document(document)?, variables.map(parse_document).transpose()?);
         let silent = silent || is_silent;
         let mut runner = PathRunner::new(path, &document, variables.as_ref(), !silent, &mut budget)?;
-        let mut found = if is_existence && path.is_lax { FoundItems::first() } else { FoundItems::all() };
+        let mut results = if is_existence && path.is_lax { ResultItems::first() } else { ResultItems::all() };
         let root = Item::Borrowed(&document);
-        let outcome = match runner.follow(&path.path, &root, &mut found) {
+        let outcome = match runner.evaluate_path(&path.path, &root, &mut results) {
             Ok(is_found) => {
-                let is_found = found.0.as_ref().map_or(is_found, |items| !items.is_empty());
-                PathOutcome { is_found, is_complete: true, items: found.into_items() }
+                let is_found = results.0.as_ref().map_or(is_found, |items| !items.is_empty());
+                PathOutcome { is_found, is_complete: true, items: results.into_items() }
             }
             Err(PathError::Suppressible(_)) if silent => {
-                PathOutcome { is_found: false, is_complete: false, items: found.into_items() }
+                PathOutcome { is_found: false, is_complete: false, items: results.into_items() }
             }
             Err(PathError::Suppressible(message)) => return Err(exec_datafusion_err!("{message}")),
             Err(PathError::Error(error)) => return Err(error),
         };
-        take(outcome, silent)
+        convert(outcome, silent)
     };
     (0..call.rows).map(&mut one).collect::<Result<_, DataFusionError>>()
 }
@@ -182,39 +181,39 @@ fn query(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 }
 
 fn query_array(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let mut made = 0;
-    let mut found = evaluate(call, false, false, |outcome, _| {
+    let mut total_bytes = 0;
+    let mut results = evaluate(call, false, false, |outcome, _| {
         let mut out = String::from("[");
-        for (place, item) in outcome.items.iter().enumerate() {
-            out.push_str(if place > 0 { ", " } else { "" });
+        for (position, item) in outcome.items.iter().enumerate() {
+            out.push_str(if position > 0 { ", " } else { "" });
             write_value(item, &mut out);
             check_bytes(out.len())?;
         }
         out.push(']');
-        made += out.len();
-        check_bytes(made)?;
+        total_bytes += out.len();
+        check_bytes(total_bytes)?;
         Ok(Some(out))
     })?;
-    build_values(call, Some(JsonKind::Jsonb), |row| Ok(found[row].take()))
+    build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
 }
 
 fn query_first(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let mut found =
+    let mut results =
         evaluate(call, false, false, |outcome, _| Ok(outcome.items.first().map(|item| format_jsonb(item))))?;
-    build_values(call, Some(JsonKind::Jsonb), |row| Ok(found[row].take()))
+    build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
 }
 
 fn exists(call: &FunctionCall<'_>, is_silent: bool) -> Result<ArrayRef> {
-    let found = evaluate(call, true, is_silent, |outcome, _| Ok(outcome.is_complete.then_some(outcome.is_found)))?;
-    Ok(Arc::new(BooleanArray::from(found)))
+    let results = evaluate(call, true, is_silent, |outcome, _| Ok(outcome.is_complete.then_some(outcome.is_found)))?;
+    Ok(Arc::new(BooleanArray::from(results)))
 }
 
 fn matches(call: &FunctionCall<'_>, is_silent: bool) -> Result<ArrayRef> {
-    let found = evaluate(call, false, is_silent, |outcome, silent| match outcome.items.as_slice() {
+    let results = evaluate(call, false, is_silent, |outcome, silent| match outcome.items.as_slice() {
         [one] if matches!(one.as_ref(), JsonValue::Null) => Ok(None),
         [one] if matches!(one.as_ref(), JsonValue::Bool(_)) => Ok(Some(matches!(one.as_ref(), JsonValue::Bool(true)))),
         _ if silent => Ok(None),
         _ => exec_err!("single boolean result is expected"),
     })?;
-    Ok(Arc::new(BooleanArray::from(found)))
+    Ok(Arc::new(BooleanArray::from(results)))
 }

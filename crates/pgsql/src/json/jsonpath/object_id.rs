@@ -3,18 +3,14 @@
 use datafusion::common::exec_datafusion_err;
 
 use super::super::value::JsonValue;
-use super::budget::PathBudget;
-use super::outcome::{Item, PathResult};
+use super::budget::{Item, PathBudget, PathResult};
 
 /// The bytes of a header, and of each entry of an array or object.
 const ENTRY_BYTES: u64 = 4;
-/// What the identifiers of the variables begin with.
+/// The prefix of the identifiers of variables.
 const VARIABLES: u64 = 10_000_000_000;
 
 /// Returns the identifier of the object `item`, which belongs to the document `root` or to `variables`.
-///
-/// # Errors
-/// If `keyvalue()` created the object.
 pub(super) fn object_id(
     item: &Item<'_>,
     root: &JsonValue,
@@ -22,11 +18,11 @@ pub(super) fn object_id(
     budget: &mut PathBudget,
 ) -> PathResult<u64> {
     let Item::Borrowed(json_value) = item else { return Err(keyvalue_error().into()) };
-    if let Some(place) = find_position(json_value, root, budget)? {
-        return Ok(place);
+    if let Some(position) = find_position(json_value, root, budget)? {
+        return Ok(position);
     }
     let of_variables = variables.map(|variables| find_position(json_value, variables, budget)).transpose()?.flatten();
-    of_variables.map(|place| VARIABLES + place).ok_or_else(|| keyvalue_error().into())
+    of_variables.map(|position| VARIABLES + position).ok_or_else(|| keyvalue_error().into())
 }
 
 fn keyvalue_error() -> datafusion::common::DataFusionError {
@@ -37,16 +33,16 @@ fn keyvalue_error() -> datafusion::common::DataFusionError {
 
 /// Returns the position of `json_value`, a part of `document`, in the binary form.
 fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
-    let mut search = ObjectSearch { expected: json_value, place: None, end: 0, steps: 0 };
+    let mut search = ObjectSearch { expected: json_value, position: None, end: 0, steps: 0 };
     search.advance_past(document);
     budget.spend(search.steps)?;
-    Ok(search.place)
+    Ok(search.position)
 }
 
 /// Passes through the binary form of a document.
 struct ObjectSearch<'a> {
     expected: &'a JsonValue,
-    place: Option<u64>,
+    position: Option<u64>,
     end: u64,
     steps: usize,
 }
@@ -57,7 +53,7 @@ impl ObjectSearch<'_> {
     }
 
     fn advance_past(&mut self, value: &JsonValue) {
-        if self.place.is_some() {
+        if self.position.is_some() {
             return;
         }
         self.steps += 1;
@@ -83,13 +79,13 @@ impl ObjectSearch<'_> {
     fn begin(&mut self, value: &JsonValue, entries: usize) {
         self.align();
         if std::ptr::eq(value, self.expected) {
-            self.place = Some(self.end);
+            self.position = Some(self.end);
         }
         self.end += ENTRY_BYTES * (1 + entries as u64);
     }
 }
 
-/// The bytes of a `numeric`: a length, a header, and two for each four digits.
+/// Returns the bytes of a `numeric`: a length, a header, and two for each four digits.
 fn number_bytes(number: &str) -> u64 {
     const GROUP: usize = 4;
     let digits = number.trim_start_matches('-');

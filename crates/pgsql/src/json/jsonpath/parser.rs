@@ -16,9 +16,6 @@ const PARTS_MAX: usize = 200;
 const DEPTH_MAX: usize = 32;
 
 /// Reads the path that `text` is.
-///
-/// # Errors
-/// For a text that is no path, or one that is too long.
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     if text.trim().is_empty() {
         return exec_err!("invalid input syntax for type jsonpath: \"{text}\"");
@@ -38,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<JsonPath> {
     Ok(JsonPath { is_lax: !is_strict, path })
 }
 
-/// What stands between parentheses, or is an operand: either may become the other only by an accessor.
+/// A parenthesized expression or an operand. Only an accessor turns a predicate into an expression.
 enum PathPart {
     Path(Path),
     Predicate(Predicate),
@@ -116,7 +113,7 @@ impl PathParser<'_> {
         Ok(())
     }
 
-    /// An expression or a predicate.
+    /// Parses an expression or a predicate.
     fn part(&mut self) -> Result<PathPart> {
         self.enter()?;
         let mut left = self.conjunction()?;
@@ -216,7 +213,7 @@ impl PathParser<'_> {
         Some(comparison)
     }
 
-    /// What may stand behind `!`.
+    /// Parses the operand of `!`.
     fn negated(&mut self) -> Result<Predicate> {
         if self.accept("(") {
             let predicate = self.predicate()?;
@@ -237,13 +234,13 @@ impl PathParser<'_> {
         let PathToken::Text(pattern) = self.take() else { return self.syntax_error() };
         let mut flags = String::new();
         if self.accept_word("flag") {
-            let PathToken::Text(given) = self.take() else { return self.syntax_error() };
-            flags = given;
+            let PathToken::Text(text) = self.take() else { return self.syntax_error() };
+            flags = text;
         }
-        if let Some(letter) = flags.chars().find(|letter| !matches!(letter, 'i' | 's' | 'm' | 'x' | 'q')) {
-            return exec_err!("unrecognized flag character \"{letter}\" in LIKE_REGEX predicate");
+        if let Some(character) = flags.chars().find(|character| !matches!(character, 'i' | 's' | 'm' | 'x' | 'q')) {
+            return exec_err!("unrecognized flag character \"{character}\" in LIKE_REGEX predicate");
         }
-        let has = |letter: char| flags.contains(letter);
+        let has = |character: char| flags.contains(character);
         let mut letters = String::from(match (has('q'), has('s'), has('m')) {
             (true, ..) => "q",
             (false, true, false) => "s",
@@ -310,10 +307,10 @@ impl PathParser<'_> {
         Ok(PathPart::Path(Path { start: PathStart::Sign { is_minus, operand }, steps: Vec::new() }))
     }
 
-    /// What a path starts with, and its accessors.
+    /// Parses the start of a path and its accessors.
     fn accessors(&mut self) -> Result<PathPart> {
         let mut part = self.primary()?;
-        while let Some(step) = self.step()? {
+        while let Some(step) = self.apply_step()? {
             self.count()?;
             let mut path = part.into_path();
             path.steps.push(step);
@@ -367,12 +364,12 @@ impl PathParser<'_> {
     }
 }
 
-/// A number of a path, which may begin or end with its point, as JSON has it.
+/// Converts a number of a path, which may begin or end with its point, to a number of JSON.
 fn numeric(number: &str) -> Result<String> {
     let zero = if number.starts_with('.') { "0" } else { "" };
     let number = format!("{zero}{number}");
     let (mantissa, exponent) = match number.find(['e', 'E']) {
-        Some(place) => number.split_at(place),
+        Some(position) => number.split_at(position),
         None => (number.as_str(), ""),
     };
     number::canonicalize(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))

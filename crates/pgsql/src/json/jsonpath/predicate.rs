@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use super::super::number;
 use super::super::value::JsonValue;
-use super::budget::FoundItems;
-use super::outcome::{Item, PathError, PathResult};
+use super::budget::{Item, PathError, PathResult, ResultItems};
 use super::runner::PathRunner;
 use super::syntax::{Comparison, Path, Predicate};
 
@@ -79,9 +78,9 @@ impl<'v> PathRunner<'v, '_> {
 
     fn exists(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Option<bool>> {
         // In strict mode all is evaluated, since there may be an error.
-        let mut found = if self.is_lax { FoundItems::first() } else { FoundItems::all() };
-        let is_found = self.suppress_errors(|runner| runner.follow(path, item, &mut found))?;
-        Ok(is_found.map(|is_found| match &found.0 {
+        let mut results = if self.is_lax { ResultItems::first() } else { ResultItems::all() };
+        let is_found = self.suppress_errors(|runner| runner.evaluate_path(path, item, &mut results))?;
+        Ok(is_found.map(|is_found| match &results.0 {
             Some(items) => !items.is_empty(),
             None => is_found,
         }))

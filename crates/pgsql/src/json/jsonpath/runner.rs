@@ -1,13 +1,12 @@
-//! Follows a SQL/JSON path through a document.
+//! Evaluates an SQL/JSON path on a document.
 
 use std::borrow::Cow;
 
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::value::JsonValue;
-use super::budget::{FoundItems, PathBudget};
+use super::budget::{Item, PathBudget, PathError, PathResult, ResultItems, suppressible_error};
 use super::decimal;
-use super::outcome::{Item, PathError, PathResult, suppressible_error};
 use super::syntax::{Accessor, JsonPath, Method, Path, PathStart};
 
 /// One evaluation of a path.
@@ -15,20 +14,18 @@ pub(super) struct PathRunner<'v, 'b> {
     pub(super) is_lax: bool,
     pub(super) root: &'v JsonValue,
     pub(super) variables: Option<&'v JsonValue>,
-    /// What `@` is.
+    /// The value of `@`.
     pub(super) current: Item<'v>,
     /// The length of the array that is subscripted.
     length: usize,
-    /// Whether what is missing is left out.
+    /// Whether a missing member or element is ignored.
     ignores_structure: bool,
-    /// Whether errors end the evaluation, rather than that of a predicate.
+    /// Whether errors end the evaluation, rather than only that of a predicate.
     pub(super) raises_errors: bool,
     pub(super) budget: &'b mut PathBudget,
 }
 
 impl<'v, 'b> PathRunner<'v, 'b> {
-    /// # Errors
-    /// For variables that are no object.
     pub(super) fn new(
         path: &'v JsonPath,
         root: &'v JsonValue,
@@ -56,25 +53,30 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         self.budget.spend(1)
     }
 
-    /// Whether `path` leads anywhere from `item`; what it leads to goes to `found`.
-    pub(super) fn follow(&mut self, path: &'v Path, item: &Item<'v>, found: &mut FoundItems<'v>) -> PathResult<bool> {
+    /// Adds the items that `path` selects from `item` to `results`. Returns whether there are any.
+    pub(super) fn evaluate_path(
+        &mut self,
+        path: &'v Path,
+        item: &Item<'v>,
+        results: &mut ResultItems<'v>,
+    ) -> PathResult<bool> {
         self.count()?;
         let steps = path.steps.as_slice();
         match &path.start {
-            PathStart::Literal(value) => self.continue_from(steps, Cow::Borrowed(value), found),
+            PathStart::Literal(value) => self.apply_steps(steps, Cow::Borrowed(value), results),
             PathStart::Variable(name) => {
                 let value = self.variables.and_then(|variables| variables.member(name));
                 let value = value.ok_or_else(|| exec_datafusion_err!("could not find jsonpath variable \"{name}\""))?;
-                self.continue_from(steps, Cow::Borrowed(value), found)
+                self.apply_steps(steps, Cow::Borrowed(value), results)
             }
-            PathStart::Root => self.continue_from(steps, Cow::Borrowed(self.root), found),
+            PathStart::Root => self.apply_steps(steps, Cow::Borrowed(self.root), results),
             PathStart::Current => {
                 let current = self.budget.copy(&self.current)?;
-                self.continue_from(steps, current, found)
+                self.apply_steps(steps, current, results)
             }
             PathStart::Last => {
                 let last = self.length as i64 - 1;
-                self.continue_from(steps, Cow::Owned(JsonValue::Number(last.to_string())), found)
+                self.apply_steps(steps, Cow::Owned(JsonValue::Number(last.to_string())), results)
             }
             PathStart::Arithmetic(arithmetic) => {
                 let left = self.unwrapped_items(&arithmetic.left, item)?;
@@ -89,13 +91,13 @@ impl<'v, 'b> PathRunner<'v, 'b> {
                 };
                 let (left, right) = (single("left", &left)?, single("right", &right)?);
                 let result = decimal::compute(operator, &left, &right)?;
-                self.continue_from(steps, Cow::Owned(JsonValue::Number(result)), found)
+                self.apply_steps(steps, Cow::Owned(JsonValue::Number(result)), results)
             }
-            PathStart::Sign { is_minus, operand } => self.sign(*is_minus, operand, steps, item, found),
+            PathStart::Sign { is_minus, operand } => self.sign(*is_minus, operand, steps, item, results),
             PathStart::Predicate(predicate) => {
                 let truth = self.evaluate_predicate(predicate, item)?;
                 let value = truth.map_or(JsonValue::Null, JsonValue::Bool);
-                self.continue_from(steps, Cow::Owned(value), found)
+                self.apply_steps(steps, Cow::Owned(value), results)
             }
         }
     }
@@ -106,12 +108,12 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         operand: &'v Path,
         steps: &'v [Accessor],
         item: &Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let mut is_found = false;
         for value in self.unwrapped_items(operand, item)? {
             let JsonValue::Number(number) = value.as_ref() else {
-                if found.0.is_none() && steps.is_empty() {
+                if results.0.is_none() && steps.is_empty() {
                     continue;
                 }
                 let symbol = if is_minus { '-' } else { '+' };
@@ -120,15 +122,15 @@ impl<'v, 'b> PathRunner<'v, 'b> {
                 ));
             };
             let signed = if is_minus { Cow::Owned(JsonValue::Number(decimal::negated(number))) } else { value };
-            is_found |= self.continue_from(steps, signed, found)?;
-            if found.is_satisfied(is_found) {
+            is_found |= self.apply_steps(steps, signed, results)?;
+            if results.is_satisfied(is_found) {
                 return Ok(true);
             }
         }
         Ok(is_found)
     }
 
-    /// What `path` leads to, in lax mode with the elements of arrays in their place.
+    /// Evaluates `path`. In lax mode, arrays in the result are replaced by their elements.
     pub(super) fn unwrapped_items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
         let items = self.items(path, item)?;
         if !self.is_lax || !items.iter().any(|item| matches!(item.as_ref(), JsonValue::Array(_))) {
@@ -145,98 +147,98 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         Ok(unwrapped)
     }
 
-    /// What `path` leads to.
+    /// Evaluates `path`.
     pub(super) fn items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
-        let mut found = FoundItems::all();
-        self.follow(path, item, &mut found)?;
-        Ok(found.into_items())
+        let mut results = ResultItems::all();
+        self.evaluate_path(path, item, &mut results)?;
+        Ok(results.into_items())
     }
 
-    /// Goes on from `item`, or adds it to `found`.
-    pub(super) fn continue_from(
+    /// Applies the remaining steps to `item`. Adds it to `results` if there are none.
+    pub(super) fn apply_steps(
         &mut self,
         steps: &'v [Accessor],
         item: Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let is_lax = self.is_lax;
-        self.step(steps, item, found, is_lax)
+        self.apply_step(steps, item, results, is_lax)
     }
 
-    /// Takes the first of `steps` from `item`. An array is unwrapped for it if `unwraps`.
-    fn step(
+    /// Applies the first of `steps` to `item`, then the others. If `unwraps`, an array is replaced by its elements.
+    fn apply_step(
         &mut self,
         steps: &'v [Accessor],
         item: Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
         unwraps: bool,
     ) -> PathResult<bool> {
         self.count()?;
         let Some((step, rest)) = steps.split_first() else {
-            found.push(item)?;
+            results.push(item)?;
             return Ok(true);
         };
         let is_array = matches!(item.as_ref(), JsonValue::Array(_));
         let unwraps = unwraps && is_array;
         match step {
             Accessor::Key(_) | Accessor::AnyKey | Accessor::Filter(_) if unwraps => {
-                self.each(steps, &item, found, false)
+                self.apply_to_children(steps, &item, results, false)
             }
             Accessor::Method(method) if unwraps && !matches!(method, Method::Type | Method::Size) => {
-                self.each(steps, &item, found, false)
+                self.apply_to_children(steps, &item, results, false)
             }
             Accessor::Key(key) => match (item.as_ref(), self.budget.member(&item, key)?) {
-                (_, Some(value)) => self.continue_from(rest, value, found),
+                (_, Some(value)) => self.apply_steps(rest, value, results),
                 (JsonValue::Object(_), None) => {
                     self.missing_error(|| format!("JSON object does not contain key \"{key}\""))
                 }
                 _ => self.missing_error(|| "jsonpath member accessor can only be applied to an object".to_owned()),
             },
             Accessor::AnyKey => match item.as_ref() {
-                JsonValue::Object(_) => self.each(rest, &item, found, self.is_lax),
+                JsonValue::Object(_) => self.apply_to_children(rest, &item, results, self.is_lax),
                 _ => self
                     .missing_error(|| "jsonpath wildcard member accessor can only be applied to an object".to_owned()),
             },
-            Accessor::AnyElement if is_array => self.each(rest, &item, found, self.is_lax),
-            Accessor::AnyElement if self.is_lax => self.continue_from(rest, item, found),
+            Accessor::AnyElement if is_array => self.apply_to_children(rest, &item, results, self.is_lax),
+            Accessor::AnyElement if self.is_lax => self.apply_steps(rest, item, results),
             Accessor::AnyElement => {
                 self.missing_error(|| "jsonpath wildcard array accessor can only be applied to an array".to_owned())
             }
             Accessor::Subscripts(positions) if is_array || self.is_lax => {
-                self.subscripts(positions, rest, &item, found)
+                self.subscripts(positions, rest, &item, results)
             }
             Accessor::Subscripts(_) => {
                 self.missing_error(|| "jsonpath array accessor can only be applied to an array".to_owned())
             }
-            Accessor::AnyLevel { first, last } => self.any_level(*first, *last, rest, &item, found),
+            Accessor::AnyLevel { first, last } => self.any_level(*first, *last, rest, &item, results),
             Accessor::Filter(predicate) => {
                 let current = self.budget.copy(&item)?;
                 let outer = std::mem::replace(&mut self.current, current);
                 let truth = self.evaluate_predicate(predicate, &item);
                 self.current = outer;
-                if truth? == Some(true) { self.continue_from(rest, item, found) } else { Ok(false) }
+                if truth? == Some(true) { self.apply_steps(rest, item, results) } else { Ok(false) }
             }
-            Accessor::Method(method) => self.method(*method, rest, item, found),
+            Accessor::Method(method) => self.method(*method, rest, item, results),
         }
     }
 
-    /// The error of what is missing, unless that is left out.
+    /// Returns the error for a missing member; none in lax mode.
     pub(super) fn missing_error(&self, message: impl FnOnce() -> String) -> PathResult<bool> {
         if self.ignores_structure { Ok(false) } else { suppressible_error(message()) }
     }
 
-    /// Goes on from each element or member of `container`.
-    fn each(
+    /// Applies the remaining steps to each element or member of `container`.
+    fn apply_to_children(
         &mut self,
         steps: &'v [Accessor],
         container: &Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
         unwraps: bool,
     ) -> PathResult<bool> {
         let mut is_found = false;
         for child in self.budget.children(container)? {
-            is_found = self.step(steps, child, found, unwraps)?;
-            if found.is_satisfied(is_found) {
+            is_found = self.apply_step(steps, child, results, unwraps)?;
+            if results.is_satisfied(is_found) {
                 return Ok(true);
             }
         }
@@ -249,37 +251,37 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         last: u32,
         steps: &'v [Accessor],
         item: &Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let is_container = !item.is_scalar();
         let outer = std::mem::replace(&mut self.ignores_structure, true);
         let mut result = Ok(false);
         if first == 0 {
-            result = self.budget.copy(item).and_then(|copy| self.continue_from(steps, copy, found));
-            // Where errors are suppressed, that of the container itself is forgotten.
-            let is_forgotten = is_container && !self.raises_errors && matches!(result, Err(PathError::Suppressible(_)));
-            if is_forgotten {
+            result = self.budget.copy(item).and_then(|copy| self.apply_steps(steps, copy, results));
+            // If errors are suppressed, an error of the container itself is ignored.
+            let is_ignored = is_container && !self.raises_errors && matches!(result, Err(PathError::Suppressible(_)));
+            if is_ignored {
                 result = Ok(false);
             }
         }
         if is_container
             && let Ok(is_found) = result
-            && !found.is_satisfied(is_found)
+            && !results.is_satisfied(is_found)
         {
-            result = self.levels(1, (first, last), steps, item, found);
+            result = self.levels(1, (first, last), steps, item, results);
         }
         self.ignores_structure = outer;
         result
     }
 
-    /// Goes on from what is within `container`, whose children are at `level`.
+    /// Applies the remaining steps to the descendants of `container`, whose children are at `level`.
     fn levels(
         &mut self,
         level: u32,
         bounds: (u32, u32),
         steps: &'v [Accessor],
         container: &Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let (first, last) = bounds;
         if level > last {
@@ -291,14 +293,14 @@ impl<'v, 'b> PathRunner<'v, 'b> {
             let is_leaf_only = first == u32::MAX && last == u32::MAX && !is_container;
             if level >= first || is_leaf_only {
                 let copy = self.budget.copy(&child)?;
-                is_found = self.continue_from(steps, copy, found)?;
-                if found.is_satisfied(is_found) {
+                is_found = self.apply_steps(steps, copy, results)?;
+                if results.is_satisfied(is_found) {
                     return Ok(true);
                 }
             }
             if level < last && is_container {
-                is_found = self.levels(level + 1, bounds, steps, &child, found)?;
-                if found.is_satisfied(is_found) {
+                is_found = self.levels(level + 1, bounds, steps, &child, results)?;
+                if results.is_satisfied(is_found) {
                     return Ok(true);
                 }
             }
@@ -311,12 +313,12 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         positions: &'v [(Path, Option<Path>)],
         steps: &'v [Accessor],
         item: &Item<'v>,
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let items =
             if matches!(item.as_ref(), JsonValue::Array(_)) { self.budget.children(item)? } else { vec![item.clone()] };
         let outer = std::mem::replace(&mut self.length, items.len());
-        let result = self.subscripted(positions, steps, item, &items, found);
+        let result = self.subscripted(positions, steps, item, &items, results);
         self.length = outer;
         result
     }
@@ -327,7 +329,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
         steps: &'v [Accessor],
         item: &Item<'v>,
         items: &[Item<'v>],
-        found: &mut FoundItems<'v>,
+        results: &mut ResultItems<'v>,
     ) -> PathResult<bool> {
         let length = items.len() as i64;
         let mut is_found = false;
@@ -341,10 +343,10 @@ impl<'v, 'b> PathRunner<'v, 'b> {
                 return suppressible_error("jsonpath array subscript is out of bounds");
             }
             is_found = false;
-            for place in from.max(0)..=to.min(length - 1) {
-                let copy = self.budget.copy(&items[place as usize])?;
-                is_found = self.continue_from(steps, copy, found)?;
-                if found.is_satisfied(is_found) {
+            for position in from.max(0)..=to.min(length - 1) {
+                let copy = self.budget.copy(&items[position as usize])?;
+                is_found = self.apply_steps(steps, copy, results)?;
+                if results.is_satisfied(is_found) {
                     return Ok(true);
                 }
             }

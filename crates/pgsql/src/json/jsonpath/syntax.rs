@@ -1,4 +1,4 @@
-//! What a SQL/JSON path is made of.
+//! The syntax tree of an SQL/JSON path.
 
 use super::super::value::JsonValue;
 use crate::text::PgRegex;
@@ -11,14 +11,14 @@ pub(super) struct JsonPath {
     pub(super) path: Path,
 }
 
-/// An expression: where it starts, and the accessors behind it.
+/// An expression: its start and the accessors after it.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) start: PathStart,
     pub(super) steps: Vec<Accessor>,
 }
 
-/// What a path starts with.
+/// The start of a path.
 #[derive(Debug)]
 pub(super) enum PathStart {
     Literal(JsonValue),
@@ -113,13 +113,13 @@ impl Method {
         }
     }
 
-    /// The method of that name, in any case.
+    /// Returns the method with this name, ignoring case.
     pub(super) fn find_method(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| name.eq_ignore_ascii_case(method.name()))
     }
 }
 
-/// What is true, false or unknown.
+/// A condition, which is true, false or unknown.
 #[derive(Debug)]
 pub(super) enum Predicate {
     And(Box<Predicate>, Box<Predicate>),

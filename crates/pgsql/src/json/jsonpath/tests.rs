@@ -2,20 +2,19 @@ use datafusion::common::DataFusionError;
 
 use super::super::document::format_jsonb;
 use super::super::reader::parse as parse_document;
-use super::budget::{FoundItems, PathBudget};
-use super::outcome::{Item, PathError};
+use super::budget::{Item, PathBudget, PathError, ResultItems};
 use super::parser::parse;
 use super::runner::PathRunner;
 
 /// What `path` leads to in `document`; an error's text in its place.
-fn follow(path: &str, document: &str) -> Result<String, String> {
+fn evaluate_path(path: &str, document: &str) -> Result<String, String> {
     let path = parse(path).map_err(|error| error.to_string())?;
     let document = parse_document(document).unwrap();
     let mut budget = PathBudget::new(0);
     let mut runner = PathRunner::new(&path, &document, None, true, &mut budget).unwrap();
-    let mut found = FoundItems::all();
-    match runner.follow(&path.path, &Item::Borrowed(&document), &mut found) {
-        Ok(_) => Ok(found.into_items().iter().map(|item| format_jsonb(item)).collect::<Vec<_>>().join(" ")),
+    let mut results = ResultItems::all();
+    match runner.evaluate_path(&path.path, &Item::Borrowed(&document), &mut results) {
+        Ok(_) => Ok(results.into_items().iter().map(|item| format_jsonb(item)).collect::<Vec<_>>().join(" ")),
         Err(PathError::Suppressible(message)) => Err(message),
         Err(PathError::Error(DataFusionError::ResourcesExhausted(message))) => Err(message),
         Err(PathError::Error(error)) => Err(error.to_string()),
@@ -24,12 +23,12 @@ fn follow(path: &str, document: &str) -> Result<String, String> {
 
 #[track_caller]
 fn check(path: &str, document: &str, expected: &str) {
-    assert_eq!(follow(path, document).as_deref(), Ok(expected), "{path}");
+    assert_eq!(evaluate_path(path, document).as_deref(), Ok(expected), "{path}");
 }
 
 #[track_caller]
 fn check_error(path: &str, document: &str, expected: &str) {
-    let error = follow(path, document).unwrap_err();
+    let error = evaluate_path(path, document).unwrap_err();
     assert!(error.contains(expected), "{path}: {error}");
 }
 

@@ -1,13 +1,14 @@
-//! Automata that say how far a part of a pattern can match from a place of a text.
+//! Automata that find where a match of a part of a pattern can end.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result};
 
-use super::charset::{CharSet, is_word};
-use super::language::{Language, TextPosition};
+use super::charset::CharSet;
+use super::language::Language;
 use super::lexer::invalid_regex_error;
+use super::position::TextPosition;
 
 /// States of all automata of a pattern.
 const STATES_MAX: usize = 30_000;
@@ -20,7 +21,7 @@ enum AutomatonState {
     Set(Arc<CharSet>),
     Split(usize, usize),
     Jump(usize),
-    Place(TextPosition),
+    At(TextPosition),
     Look { is_behind: bool, is_negated: bool, inside: Box<Automaton> },
 }
 
@@ -40,7 +41,7 @@ struct Scratch {
     generation: u32,
 }
 
-/// What searches have left of their steps.
+/// The remaining steps of a search.
 #[derive(Debug)]
 pub(super) struct StepBudget(Cell<u64>);
 
@@ -49,13 +50,11 @@ impl StepBudget {
         Self(Cell::new(STEPS_MAX))
     }
 
-    /// Lets the next search have as many as the first.
+    /// Restores the steps for the next search.
     pub(super) fn reset(&self) {
         self.0.set(STEPS_MAX);
     }
 
-    /// # Errors
-    /// When there are none left.
     pub(super) fn take(&self, steps: usize) -> Result<()> {
         let left = self.0.get().checked_sub(steps as u64);
         left.map(|left| self.0.set(left)).ok_or_else(|| {
@@ -65,7 +64,7 @@ impl StepBudget {
     }
 }
 
-/// The states that a pattern may still have.
+/// The number of states that a pattern may still have.
 pub(super) struct StateBudget(usize);
 
 impl StateBudget {
@@ -80,26 +79,24 @@ impl StateBudget {
 }
 
 impl Automaton {
-    /// # Errors
-    /// For a pattern that is too large.
-    pub(super) fn new(language: &Language, room: &mut StateBudget) -> Result<Self> {
+    pub(super) fn new(language: &Language, budget: &mut StateBudget) -> Result<Self> {
         let mut states = Vec::new();
-        add(&mut states, language, room)?;
-        push(&mut states, AutomatonState::Match, room)?;
+        add(&mut states, language, budget)?;
+        push(&mut states, AutomatonState::Match, budget)?;
         Ok(Self { states, scratch: RefCell::default() })
     }
 
-    /// The furthest place up to `limit` where a match from `start` can end.
+    /// Returns the last position up to `limit` where a match from `start` can end.
     pub(super) fn longest(&self, text: &str, start: usize, limit: usize, steps: &StepBudget) -> Result<Option<usize>> {
-        let mut found = None;
+        let mut result = None;
         self.run(text, start, limit, steps, |end| {
-            found = Some(end);
+            result = Some(end);
             true
         })?;
-        Ok(found)
+        Ok(result)
     }
 
-    /// The nearest place from `least` to `limit` where a match from `start` can end.
+    /// Returns the first position from `least` to `limit` where a match from `start` can end.
     pub(super) fn shortest(
         &self,
         text: &str,
@@ -108,14 +105,14 @@ impl Automaton {
         limit: usize,
         steps: &StepBudget,
     ) -> Result<Option<usize>> {
-        let mut found = None;
+        let mut result = None;
         self.run(text, start, limit, steps, |end| {
             if end >= least {
-                found = Some(end);
+                result = Some(end);
             }
-            found.is_none()
+            result.is_none()
         })?;
-        Ok(found)
+        Ok(result)
     }
 
     /// Whether a match from `start` can end at `end`.
@@ -123,7 +120,7 @@ impl Automaton {
         Ok(self.longest(text, start, end, steps)? == Some(end))
     }
 
-    /// Calls `on_match` with the places where a match can end, until it returns false.
+    /// Calls `on_match` with the positions where a match can end, until it returns false.
     fn run(
         &self,
         text: &str,
@@ -137,7 +134,7 @@ impl Automaton {
         scratch.seen.resize(self.states.len(), 0);
         scratch.current.clear();
         let mut at = start;
-        let mut is_match = self.follow(0, text, at, &mut scratch, steps)?;
+        let mut is_match = self.start(0, text, at, &mut scratch, steps)?;
         std::mem::swap(&mut scratch.current, &mut scratch.next);
         loop {
             if (is_match && !on_match(at)) || at >= limit || scratch.current.is_empty() {
@@ -154,7 +151,7 @@ impl Automaton {
                 if let AutomatonState::Set(set) = &self.states[*state]
                     && set.contains(character)
                 {
-                    is_match |= self.follow_on(state + 1, text, at, &mut scratch, steps)?;
+                    is_match |= self.add_reachable(state + 1, text, at, &mut scratch, steps)?;
                 }
             }
             scratch.current = current;
@@ -164,14 +161,14 @@ impl Automaton {
         Ok(())
     }
 
-    fn follow(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &StepBudget) -> Result<bool> {
+    fn start(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &StepBudget) -> Result<bool> {
         scratch.next.clear();
         scratch.generation = scratch.generation.wrapping_add(1);
-        self.follow_on(state, text, at, scratch, steps)
+        self.add_reachable(state, text, at, scratch, steps)
     }
 
-    /// Adds the states that are reached from `state` without a character; whether the match is among them.
-    fn follow_on(
+    /// Adds the states that are reached from `state` without a character. Returns whether the match is one of them.
+    fn add_reachable(
         &self,
         state: usize,
         text: &str,
@@ -192,8 +189,8 @@ impl Automaton {
                 AutomatonState::Set(_) => scratch.next.push(state),
                 AutomatonState::Split(left, right) => scratch.pending.extend([*left, *right]),
                 AutomatonState::Jump(target) => scratch.pending.push(*target),
-                AutomatonState::Place(place) if place.is_at(text, at) => scratch.pending.push(state + 1),
-                AutomatonState::Place(_) => {}
+                AutomatonState::At(position) if position.is_at(text, at) => scratch.pending.push(state + 1),
+                AutomatonState::At(_) => {}
                 AutomatonState::Look { is_behind, is_negated, inside } => {
                     let is_found = if *is_behind {
                         inside.ends_at(text, at, steps)?
@@ -209,7 +206,7 @@ impl Automaton {
         Ok(is_match)
     }
 
-    /// Whether a match from any place ends at `end`.
+    /// Whether any match ends at `end`.
     fn ends_at(&self, text: &str, end: usize, steps: &StepBudget) -> Result<bool> {
         for start in (0..=end).rev().filter(|start| text.is_char_boundary(*start)) {
             if self.spans(text, start, end, steps)? {
@@ -220,60 +217,42 @@ impl Automaton {
     }
 }
 
-impl TextPosition {
-    fn is_at(self, text: &str, at: usize) -> bool {
-        let before = || text[..at].chars().next_back();
-        let after = || text[at..].chars().next();
-        let is_in_word = || (before().is_some_and(is_word), after().is_some_and(is_word));
-        match self {
-            Self::TextStart => at == 0,
-            Self::TextEnd => at == text.len(),
-            Self::LineStart => at == 0 || before() == Some('\n'),
-            Self::LineEnd => at == text.len() || after() == Some('\n'),
-            Self::WordStart => is_in_word() == (false, true),
-            Self::WordEnd => is_in_word() == (true, false),
-            Self::WordBoundary => matches!(is_in_word(), (true, false) | (false, true)),
-            Self::NotWordBoundary => matches!(is_in_word(), (true, true) | (false, false)),
-        }
-    }
-}
-
-fn push(states: &mut Vec<AutomatonState>, state: AutomatonState, room: &mut StateBudget) -> Result<usize> {
-    room.take()?;
+fn push(states: &mut Vec<AutomatonState>, state: AutomatonState, budget: &mut StateBudget) -> Result<usize> {
+    budget.take()?;
     states.push(state);
     Ok(states.len() - 1)
 }
 
-fn add(states: &mut Vec<AutomatonState>, language: &Language, room: &mut StateBudget) -> Result<()> {
+fn add(states: &mut Vec<AutomatonState>, language: &Language, budget: &mut StateBudget) -> Result<()> {
     match language {
         Language::Empty => {}
         Language::Set(set) => {
-            push(states, AutomatonState::Set(set.clone()), room)?;
+            push(states, AutomatonState::Set(set.clone()), budget)?;
         }
-        Language::Constraint(place) => {
-            push(states, AutomatonState::Place(*place), room)?;
+        Language::At(position) => {
+            push(states, AutomatonState::At(*position), budget)?;
         }
         Language::Look { is_behind, is_negated, inside } => {
-            let inside = Box::new(Automaton::new(inside, room)?);
-            push(states, AutomatonState::Look { is_behind: *is_behind, is_negated: *is_negated, inside }, room)?;
+            let inside = Box::new(Automaton::new(inside, budget)?);
+            push(states, AutomatonState::Look { is_behind: *is_behind, is_negated: *is_negated, inside }, budget)?;
         }
-        Language::Concat(parts) => parts.iter().try_for_each(|part| add(states, part, room))?,
+        Language::Concat(parts) => parts.iter().try_for_each(|part| add(states, part, budget))?,
         Language::Either(parts) => {
             let mut ends = Vec::new();
             for (position, part) in parts.iter().enumerate() {
                 if position + 1 == parts.len() {
-                    add(states, part, room)?;
+                    add(states, part, budget)?;
                     continue;
                 }
-                let split = push(states, AutomatonState::Split(0, 0), room)?;
-                add(states, part, room)?;
-                ends.push(push(states, AutomatonState::Jump(0), room)?);
+                let split = push(states, AutomatonState::Split(0, 0), budget)?;
+                add(states, part, budget)?;
+                ends.push(push(states, AutomatonState::Jump(0), budget)?);
                 states[split] = AutomatonState::Split(split + 1, states.len());
             }
             let target = states.len();
             ends.into_iter().for_each(|end| states[end] = AutomatonState::Jump(target));
         }
-        Language::Repeat { inside, min, max } => add_repeated(states, inside, *min, *max, room)?,
+        Language::Repeat { inside, min, max } => add_repeated(states, inside, *min, *max, budget)?,
     }
     Ok(())
 }
@@ -283,23 +262,23 @@ fn add_repeated(
     inside: &Language,
     min: u32,
     max: Option<u32>,
-    room: &mut StateBudget,
+    budget: &mut StateBudget,
 ) -> Result<()> {
     for _ in 0..min {
-        room.take()?;
-        add(states, inside, room)?;
+        budget.take()?;
+        add(states, inside, budget)?;
     }
     let Some(max) = max else {
-        let split = push(states, AutomatonState::Split(0, 0), room)?;
-        add(states, inside, room)?;
-        push(states, AutomatonState::Jump(split), room)?;
+        let split = push(states, AutomatonState::Split(0, 0), budget)?;
+        add(states, inside, budget)?;
+        push(states, AutomatonState::Jump(split), budget)?;
         states[split] = AutomatonState::Split(split + 1, states.len());
         return Ok(());
     };
     let mut splits = Vec::new();
     for _ in min..max {
-        splits.push(push(states, AutomatonState::Split(0, 0), room)?);
-        add(states, inside, room)?;
+        splits.push(push(states, AutomatonState::Split(0, 0), budget)?);
+        add(states, inside, budget)?;
     }
     let target = states.len();
     splits.into_iter().for_each(|split| states[split] = AutomatonState::Split(split + 1, target));

@@ -53,7 +53,7 @@ impl CharSet {
         &self.ranges
     }
 
-    /// The only character of the set, if it has one.
+    /// Returns the only character of the set; `None` if it has more or none.
     pub(super) fn single(&self) -> Option<char> {
         match self.ranges.as_slice() {
             [(low, high)] if low == high => Some(*low),
@@ -78,7 +78,7 @@ impl CharSet {
         Self::new(ranges)
     }
 
-    /// The set with the simple lower and upper case of each of its characters.
+    /// Returns the set with the simple lower and upper case of each of its characters.
     pub(super) fn with_cases(&self) -> Self {
         let mut ranges = self.ranges.clone();
         for (character, lower, upper) in CASED_CHARACTERS.iter().filter(|(character, ..)| self.contains(*character)) {
@@ -145,7 +145,7 @@ const CLASSES: [(&str, &str); 12] = [
 static CLASS_SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {
     let mut sets: Vec<(&'static str, Arc<CharSet>)> =
         CLASSES.iter().map(|(name, class)| (*name, Arc::new(parsed(class)))).collect();
-    let find = |name: &str| sets.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone());
+    let find = |name: &str| sets.iter().find(|(other, _)| *other == name).map(|(_, set)| set.clone());
     if let (Some(graph), Some(alnum)) = (find("graph"), find("alnum")) {
         let others = CharSet::new([graph.negated().ranges, alnum.ranges.clone()].concat());
         sets.push(("punct", Arc::new(others.negated())));
@@ -160,22 +160,22 @@ fn parsed(class: &str) -> CharSet {
     CharSet::new(class.iter().map(|range| (range.start(), range.end())).collect())
 }
 
-/// The class `name` of `[[:name:]]`; `word` is the one of `\w`.
+/// Returns the class `name` of `[[:name:]]`. The class `word` is `\w`.
 pub(super) fn find_class(name: &str) -> Option<Arc<CharSet>> {
-    CLASS_SETS.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone())
+    CLASS_SETS.iter().find(|(other, _)| *other == name).map(|(_, set)| set.clone())
 }
 
-/// How the set is written for the other engine when it is one of a class's name or its complement.
+/// Writes the set for the crate `regex` if it is a named class or the complement of one.
 pub(super) fn short_name(set: &CharSet) -> Option<String> {
     if set.ranges.len() < 8 {
         return None;
     }
     for (name, class) in CLASSES {
-        let known = self::find_class(name)?;
-        if *known == *set {
+        let named_set = self::find_class(name)?;
+        if *named_set == *set {
             return Some(class.to_owned());
         }
-        if known.negated() == *set {
+        if named_set.negated() == *set {
             return Some(format!("[^{class}]"));
         }
     }

@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use super::automaton::StepBudget;
 use super::tree::{PartKind, RegexPart};
 
-/// A text that is taken apart.
+/// A text whose match is divided among the parts of a pattern.
 pub(super) struct Dissection<'a> {
     pub(super) text: &'a str,
     pub(super) is_caseless: bool,
@@ -125,7 +125,7 @@ impl Dissection<'_> {
     fn verify(&mut self, part: &RegexPart, borders: &[usize], verified: &mut usize) -> Result<Option<usize>> {
         while *verified + 1 < borders.len() {
             let iteration = *verified + 1;
-            // What an earlier iteration has captured does not count.
+            // Captures of earlier iterations are discarded.
             self.clear_groups(part);
             if !self.dissect(part, borders[iteration - 1], borders[iteration])? {
                 return Ok(Some(iteration));

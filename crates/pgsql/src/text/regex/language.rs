@@ -1,37 +1,25 @@
-//! What parts of a pattern match, without what they capture; and how that is written for the crate `regex`.
+//! The sets of texts that parts of a pattern match, and their patterns for the crate `regex`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::charset::{CharSet, short_name};
-use super::syntax::{Alternation, Atom, Branch, Constraint, Piece};
+use super::position::TextPosition;
+use super::syntax::{Alternation, Atom, Branch, Constraint, QuantifiedAtom};
 
 /// A set of texts that match.
 #[derive(Debug, Clone)]
 pub(super) enum Language {
     Empty,
     Set(Arc<CharSet>),
-    Constraint(TextPosition),
+    At(TextPosition),
     Look { is_behind: bool, is_negated: bool, inside: Arc<Language> },
     Concat(Vec<Arc<Language>>),
     Either(Vec<Arc<Language>>),
     Repeat { inside: Arc<Language>, min: u32, max: Option<u32> },
 }
 
-/// A place of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextPosition {
-    TextStart,
-    TextEnd,
-    LineStart,
-    LineEnd,
-    WordStart,
-    WordEnd,
-    WordBoundary,
-    NotWordBoundary,
-}
-
-/// Reads the languages of parts; `groups` are those of the groups that were complete before, by their number.
+/// Builds the languages of parts. `groups` are the languages of the groups before them, by number.
 pub(super) struct LanguageBuilder {
     pub(super) groups: Vec<Arc<Language>>,
 }
@@ -53,13 +41,13 @@ impl LanguageBuilder {
     }
 
     fn build_branch(&mut self, branch: &Branch) -> Arc<Language> {
-        let parts = branch.iter().map(|piece| self.build_piece(piece)).collect();
+        let parts = branch.iter().map(|atom| self.build_quantified(atom)).collect();
         concat(parts)
     }
 
-    pub(super) fn build_piece(&mut self, piece: &Piece) -> Arc<Language> {
-        let inside = self.build_atom(&piece.atom);
-        repeat(inside, piece.min, piece.max)
+    pub(super) fn build_quantified(&mut self, quantified: &QuantifiedAtom) -> Arc<Language> {
+        let inside = self.build_atom(&quantified.atom);
+        repeat(inside, quantified.min, quantified.max)
     }
 
     pub(super) fn build_atom(&mut self, atom: &Atom) -> Arc<Language> {
@@ -72,27 +60,20 @@ impl LanguageBuilder {
                 }
                 inside
             }
-            // What was matched once need not stand at a place of the same kind again.
+            // A back reference matches the same text, but not the conditions on its position.
             Atom::Backreference(number) => without_constraints(&self.groups[*number]),
             Atom::Constraint(constraint) => self.build_constraint(constraint),
         }
     }
 
     fn build_constraint(&mut self, constraint: &Constraint) -> Arc<Language> {
-        Arc::new(Language::Constraint(match constraint {
-            Constraint::TextStart => TextPosition::TextStart,
-            Constraint::TextEnd => TextPosition::TextEnd,
-            Constraint::LineStart => TextPosition::LineStart,
-            Constraint::LineEnd => TextPosition::LineEnd,
-            Constraint::WordStart => TextPosition::WordStart,
-            Constraint::WordEnd => TextPosition::WordEnd,
-            Constraint::WordBoundary => TextPosition::WordBoundary,
-            Constraint::NotWordBoundary => TextPosition::NotWordBoundary,
+        Arc::new(match constraint {
+            Constraint::At(position) => Language::At(*position),
             Constraint::Look { is_behind, is_negated, inside } => {
                 let inside = self.build_alternation(inside);
-                return Arc::new(Language::Look { is_behind: *is_behind, is_negated: *is_negated, inside });
+                Language::Look { is_behind: *is_behind, is_negated: *is_negated, inside }
             }
-        }))
+        })
     }
 }
 
@@ -115,7 +96,7 @@ pub(super) fn repeat(inside: Arc<Language>, min: u32, max: Option<u32>) -> Arc<L
 fn without_constraints(language: &Arc<Language>) -> Arc<Language> {
     let each = |parts: &Vec<Arc<Language>>| parts.iter().map(without_constraints).collect();
     match &**language {
-        Language::Constraint(_) | Language::Look { .. } => Arc::new(Language::Empty),
+        Language::At(_) | Language::Look { .. } => Arc::new(Language::Empty),
         Language::Concat(parts) => Arc::new(Language::Concat(each(parts))),
         Language::Either(parts) => Arc::new(Language::Either(each(parts))),
         Language::Repeat { inside, min, max } => {
@@ -144,11 +125,11 @@ impl Translation {
         match language {
             Language::Empty => self.pattern.push_str("(?:)"),
             Language::Set(set) => self.write_set(set),
-            Language::Constraint(TextPosition::TextStart) => self.pattern.push_str(r"\A"),
-            Language::Constraint(TextPosition::TextEnd) => self.pattern.push_str(r"\z"),
-            Language::Constraint(TextPosition::LineStart) => self.pattern.push_str("(?m:^)"),
-            Language::Constraint(TextPosition::LineEnd) => self.pattern.push_str("(?m:$)"),
-            Language::Constraint(_) | Language::Look { .. } => {
+            Language::At(TextPosition::TextStart) => self.pattern.push_str(r"\A"),
+            Language::At(TextPosition::TextEnd) => self.pattern.push_str(r"\z"),
+            Language::At(TextPosition::LineStart) => self.pattern.push_str("(?m:^)"),
+            Language::At(TextPosition::LineEnd) => self.pattern.push_str("(?m:$)"),
+            Language::At(_) | Language::Look { .. } => {
                 self.is_exact = false;
                 self.pattern.push_str("(?:)");
             }

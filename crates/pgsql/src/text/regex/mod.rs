@@ -6,11 +6,11 @@
 //! or whether there is one, the crate `regex` finds it first.
 
 mod automaton;
-mod brackets;
 mod charset;
 mod dissect;
 mod language;
 mod lexer;
+mod position;
 mod similar;
 mod syntax;
 mod tree;
@@ -34,7 +34,7 @@ const COMPILED_BYTES_MAX: usize = 4 << 20;
 /// How long all matches in one text may be sought.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the character is a letter or a digit, as the class `alnum` has it.
+/// Whether the character is a option or a digit, as the class `alnum` has it.
 pub(super) fn is_alphanumeric(character: char) -> bool {
     character != '_' && charset::is_word(character)
 }
@@ -63,15 +63,13 @@ pub(crate) struct RegexOptions {
 }
 
 impl RegexOptions {
-    /// # Errors
-    /// For a letter that is no flag.
     pub(crate) fn parse(letters: &str) -> Result<Self> {
         let mut options = Self::default();
-        for letter in letters.chars() {
-            if letter == 'g' {
+        for option in letters.chars() {
+            if option == 'g' {
                 options.is_global = true;
-            } else if !options.flags.set(letter)? {
-                return exec_err!("invalid regular expression option: \"{letter}\"");
+            } else if !options.flags.set(option)? {
+                return exec_err!("invalid regular expression option: \"{option}\"");
             }
         }
         Ok(options)
@@ -83,8 +81,6 @@ impl RegexOptions {
 }
 
 impl PgRegex {
-    /// # Errors
-    /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, options: RegexOptions) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid_regex_error("regular expression is too complex"));
@@ -112,18 +108,16 @@ impl PgRegex {
         })
     }
 
-    /// The pattern for the crate `regex`, if it finds a match in the same texts.
+    /// Returns the pattern for the crate `regex`, if it finds a match in the same texts.
     pub(super) fn equivalent(&self) -> Option<&str> {
         self.translation.is_exact.then_some(self.translation.pattern.as_str())
     }
 
-    /// The number of capturing groups.
+    /// Returns the number of capturing groups.
     pub(super) fn groups(&self) -> usize {
         self.groups
     }
 
-    /// # Errors
-    /// When it takes too long.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
         if self.translation.is_exact {
             return Ok(self.candidates.is_match(text));
@@ -131,10 +125,7 @@ impl PgRegex {
         Ok(self.find_from(text, 0, false)?.is_some())
     }
 
-    /// The first match that begins at `start` or behind it. Its groups are there if the caller requests them.
-    ///
-    /// # Errors
-    /// When it takes too long.
+    /// Returns the first match that begins at `start` or later. It has groups if the caller requests them.
     pub(super) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
         self.steps.reset();
         let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
@@ -184,10 +175,7 @@ impl PgRegex {
         }
     }
 
-    /// All matches from `start` on, one behind the other, as long as `on_match` says so.
-    ///
-    /// # Errors
-    /// When it takes too long.
+    /// Calls `on_match` for each match after `start` until it returns `false`.
     pub(super) fn each(
         &self,
         text: &str,

@@ -4,9 +4,6 @@ use datafusion::common::{Result, exec_err};
 
 /// The regular expression that means what the pattern of `SIMILAR TO` means, anchored at both ends; with `separators`,
 /// `escape-double-quote`, it has three parts of which the middle one is captured.
-///
-/// # Errors
-/// For an escape of more than one character, and for more than two separators.
 pub(in crate::text) fn similar_pattern(pattern: &str, escape: Option<&str>) -> Result<String> {
     let mut escape_characters = escape.unwrap_or("\\").chars();
     let escape = escape_characters.next();

@@ -1,10 +1,12 @@
-//! PostgreSQL's advanced regular expressions as trees.
+//! Parses PostgreSQL's advanced regular expressions.
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
+
 use super::charset::CharSet;
 use super::lexer::{RegexFlags, RegexLexer, RegexToken, invalid_regex_error};
-use datafusion::common::Result;
+use super::position::TextPosition;
 
 /// Prefers the longer match.
 pub(super) const LONGER: u8 = 1;
@@ -13,15 +15,15 @@ pub(super) const SHORTER: u8 = 2;
 
 /// Branches of which one matches.
 pub(super) type Alternation = Vec<Branch>;
-/// Pieces that follow each other.
-pub(super) type Branch = Vec<Piece>;
+/// A sequence of quantified atoms.
+pub(super) type Branch = Vec<QuantifiedAtom>;
 
-/// An atom as often as its quantifier says, or a constraint.
+/// An atom with its quantifier, or a constraint.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct QuantifiedAtom {
     pub(super) atom: Atom,
     pub(super) min: u32,
-    /// None where there is no end to it.
+    /// `None` if the number is not limited.
     pub(super) max: Option<u32>,
     /// [`LONGER`], [`SHORTER`] or 0.
     pub(super) preference: u8,
@@ -32,26 +34,19 @@ pub(super) enum Atom {
     Set(Arc<CharSet>),
     /// A group, with its number if it captures.
     Group(Option<usize>, Alternation),
-    /// What the group of the number has matched.
+    /// The match of the group with this number.
     Backreference(usize),
     Constraint(Constraint),
 }
 
-/// What must hold at a place of the text.
+/// A condition on a position of the text.
 #[derive(Debug, Clone)]
 pub(super) enum Constraint {
-    TextStart,
-    TextEnd,
-    LineStart,
-    LineEnd,
-    WordStart,
-    WordEnd,
-    WordBoundary,
-    NotWordBoundary,
+    At(TextPosition),
     Look { is_behind: bool, is_negated: bool, inside: Alternation },
 }
 
-/// A regular expression that was read.
+/// A parsed regular expression.
 #[derive(Debug)]
 pub(super) struct ParsedRegex {
     pub(super) alternation: Alternation,
@@ -65,10 +60,7 @@ const DEPTH_MAX: usize = 50;
 /// The largest number of a quantifier.
 const REPETITIONS_MAX: u32 = 255;
 
-/// Reads `pattern`.
-///
-/// # Errors
-/// Those of PostgreSQL, for what is no regular expression.
+/// Parses `pattern`.
 pub(super) fn parse(pattern: &str, flags: RegexFlags) -> Result<ParsedRegex> {
     let (lexer, flags) = RegexLexer::new(pattern, flags)?;
     let mut parser =
@@ -85,7 +77,7 @@ struct RegexParser {
     lexer: RegexLexer,
     token: RegexToken,
     groups: usize,
-    /// Numbers of the groups that are complete, to which one may refer.
+    /// Numbers of the complete groups, to which back references can refer.
     closed: Vec<usize>,
     depth: usize,
     look_depth: usize,
@@ -112,22 +104,22 @@ impl RegexParser {
     }
 
     fn branch(&mut self) -> Result<Branch> {
-        let mut pieces = Vec::new();
+        let mut atoms = Vec::new();
         while !matches!(self.token, RegexToken::Bar | RegexToken::Close | RegexToken::End) {
             let atom = self.atom()?;
-            let piece = match atom {
-                Atom::Constraint(_) => Piece { atom, min: 1, max: Some(1), preference: 0 },
+            let quantified = match atom {
+                Atom::Constraint(_) => QuantifiedAtom { atom, min: 1, max: Some(1), preference: 0 },
                 atom => self.quantified(atom)?,
             };
-            pieces.push(piece);
+            atoms.push(quantified);
         }
-        Ok(pieces)
+        Ok(atoms)
     }
 
     fn atom(&mut self) -> Result<Atom> {
         let atom = match &self.token {
             RegexToken::Set(set) => Atom::Set(set.clone()),
-            RegexToken::Constraint(constraint) => Atom::Constraint(constraint.clone()),
+            RegexToken::At(position) => Atom::Constraint(Constraint::At(*position)),
             RegexToken::Backreference(number) => {
                 if self.look_depth > 0 || !self.closed.contains(number) {
                     return Err(invalid_regex_error("invalid backreference number"));
@@ -164,7 +156,7 @@ impl RegexParser {
         Ok(Atom::Group(number, inside))
     }
 
-    /// What stands between the parenthesis that is read and its end.
+    /// Parses a group after its opening parenthesis.
     fn enclosed(&mut self) -> Result<Alternation> {
         self.advance()?;
         let inside = self.alternation()?;
@@ -175,12 +167,12 @@ impl RegexParser {
         Ok(inside)
     }
 
-    fn quantified(&mut self, atom: Atom) -> Result<Piece> {
+    fn quantified(&mut self, atom: Atom) -> Result<QuantifiedAtom> {
         let preference = |is_greedy: bool| if is_greedy { LONGER } else { SHORTER };
         match self.token {
             RegexToken::Repeat { min, max, is_greedy } => {
                 self.advance()?;
-                Ok(Piece { atom, min, max, preference: preference(is_greedy) })
+                Ok(QuantifiedAtom { atom, min, max, preference: preference(is_greedy) })
             }
             RegexToken::OpenBound => {
                 let bound = self.lexer.bound()?;
@@ -190,9 +182,9 @@ impl RegexParser {
                     return Err(invalid_regex_error("invalid repetition count(s)"));
                 }
                 let preference = if bound.is_range { preference(bound.is_greedy) } else { 0 };
-                Ok(Piece { atom, min: bound.min, max: bound.max, preference })
+                Ok(QuantifiedAtom { atom, min: bound.min, max: bound.max, preference })
             }
-            _ => Ok(Piece { atom, min: 1, max: Some(1), preference: 0 }),
+            _ => Ok(QuantifiedAtom { atom, min: 1, max: Some(1), preference: 0 }),
         }
     }
 }

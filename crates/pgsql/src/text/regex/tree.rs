@@ -7,18 +7,18 @@ use datafusion::common::Result;
 
 use super::automaton::{Automaton, StateBudget};
 use super::language::{Language, LanguageBuilder, concat, repeat};
-use super::syntax::{Alternation, Atom, LONGER, Piece, SHORTER};
+use super::syntax::{Alternation, Atom, LONGER, QuantifiedAtom, SHORTER};
 
 const MIXED: u8 = 4;
 const CAPTURES: u8 = 8;
 const REFERS: u8 = 16;
 
-/// A part that is found as a whole, or is made of others.
+/// A part of a pattern that is matched as a whole, or consists of other parts.
 #[derive(Debug)]
 pub(super) struct RegexPart {
     pub(super) kind: PartKind,
     flags: u8,
-    /// The number of the group that it is; 0 for none.
+    /// The number of its capturing group; 0 for none.
     pub(super) group: usize,
     language: Arc<Language>,
     pub(super) automaton: Automaton,
@@ -65,19 +65,19 @@ fn combined(first: u8, second: u8) -> u8 {
     inherited(first | second) | preferred
 }
 
-/// Makes the parts of a pattern.
+/// Builds the parts of a pattern.
 pub(super) struct PartBuilder {
     pub(super) languages: LanguageBuilder,
-    room: StateBudget,
+    budget: StateBudget,
 }
 
 impl PartBuilder {
     pub(super) fn new(groups: usize) -> Self {
-        Self { languages: LanguageBuilder::new(groups), room: StateBudget::new() }
+        Self { languages: LanguageBuilder::new(groups), budget: StateBudget::new() }
     }
 
     fn part(&mut self, kind: PartKind, flags: u8, language: Arc<Language>) -> Result<RegexPart> {
-        let automaton = Automaton::new(&language, &mut self.room)?;
+        let automaton = Automaton::new(&language, &mut self.budget)?;
         Ok(RegexPart { kind, flags, group: 0, language, automaton })
     }
 
@@ -97,33 +97,33 @@ impl PartBuilder {
         self.part(kind, flags, language)
     }
 
-    fn branch(&mut self, pieces: &[Piece]) -> Result<RegexPart> {
+    fn branch(&mut self, atoms: &[QuantifiedAtom]) -> Result<RegexPart> {
         let mut prefix = Vec::new();
         let mut flags = 0;
-        for (position, piece) in pieces.iter().enumerate() {
-            let atom = match &piece.atom {
+        for (position, quantified) in atoms.iter().enumerate() {
+            let atom = match &quantified.atom {
                 Atom::Constraint(_) => {
-                    prefix.push(self.languages.build_atom(&piece.atom));
+                    prefix.push(self.languages.build_atom(&quantified.atom));
                     continue;
                 }
-                Atom::Set(_) if !is_messy(inherited(flags | piece.preference)) => {
-                    prefix.push(self.languages.build_piece(piece));
-                    flags |= piece.preference;
+                Atom::Set(_) if !is_messy(inherited(flags | quantified.preference)) => {
+                    prefix.push(self.languages.build_quantified(quantified));
+                    flags |= quantified.preference;
                     continue;
                 }
                 atom => self.atom(atom)?,
             };
-            if piece.max == Some(0) {
+            if quantified.max == Some(0) {
                 prefix.push(Arc::new(Language::Empty));
                 continue;
             }
-            let all = flags | piece.preference | atom.flags;
+            let all = flags | quantified.preference | atom.flags;
             if !matches!(atom.kind, PartKind::Backreference { .. }) && atom.group == 0 && !is_messy(inherited(all)) {
-                prefix.push(repeat(atom.language, piece.min, piece.max));
+                prefix.push(repeat(atom.language, quantified.min, quantified.max));
                 flags = all;
                 continue;
             }
-            return self.joined(prefix, flags, piece, atom, &pieces[position + 1..]);
+            return self.joined(prefix, flags, quantified, atom, &atoms[position + 1..]);
         }
         self.part(PartKind::Whole, flags, concat(prefix))
     }
@@ -153,18 +153,18 @@ impl PartBuilder {
         }
     }
 
-    /// What stands before `piece`, the piece, which is made of `atom`, and what follows it.
+    /// Joins the part before a quantified atom, the atom, and the part after it. `atom` is its part without quantifier.
     fn joined(
         &mut self,
         prefix: Vec<Arc<Language>>,
         mut flags: u8,
-        piece: &Piece,
+        quantified: &QuantifiedAtom,
         atom: RegexPart,
-        rest: &[Piece],
+        rest: &[QuantifiedAtom],
     ) -> Result<RegexPart> {
         let prefix_flags = preference(flags);
-        let mut tail_flags = combined(piece.preference, atom.flags);
-        let atom = self.quantified(piece, atom)?;
+        let mut tail_flags = combined(quantified.preference, atom.flags);
+        let atom = self.repeated(quantified, atom)?;
         let tail = if rest.is_empty() {
             flags |= combined(flags, atom.flags);
             atom
@@ -189,26 +189,26 @@ impl PartBuilder {
         self.part(PartKind::Concat(Box::new(prefix), Box::new(tail)), flags, language)
     }
 
-    fn quantified(&mut self, piece: &Piece, mut atom: RegexPart) -> Result<RegexPart> {
-        let (min, max) = (piece.min, piece.max);
-        let flags = combined(piece.preference, atom.flags);
+    fn repeated(&mut self, quantified: &QuantifiedAtom, mut atom: RegexPart) -> Result<RegexPart> {
+        let (min, max) = (quantified.min, quantified.max);
+        let flags = combined(quantified.preference, atom.flags);
         let language = repeat(atom.language.clone(), min, max);
         if let PartKind::Backreference { group, .. } = atom.kind {
             atom.kind = PartKind::Backreference { group, min, max };
             atom.flags |= flags;
-            atom.automaton = Automaton::new(&language, &mut self.room)?;
+            atom.automaton = Automaton::new(&language, &mut self.budget)?;
             atom.language = language;
             return Ok(atom);
         }
         let own = atom.flags & (LONGER | SHORTER | MIXED);
-        if (min, max) == (1, Some(1)) && (piece.preference == 0 || own == 0 || piece.preference == own) {
+        if (min, max) == (1, Some(1)) && (quantified.preference == 0 || own == 0 || quantified.preference == own) {
             return Ok(atom);
         }
         if atom.flags & (CAPTURES | REFERS) == 0 {
             return self.part(PartKind::Whole, flags, language);
         }
         if min > 0 && atom.flags & REFERS == 0 {
-            // Only the last one decides what is captured.
+            // Only the last repetition captures.
             let before = repeat(atom.language.clone(), min - 1, max.map(|max| max - 1));
             let before = self.part(PartKind::Whole, preference(flags), before)?;
             return self.part(PartKind::Concat(Box::new(before), Box::new(atom)), flags, language);

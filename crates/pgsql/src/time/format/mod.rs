@@ -12,16 +12,17 @@ mod write_time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TextValues, TimeArguments};
+use super::arguments::{TextValues, TimeArguments, TimeColumn, map};
 use super::calendar::{self, DAY};
 use super::function::{function, function_with_constant_args, undefined_function_error};
 use super::interval;
-use super::kind::{DATE, TimeKind, timestamptz};
+use super::kind::TimeKind;
+use crate::data_type::{DATE, timestamptz};
 use number_pattern::NumberPattern;
 use number_text::NumberValues;
 
@@ -35,13 +36,9 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             "to_date",
             |types| from_pattern_type("to_date", types, DATE),
             |args| {
-                let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
-                args.collect::<Date32Type>(&DATE, |row| {
-                    let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, compile_time_pattern)?) else {
-                        return Ok(None);
-                    };
-                    let instant = read_time::read_time(text, &nodes)?;
-                    calendar::checked_date(instant.div_euclid(DAY)).map(Some)
+                let instant = read_times(args)?;
+                args.collect::<Date32Type>(|row| {
+                    instant(row)?.map(|instant| calendar::checked_date(instant.div_euclid(DAY))).transpose()
                 })
             },
         ),
@@ -50,11 +47,13 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-fn compile_time_pattern(pattern: &str) -> Result<Vec<pattern::PatternNode<pattern::TimeField>>> {
+type TimePatternNode = pattern::PatternNode<pattern::TimeField>;
+
+fn compile_time_pattern(pattern: &str) -> Result<Vec<TimePatternNode>> {
     Ok(pattern::parse_time_pattern(pattern))
 }
 
-/// The patterns of an argument, each compiled once where it stays the same.
+/// The patterns of an argument. Equal patterns in consecutive rows are compiled once.
 struct CompiledPatterns<T> {
     texts: TextValues,
     last: RefCell<Option<(String, Rc<T>)>>,
@@ -94,15 +93,8 @@ fn to_char_type(types: &[DataType]) -> Result<DataType> {
 }
 
 fn from_pattern_type(name: &str, types: &[DataType], result: DataType) -> Result<DataType> {
-    match types {
-        [text, pattern]
-            if TimeKind::from_data_type(text).accepts_untyped_literal()
-                && TimeKind::from_data_type(pattern).accepts_untyped_literal() =>
-        {
-            Ok(result)
-        }
-        _ => Err(undefined_function_error(name, types)),
-    }
+    let is_text = |data_type| TimeKind::from_data_type(data_type).accepts_untyped_literal();
+    if types.len() == 2 && types.iter().all(is_text) { Ok(result) } else { Err(undefined_function_error(name, types)) }
 }
 
 fn to_char(args: &TimeArguments) -> Result<ArrayRef> {
@@ -115,48 +107,38 @@ fn to_char(args: &TimeArguments) -> Result<ArrayRef> {
                 numbers.write(row, &pattern, out)
             })
         }
-        TimeKind::Interval => {
-            let (values, patterns) = (args.intervals(0)?, CompiledPatterns::new(texts));
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
-                (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::write_interval(value, &nodes, out).map(|()| true)
-                }
-                _ => Ok(false),
-            })
-        }
-        TimeKind::Time => {
-            let (values, patterns) = (args.times(0)?, CompiledPatterns::new(texts));
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
-                (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::write_interval(interval::from_micros(value)?, &nodes, out).map(|()| true)
-                }
-                _ => Ok(false),
-            })
-        }
+        TimeKind::Interval => write_times(args, args.intervals(0)?, texts, write_time::write_interval),
+        TimeKind::Time => write_times(args, args.times(0)?, texts, |value, nodes, out| {
+            write_time::write_interval(interval::from_micros(value)?, nodes, out)
+        }),
         kind => {
-            let (values, patterns) = (args.moments(0)?, CompiledPatterns::new(texts));
-            // A date is one at midnight UTC.
+            // A date is formatted as midnight UTC.
             let is_zoned = kind != TimeKind::Timestamp;
-            args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
-                (Some(value), Some(nodes)) if !nodes.is_empty() => {
-                    write_time::write_timestamp(value, is_zoned, &nodes, out).map(|()| true)
-                }
-                _ => Ok(false),
+            write_times(args, args.moments(0)?, texts, |value, nodes, out| {
+                write_time::write_timestamp(value, is_zoned, nodes, out)
             })
         }
     }
 }
 
+/// Writes each value by the pattern of its row. The result for an empty pattern is NULL.
+fn write_times<P: ArrowPrimitiveType>(
+    args: &TimeArguments,
+    values: TimeColumn<P>,
+    patterns: TextValues,
+    write: impl Fn(P::Native, &[TimePatternNode], &mut String) -> Result<()>,
+) -> Result<ArrayRef> {
+    let patterns = CompiledPatterns::new(patterns);
+    args.collect_texts(|row, out| match (values.get(row), patterns.get(row, compile_time_pattern)?) {
+        (Some(value), Some(nodes)) if !nodes.is_empty() => write(value, &nodes, out).map(|()| true),
+        _ => Ok(false),
+    })
+}
+
 fn to_timestamp_type(types: &[DataType]) -> Result<DataType> {
+    let is_number = |kind| matches!(kind, TimeKind::Integer | TimeKind::Number | TimeKind::Null | TimeKind::Text);
     match types {
-        [seconds]
-            if matches!(
-                TimeKind::from_data_type(seconds),
-                TimeKind::Integer | TimeKind::Number | TimeKind::Null | TimeKind::Text
-            ) =>
-        {
-            Ok(timestamptz())
-        }
+        [seconds] if is_number(TimeKind::from_data_type(seconds)) => Ok(timestamptz()),
         _ => from_pattern_type("to_timestamp", types, timestamptz()),
     }
 }
@@ -165,26 +147,27 @@ fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
     /// Seconds from 1970 to 2000, from which PostgreSQL counts.
     const SECONDS_TO_2000: f64 = 946_684_800.0;
     if args.len() > 1 {
-        let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
-        return args.collect_micros(args.return_type(), |row| {
-            let (Some(text), Some(nodes)) = (texts.get(row), patterns.get(row, compile_time_pattern)?) else {
-                return Ok(None);
-            };
-            read_time::read_time(text, &nodes).map(Some)
-        });
+        return args.collect_micros(read_times(args)?);
     }
-    let seconds = args.floats(0)?;
-    args.collect_micros(args.return_type(), |row| {
-        let Some(seconds) = seconds.get(row) else { return Ok(None) };
+    args.collect_micros(map(args.floats(0)?, |seconds| {
         let micros = ((seconds - SECONDS_TO_2000) * 1e6).round_ties_even();
         if micros.is_nan() || micros.abs() >= 9.2e18 {
             return exec_err!("timestamp out of range: \"{seconds}\"");
         }
-        calendar::checked_timestamp((micros as i64).saturating_add(SECONDS_TO_2000 as i64 * 1_000_000)).map(Some)
+        calendar::checked_timestamp((micros as i64).saturating_add(SECONDS_TO_2000 as i64 * 1_000_000))
+    }))
+}
+
+/// Reads the text of each row by its pattern.
+fn read_times(args: &TimeArguments) -> Result<impl Fn(usize) -> Result<Option<i64>>> {
+    let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
+    Ok(move |row| match (texts.get(row), patterns.get(row, compile_time_pattern)?) {
+        (Some(text), Some(nodes)) => read_time::read_time(text, &nodes).map(Some),
+        _ => Ok(None),
     })
 }
 
-/// A numeric with as many digits behind the point as the pattern has.
+/// Returns a numeric with as many digits after the point as the pattern has.
 fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
     let digits = match values.get(1) {
         // Without values only the types are checked.
@@ -205,7 +188,7 @@ fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<Da
 fn to_number(args: &TimeArguments) -> Result<ArrayRef> {
     let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
     let scale = if let DataType::Decimal128(_, scale) = args.return_type() { *scale } else { 0 };
-    args.collect::<Decimal128Type>(args.return_type(), |row| {
+    args.collect::<Decimal128Type>(|row| {
         let (Some(text), Some(pattern)) = (texts.get(row), patterns.get(row, NumberPattern::parse)?) else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@ use datafusion::common::{Result, plan_datafusion_err};
 
 use super::pattern::{PatternNode, take_literal};
 
-/// What a pattern of numbers consists of.
+/// A part of a pattern of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberField {
     Comma,
@@ -47,7 +47,7 @@ const NAMES: &[(&str, NumberField)] = &[
     ("V", NumberField::Shift),
 ];
 
-/// Where the sign of the locale stands.
+/// The position of the sign of the locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SignPlace {
     #[default]
@@ -60,7 +60,7 @@ pub(super) enum SignPlace {
 #[derive(Debug, Clone, Default)]
 pub(super) struct NumberPattern {
     pub(super) nodes: Vec<PatternNode<NumberField>>,
-    /// Digits before the point, behind it, and behind `V`.
+    /// Digits before the point, after it, and after `V`.
     pub(super) before: usize,
     pub(super) after: usize,
     pub(super) shift: usize,

@@ -91,7 +91,7 @@ fn write_roman(digits: &str, is_negative: bool, is_upper: bool, pattern: &Number
     }
 }
 
-/// How many digits a pattern has behind the point.
+/// Returns the number of digits after the point of a pattern.
 fn digits_after_point(pattern: &NumberPattern) -> usize {
     if pattern.roman.is_some() { 0 } else { pattern.after }
 }
@@ -115,18 +115,18 @@ fn decimal_digits(value: i128, scale: usize, pattern: &NumberPattern) -> Result<
     Ok((with_point(&digits, after), is_negative && !is_zero))
 }
 
-/// The digits without the last `surplus`, rounded half away from zero.
+/// Returns the digits without the last `surplus`, rounded half away from zero.
 fn rounded(digits: &str, surplus: usize) -> String {
     let padded = format!("{:0>width$}", digits, width = surplus + 1);
-    let (kept, dropped) = padded.split_at(padded.len() - surplus);
-    if dropped.as_bytes().first().is_some_and(|digit| *digit >= b'5') {
-        let kept: u128 = kept.parse().unwrap_or(0);
-        return (kept + 1).to_string();
+    let (head, tail) = padded.split_at(padded.len() - surplus);
+    if tail.as_bytes().first().is_some_and(|digit| *digit >= b'5') {
+        let head: u128 = head.parse().unwrap_or(0);
+        return (head + 1).to_string();
     }
-    kept.to_owned()
+    head.to_owned()
 }
 
-/// Digits with a point before the last `after`, and a zero at least before it.
+/// Writes digits with a point before the last `after`, and at least one digit before it.
 fn with_point(digits: &str, after: usize) -> String {
     let trimmed = digits.trim_start_matches('0');
     let padded = format!("{:0>width$}", trimmed, width = after + 1);
@@ -134,7 +134,7 @@ fn with_point(digits: &str, after: usize) -> String {
     if after == 0 { whole.to_owned() } else { format!("{whole}.{fraction}") }
 }
 
-/// Digits in scientific notation.
+/// Writes digits in scientific notation.
 fn scientific(digits: &str, scale: usize, after: usize) -> String {
     let trimmed = digits.trim_start_matches('0');
     if trimmed.is_empty() {
@@ -173,14 +173,14 @@ fn float_digits(value: f64, precision: usize, pattern: &NumberPattern) -> Result
     Ok((format!("{shifted:.after$}"), is_negative))
 }
 
-/// The number that was read, as one of so many digits behind the point.
+/// Converts the digits that were read to a number with `scale` digits after the point.
 pub(super) fn parse_decimal(text: &str, pattern: &NumberPattern, scale: i8) -> Result<i128> {
     let unsigned = text.trim_start_matches(['-', '+']);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     if whole.is_empty() && fraction.is_empty() {
         return exec_err!("invalid input syntax for type numeric: \"{text}\"");
     }
-    // `V` says how many of the digits stand behind the point.
+    // `V` defines how many of the digits are after the point.
     let positions = usize::from(scale.unsigned_abs()).saturating_sub(pattern.shift);
     let digits = format!("{whole}{fraction:0<positions$}");
     match digits.parse::<i128>() {

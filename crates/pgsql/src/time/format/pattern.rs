@@ -10,7 +10,7 @@ pub(super) enum PatternNode<F> {
     Space(char),
 }
 
-/// A field with what stands around it.
+/// A field with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldNode<F> {
     pub(super) field: F,
@@ -37,7 +37,7 @@ pub(super) enum LetterCase {
 }
 
 impl LetterCase {
-    /// `title` in this case.
+    /// Converts `title` to this case.
     pub(super) fn apply(self, title: &str) -> String {
         match self {
             Self::Upper => title.to_ascii_uppercase(),
@@ -50,12 +50,12 @@ impl LetterCase {
 /// The fields of dates and times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeField {
-    /// `AM`, `PM` with points perhaps.
+    /// `AM` or `PM`, with or without points.
     Meridiem {
         case: LetterCase,
         is_dotted: bool,
     },
-    /// `BC`, `AD` with points perhaps.
+    /// `BC` or `AD`, with or without points.
     Era {
         case: LetterCase,
         is_dotted: bool,
@@ -143,7 +143,7 @@ const NUMBERS: &[(&str, TimeField)] = &[
     ("Y", TimeField::Year(1)),
 ];
 
-/// A field whose letters say how it is written.
+/// A field whose case defines the case of its value.
 type CasedField = fn(LetterCase) -> TimeField;
 
 const NAMES: &[(&str, CasedField)] = &[
@@ -167,7 +167,7 @@ const PAIRS: &[(&str, CasedField)] = &[
     ("TZ", TimeField::Zone),
 ];
 
-/// The longest field that `text` begins with, and how many bytes it has.
+/// Parses the longest field at the start of `text`, and returns its length in bytes.
 fn time_field(text: &str) -> Option<(TimeField, usize)> {
     let mut longest: Option<(TimeField, usize)> = None;
     let mut offer = |field: TimeField, name: &str| {
@@ -191,7 +191,7 @@ fn time_field(text: &str) -> Option<(TimeField, usize)> {
     longest
 }
 
-/// The parts of a pattern of dates and times.
+/// Splits a pattern of dates and times into its parts.
 pub(super) fn parse_time_pattern(pattern: &str) -> Vec<PatternNode<TimeField>> {
     let mut nodes = Vec::new();
     let mut rest = pattern;
@@ -249,12 +249,12 @@ pub(super) fn take_literal<'a, F>(text: &'a str, nodes: &mut Vec<PatternNode<F>>
     characters.as_str()
 }
 
-/// Whether one separator of a pattern may stand for it.
+/// Whether a separator of a pattern matches the character.
 pub(super) fn is_separator(character: char) -> bool {
     character.is_ascii_graphic() && !character.is_ascii_alphanumeric()
 }
 
-/// The ending of a number that is written as `digits`.
+/// Returns the ordinal suffix of a number.
 pub(super) fn ordinal_suffix(digits: &str, ordinal: OrdinalSuffix) -> &'static str {
     let bytes = digits.as_bytes();
     let before = bytes.len().checked_sub(2).and_then(|position| bytes.get(position));

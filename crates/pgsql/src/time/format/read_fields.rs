@@ -6,7 +6,7 @@ use crate::time::calendar::{
     self, DateTimeParts, JULIAN_EPOCH, SECOND, date_from_days, days, field_out_of_range, iso_year_start,
 };
 
-/// What was read; a part that is missing is the first.
+/// The fields that were read. A missing month or day is the first.
 #[derive(Default)]
 pub(super) struct ParsedFields {
     year: Option<i64>,
@@ -55,7 +55,7 @@ impl ParsedFields {
         set_once(&mut self.year, year, "year")
     }
 
-    /// That a year, a week or a day is one of ISO, or of the calendar.
+    /// Records whether a year, a week or a day belongs to the ISO calendar. The two calendars cannot be mixed.
     pub(super) fn set_iso(&mut self, is_iso: bool) -> Result<()> {
         if self.is_iso.replace(is_iso).is_some_and(|before| before != is_iso) {
             return exec_err!("invalid combination of date conventions: do not mix Gregorian and ISO week patterns");
@@ -63,7 +63,7 @@ impl ParsedFields {
         Ok(())
     }
 
-    /// The instant, in UTC where no zone was read.
+    /// Returns the instant. The default zone is UTC.
     pub(super) fn instant(&self, text: &str) -> Result<i64> {
         let time = self.time(text)?;
         let local = calendar::timestamp(self.day_since_1970(text)?, time)?;
@@ -76,10 +76,10 @@ impl ParsedFields {
     }
 
     fn time(&self, text: &str) -> Result<i64> {
-        let given = self.seconds_of_day.unwrap_or(0);
-        let pick = |read: i64, given: i64| if read != 0 { read } else { given };
-        let mut hour = pick(self.hour.unwrap_or(0), given / 3_600);
-        let (minute, second) = (pick(self.minute, given / 60 % 60), pick(self.second, given % 60));
+        let seconds = self.seconds_of_day.unwrap_or(0);
+        let pick = |read: i64, default: i64| if read != 0 { read } else { default };
+        let mut hour = pick(self.hour.unwrap_or(0), seconds / 3_600);
+        let (minute, second) = (pick(self.minute, seconds / 60 % 60), pick(self.second, seconds % 60));
         if self.is_12_hours || self.is_afternoon.is_some() {
             if !(1..=12).contains(&hour) {
                 return exec_err!("hour \"{hour}\" is invalid for the 12-hour clock");
@@ -95,7 +95,7 @@ impl ParsedFields {
         Ok(DateTimeParts { hour, minute, second, micros: self.micros, ..DateTimeParts::default() }.time())
     }
 
-    /// The year of the calendar; 0 where none was read.
+    /// Returns the year; 0 if none was read.
     fn calendar_year(&self) -> i64 {
         match (self.year.filter(|year| *year != 0), self.century.filter(|century| *century != 0)) {
             (Some(year), Some(century)) if self.year_digits <= 2 => {

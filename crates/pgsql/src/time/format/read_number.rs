@@ -3,7 +3,7 @@
 use super::number_pattern::{NumberField, NumberPattern, SignPlace};
 use super::pattern::PatternNode;
 
-/// The digits that `text` has where the pattern has them, with their sign and point.
+/// Reads the digits at the positions of the pattern's digits, with their sign and point.
 pub(super) fn read_number(text: &str, pattern: &NumberPattern) -> String {
     let characters: Vec<char> = text.chars().collect();
     let mut reader = NumberReader {
@@ -48,7 +48,7 @@ impl NumberReader<'_> {
         character.is_ascii_digit() || matches!(character, '.' | ',' | '+' | '-')
     }
 
-    /// Skips so many characters that cannot belong to a number.
+    /// Skips up to `count` characters that cannot belong to a number.
     fn skip_other(&mut self, count: usize) {
         for _ in 0..count {
             if self.current().is_none_or(Self::is_data) {
@@ -118,7 +118,7 @@ impl NumberReader<'_> {
         let Some(current) = self.current() else { return };
         if current.is_ascii_digit() {
             if self.has_point && self.after == pattern.after {
-                // What the pattern has no place for is left where it is.
+                // Characters without a counterpart in the pattern are not read.
                 return;
             }
             self.digits.push(current);

@@ -1,25 +1,11 @@
-//! `to_date` and `to_timestamp`: text read by a pattern.
+//! Reads text by a pattern, for `to_date` and `to_timestamp`.
 
 use datafusion::common::{DataFusionError, Result, exec_err};
 
 use super::pattern::{FieldNode, OrdinalSuffix, PatternNode, TimeField, is_separator};
 use super::read_fields::ParsedFields;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+use super::write_time::ROMAN_MONTHS;
+use crate::time::calendar::{DAY_NAMES, MONTH_NAMES};
 
 /// Reads `text` by a pattern, as an instant in UTC.
 pub(super) fn read_time(text: &str, nodes: &[PatternNode<TimeField>]) -> Result<i64> {
@@ -39,7 +25,7 @@ struct TimeReader<'a> {
     rest: &'a str,
     /// The character before the rest.
     before: Option<char>,
-    /// Characters that were skipped beyond what the pattern says.
+    /// The number of skipped characters that the pattern does not have.
     skipped: i64,
     /// `FX` was met: spaces count.
     is_exact: bool,
@@ -101,7 +87,8 @@ impl TimeReader<'_> {
         }
     }
 
-    /// An integer of `length` digits, or of as many as there are where that is certain; with how many bytes it took.
+    /// Reads an integer of `length` digits, or of all digits if no digits follow in the pattern. Returns it with the number
+    /// of bytes that were read.
     fn integer(&mut self, node: &FieldNode<TimeField>, position: usize, length: usize) -> Result<(i64, usize)> {
         let start = self.rest;
         let text = start.trim_start_matches(|character: char| character.is_ascii_whitespace());
@@ -136,10 +123,11 @@ impl TimeReader<'_> {
         Ok((value, used))
     }
 
-    /// The position of the name that the rest begins with.
+    /// Reads one of `names` and returns its index.
     fn name(&mut self, names: &[&str]) -> Result<usize> {
-        let lower = self.rest.to_ascii_lowercase();
-        let Some(position) = names.iter().position(|name| lower.starts_with(name)) else {
+        let is_prefix =
+            |name: &&str| self.rest.get(..name.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(name));
+        let Some(position) = names.iter().position(is_prefix) else {
             return exec_err!(
                 "invalid value \"{}\": it matches none of the names that the pattern allows",
                 first(self.rest)
@@ -192,7 +180,7 @@ impl TimeReader<'_> {
                         self.skip();
                         sign == '-'
                     }
-                    // A separator of the pattern may have taken the sign.
+                    // A separator of the pattern may have matched the sign.
                     _ => self.skipped > 0 && self.before == Some('-'),
                 };
                 let hours = of(2, self)?.0;
@@ -215,28 +203,27 @@ impl TimeReader<'_> {
         let of = |length: usize, reader: &mut Self| reader.integer(node, position, length);
         match node.field {
             TimeField::MonthName(_) => {
-                let month = self.name(&MONTHS)?;
+                let month = self.name(&MONTH_NAMES)?;
                 self.read.set_month(month as i64 + 1)?;
             }
             TimeField::ShortMonthName(_) => {
-                let month = self.name(&MONTHS.map(|name| &name[..3]))?;
+                let month = self.name(&MONTH_NAMES.map(|name| &name[..3]))?;
                 self.read.set_month(month as i64 + 1)?;
             }
             TimeField::RomanMonth(_) => {
-                let longest_first: Vec<String> =
-                    super::write_time::ROMAN_MONTHS.iter().rev().map(|name| name.to_ascii_lowercase()).collect();
-                // `viii` before `vii` before `vi`; `iv` before `i`, `xii` before `xi`.
-                let names: Vec<&str> = longest_first.iter().map(String::as_str).collect();
-                let found = self.name(&names)?;
-                self.read.set_month(12 - found as i64)?;
+                // `VIII` precedes `VII`, `VI` and `V`, `IV` precedes `I`, and `XII` precedes `XI` and `X`.
+                let mut names = ROMAN_MONTHS;
+                names.reverse();
+                let position = self.name(&names)?;
+                self.read.set_month(12 - position as i64)?;
             }
             TimeField::Month => {
                 let month = of(2, self)?.0;
                 self.read.set_month(month)?;
             }
-            TimeField::DayName(_) => self.read.weekday = self.name(&DAYS)? as i64 + 1,
+            TimeField::DayName(_) => self.read.weekday = self.name(&DAY_NAMES)? as i64 + 1,
             TimeField::ShortDayName(_) => {
-                self.read.weekday = self.name(&DAYS.map(|name| &name[..3]))? as i64 + 1;
+                self.read.weekday = self.name(&DAY_NAMES.map(|name| &name[..3]))? as i64 + 1;
             }
             TimeField::Day => self.read.day = Some(of(2, self)?.0),
             TimeField::DayOfYear => self.read.day_of_year = Some(of(3, self)?.0),
@@ -277,7 +264,7 @@ impl TimeReader<'_> {
         Ok(())
     }
 
-    /// How many digits follow.
+    /// Returns the number of digits that follow.
     fn digits(&self) -> usize {
         self.rest.trim_start().bytes().take_while(u8::is_ascii_digit).count()
     }
@@ -291,12 +278,12 @@ fn overflow(text: &str) -> DataFusionError {
     DataFusionError::Execution(format!("a value of \"{text}\" is out of range"))
 }
 
-/// A fraction of so many digits, as one of `digits`.
+/// Converts a fraction of `length` digits to one of `digits` digits.
 fn scaled(value: i64, length: usize, digits: usize) -> i64 {
     value * 10_i64.pow(u32::try_from(digits.saturating_sub(length)).unwrap_or(0))
 }
 
-/// The year next to 2020 that ends with these digits.
+/// Returns the year next to 2020 that ends with these digits.
 fn complete_year(year: i64) -> i64 {
     match year {
         0..70 => year + 2_000,

@@ -33,7 +33,7 @@ struct NumberWriter<'a> {
     zero_start: usize,
     /// Digits of the pattern before the first of the number.
     spaces: usize,
-    /// Where the last digit stands that `FM` keeps.
+    /// The position of the last digit that `FM` keeps.
     last_kept: Option<usize>,
     /// Digits of the pattern so far, and all.
     position: usize,
@@ -186,7 +186,7 @@ impl<'a> NumberWriter<'a> {
     }
 }
 
-/// The last digit behind the point that is not 0, or the point; further on where the pattern has a `0`.
+/// Returns the position of the last digit after the point that is not 0 or belongs to a `0` of the pattern.
 fn last_kept(number: &[u8], pattern: &NumberPattern, spaces: usize) -> Option<usize> {
     let point = number.iter().position(|byte| *byte == b'.')?;
     let last = number.iter().rposition(|byte| *byte != b'0').map_or(point, |last| last.max(point));
@@ -197,7 +197,7 @@ fn last_kept(number: &[u8], pattern: &NumberPattern, spaces: usize) -> Option<us
     Some(last)
 }
 
-/// A number from 1 to 3999 as Roman numerals; others as `#`.
+/// Returns a number from 1 to 3999 as Roman numerals; others as `#`.
 pub(super) fn roman(number: Option<i64>) -> String {
     const NUMERALS: [(i64, &str); 13] = [
         (1_000, "M"),

@@ -6,32 +6,17 @@ use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{Result, exec_err};
 
 use super::pattern::{FieldNode, LetterCase, OrdinalSuffix, PatternNode, TimeField, ordinal_suffix};
-use crate::time::calendar::{self, DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, SECOND};
+use crate::time::calendar::{self, DAY, DAY_NAMES, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, MONTH_NAMES, SECOND};
 use crate::time::interval::micros;
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 pub(super) const ROMAN_MONTHS: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
-/// What is written.
+/// The values that the fields of a pattern format.
 struct TimeFields {
     parts: DateTimeParts,
     /// Days since 1970, of a moment.
     day_number: Option<i64>,
-    /// What the zone is called.
+    /// The name of the zone.
     zone: &'static str,
 }
 
@@ -71,7 +56,7 @@ fn write(value: &TimeFields, nodes: &[PatternNode<TimeField>], out: &mut String)
 }
 
 impl TimeFields {
-    /// The day of a moment; an interval has none.
+    /// Returns the day of a moment; an error for an interval.
     fn day(&self) -> Result<i64> {
         let Some(day) = self.day_number else {
             return exec_err!(
@@ -160,13 +145,13 @@ impl TimeFields {
             }
             TimeField::MonthName(case) => {
                 self.day()?;
-                if let Some(name) = month().and_then(|month| MONTHS.get(month)) {
+                if let Some(name) = month().and_then(|month| MONTH_NAMES.get(month)) {
                     padded(case.apply(name), 9);
                 }
             }
             TimeField::ShortMonthName(case) => {
                 self.day()?;
-                if let Some(name) = month().and_then(|month| MONTHS.get(month)) {
+                if let Some(name) = month().and_then(|month| MONTH_NAMES.get(month)) {
                     out.push_str(&case.apply(&name[..3]));
                 }
             }
@@ -192,7 +177,7 @@ impl TimeFields {
 
     fn day_name(&self) -> Result<&'static str> {
         let weekday = usize::try_from(calendar::weekday(self.day()?)).unwrap_or(0);
-        Ok(DAYS.get(weekday).copied().unwrap_or_default())
+        Ok(DAY_NAMES.get(weekday).copied().unwrap_or_default())
     }
 
     fn roman_month(&self, case: LetterCase, is_short: bool, out: &mut String) {

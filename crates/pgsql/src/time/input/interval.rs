@@ -19,7 +19,7 @@ pub(crate) enum RestrictionUnit {
     Second,
 }
 
-/// What an interval is restricted to.
+/// The fields and digits of an interval type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IntervalRestriction {
     pub(crate) first: Option<RestrictionUnit>,
@@ -28,13 +28,13 @@ pub(crate) struct IntervalRestriction {
     pub(crate) digits: Option<u32>,
 }
 
-/// The interval that `text` means.
+/// Parses an interval.
 pub(crate) fn parse_interval(text: &str) -> Result<IntervalMonthDayNano> {
     parse_restricted_interval(text, IntervalRestriction::default())
 }
 
-/// The interval that `text` means, where a number without a unit counts the least of `fields`, and what is less is cut
-/// off.
+/// Returns the interval that `text` means, where a number without a unit counts the least of `fields`, and what is less
+/// is cut off.
 pub(crate) fn parse_restricted_interval(text: &str, fields: IntervalRestriction) -> Result<IntervalMonthDayNano> {
     let trimmed = text.trim();
     let sum = match trimmed.strip_prefix('P') {
@@ -163,7 +163,7 @@ fn add(sum: &mut i64, value: i64) -> Result<(), ParseFault> {
     Ok(())
 }
 
-/// A number with its sign, its whole part and its fraction, which has the sign too.
+/// Returns a number with its sign, its whole part and its fraction, which has the sign too.
 fn parse_number(text: &str) -> Result<(i64, f64), ParseFault> {
     let is_negative = text.starts_with('-');
     let digits = text.trim_start_matches(['+', '-']);
@@ -178,7 +178,7 @@ fn parse_number(text: &str) -> Result<(i64, f64), ParseFault> {
     Ok(if is_negative { (-value, -part) } else { (value, part) })
 }
 
-/// The forms of words and clocks, read from the end: a unit stands behind its number.
+/// Parses words and times from the end, because a unit follows its number.
 fn parse_verbose(text: &str, fields: IntervalRestriction) -> Result<IntervalSum, ParseFault> {
     let tokens = tokenize(text).filter(|tokens| !tokens.is_empty()).ok_or(ParseFault::Syntax)?;
     let mut sum = IntervalSum::default();
@@ -237,7 +237,7 @@ fn add_years_and_months(sum: &mut IntervalSum, is_negative: bool, years: &str, m
     add(&mut sum.months, if is_negative { -total } else { total })
 }
 
-/// What follows the `P`: designators, or `Y-M-DTh:m:s`.
+/// Parses the part after `P`: designators, or `Y-M-DTh:m:s`.
 fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
@@ -248,13 +248,13 @@ fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
         return Err(ParseFault::Syntax);
     }
     if !date.is_empty() {
-        if date.ends_with(|letter: char| letter.is_ascii_digit()) {
+        if date.ends_with(|character: char| character.is_ascii_digit()) {
             for (number_text, unit) in date.splitn(3, '-').zip([YEAR, UnitLength::Months(1), UnitLength::Days(1)]) {
                 let (whole, fraction) = parse_number(number_text)?;
                 sum.add(whole, fraction, unit)?;
             }
         } else {
-            let unit = |letter: char| match letter {
+            let unit = |character: char| match character {
                 'Y' => Some(YEAR),
                 'M' => Some(UnitLength::Months(1)),
                 'W' => Some(UnitLength::Days(7)),
@@ -269,7 +269,7 @@ fn parse_iso(text: &str) -> Result<IntervalSum, ParseFault> {
             let is_negative = time.starts_with('-');
             sum.add_clock(time.trim_start_matches(['+', '-']), is_negative, IntervalRestriction::default())?;
         } else {
-            let unit = |letter: char| match letter {
+            let unit = |character: char| match character {
                 'H' => Some(UnitLength::Micros(HOUR)),
                 'M' => Some(UnitLength::Micros(MINUTE)),
                 'S' => Some(UnitLength::Micros(SECOND)),
@@ -290,10 +290,10 @@ fn designated(
         return Err(ParseFault::Syntax);
     }
     while !text.is_empty() {
-        let end = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(ParseFault::Syntax)?;
+        let end = text.find(|character: char| character.is_ascii_alphabetic()).ok_or(ParseFault::Syntax)?;
         let (whole, fraction) = parse_number(&text[..end])?;
-        let letter = text[end..].chars().next().ok_or(ParseFault::Syntax)?;
-        sum.add(whole, fraction, unit(letter).ok_or(ParseFault::Syntax)?)?;
+        let character = text[end..].chars().next().ok_or(ParseFault::Syntax)?;
+        sum.add(whole, fraction, unit(character).ok_or(ParseFault::Syntax)?)?;
         text = &text[end + 1..];
     }
     Ok(())

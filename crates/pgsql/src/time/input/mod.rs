@@ -16,7 +16,7 @@ pub(crate) use interval::{IntervalRestriction, RestrictionUnit, parse_interval, 
 /// Words that mean another time each time; they are rewritten where they are constants.
 pub(crate) const RELATIVE_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 
-/// Days since 1970-01-01.
+/// Parses a date as days since 1970-01-01.
 pub(crate) fn parse_date(text: &str) -> Result<i32> {
     match read("date", text)? {
         ParsedInput::Epoch => Ok(0),
@@ -27,7 +27,7 @@ pub(crate) fn parse_date(text: &str) -> Result<i32> {
     }
 }
 
-/// Microseconds of the day.
+/// Parses a time as microseconds of the day.
 pub(crate) fn parse_time(text: &str) -> Result<i64> {
     if let Some(time) = moment::parse_compact_time(text.trim()) {
         return Ok(time);
@@ -47,7 +47,7 @@ pub(crate) fn parse_time(text: &str) -> Result<i64> {
     }
 }
 
-/// Microseconds since 1970-01-01, of a time without a zone; a zone in the text is not considered.
+/// Parses a time without a zone as microseconds since 1970-01-01. A zone in the text is ignored.
 pub(crate) fn parse_timestamp(text: &str) -> Result<i64> {
     match read("timestamp", text)? {
         ParsedInput::Epoch => Ok(0),
@@ -55,7 +55,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<i64> {
     }
 }
 
-/// Microseconds since 1970-01-01 00:00 UTC; a text without a zone is in UTC.
+/// Parses a time with a zone as microseconds since 1970-01-01 00:00 UTC. The default zone is UTC.
 pub(crate) fn parse_timestamptz(text: &str) -> Result<i64> {
     let kind = "timestamp with time zone";
     match read(kind, text)? {
@@ -101,7 +101,7 @@ fn read(kind: &str, text: &str) -> Result<ParsedInput> {
     moment::decode(kind, text)
 }
 
-/// The most frequent forms, `2013-01-05` and `2013-01-05 07:08:09`, without a look at all others.
+/// Parses the most frequent forms, `2013-01-05` and `2013-01-05 07:08:09`, directly.
 fn parse_common_form(text: &str) -> Option<ParsedInput> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| {
@@ -132,7 +132,7 @@ fn parse_common_form(text: &str) -> Option<ParsedInput> {
     Some(ParsedInput::Moment(moment))
 }
 
-/// Microseconds rounded to `digits` of a second, half away from zero.
+/// Rounds microseconds to `digits` digits of a second, half away from zero.
 pub(crate) fn round_to_digits(micros: i64, digits: u32) -> Result<i64> {
     let unit = 10_i64.pow(6 - digits.min(6));
     let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
@@ -140,7 +140,7 @@ pub(crate) fn round_to_digits(micros: i64, digits: u32) -> Result<i64> {
     Ok(shifted / unit * unit)
 }
 
-/// An interval of whole units; PostgreSQL's microseconds become nanoseconds.
+/// Returns an interval of whole units; PostgreSQL's microseconds become nanoseconds.
 pub(crate) fn build_interval(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
     let parts = (i32::try_from(months), i32::try_from(days), micros.checked_mul(1_000));
     let (Ok(months), Ok(days), Some(nanoseconds)) = parts else { return Err(out_of_range_error("interval")) };

@@ -1,4 +1,4 @@
-//! Text as a day, a time of day and a zone, whichever of them it has.
+//! Parses text as a day, a time of day and a zone, each of which may be missing.
 
 use datafusion::common::{DataFusionError, Result};
 
@@ -6,14 +6,14 @@ use super::tokens::{TimeToken, find_month, tokenize};
 use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid_input_error};
 use crate::time::zone::TimeZoneSpec;
 
-/// What a text means.
+/// The value of a text.
 pub(super) enum ParsedInput {
     /// 1970-01-01 00:00 UTC.
     Epoch,
     Moment(ParsedMoment),
 }
 
-/// What a text has of a moment.
+/// The parts of a moment that a text has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ParsedMoment {
     pub(super) day: Option<i64>,
@@ -22,7 +22,8 @@ pub(super) struct ParsedMoment {
     pub(super) zone: Option<TimeZoneSpec>,
 }
 
-const WEEKDAYS: [&str; 20] = [
+/// Words without a value.
+const IGNORED_WORDS: [&str; 20] = [
     "sun",
     "mon",
     "tue",
@@ -70,7 +71,7 @@ fn fault_to_error(fault: &ParseFault, kind: &str, text: &str) -> DataFusionError
     }
 }
 
-/// What was read so far.
+/// The fields that were read.
 #[derive(Default)]
 struct MomentFields {
     year: Option<i64>,
@@ -133,7 +134,7 @@ impl MomentFields {
                 self.set_time(0)?;
                 self.set_zone(TimeZoneSpec::Fixed(0))?;
             }
-            _ if WEEKDAYS.contains(&word) => {}
+            _ if IGNORED_WORDS.contains(&word) => {}
             _ => {
                 let zone =
                     TimeZoneSpec::abbreviation(word).or_else(|| TimeZoneSpec::named(word)).ok_or(ParseFault::Syntax)?;
@@ -148,17 +149,17 @@ impl MomentFields {
         is_whole || self.julian.is_some() || self.day_of_year.is_some()
     }
 
-    /// Parts with delimiters between them.
+    /// Reads a date whose parts are separated by delimiters.
     fn date(&mut self, text: &str) -> Result<(), ParseFault> {
         if self.has_day() {
             return Err(ParseFault::Syntax);
         }
         let parts: Vec<&str> = text.split(['-', '/', '.']).collect();
-        for part in parts.iter().filter(|part| part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
+        for part in parts.iter().filter(|part| part.starts_with(|character: char| character.is_ascii_alphabetic())) {
             self.has_named_month = true;
             self.word(part)?;
         }
-        for part in parts.iter().filter(|part| !part.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
+        for part in parts.iter().filter(|part| !part.starts_with(|character: char| character.is_ascii_alphabetic())) {
             self.part_of_date(part)?;
         }
         if parts.len() > 3 { Err(ParseFault::Syntax) } else { Ok(()) }
@@ -195,7 +196,7 @@ impl MomentFields {
         self.part_of_date(text)
     }
 
-    /// Which part of a date a number is, by what is known already.
+    /// Reads a number as a part of a date, depending on the parts before it.
     fn part_of_date(&mut self, text: &str) -> Result<(), ParseFault> {
         let (value, is_long) = (integer(text)?, text.len() >= 3);
         match (self.year, self.month, self.day) {
@@ -217,7 +218,7 @@ impl MomentFields {
         Ok(())
     }
 
-    /// The first number is the month, unless a name says the month.
+    /// The first number is the month, unless the month is a name.
     fn month_or_day(&mut self, value: i64) {
         if self.has_named_month { self.day = Some(value) } else { self.month = Some(value) }
     }
@@ -235,12 +236,12 @@ impl MomentFields {
         let day = self.day_since_1970()?;
         let mut time = self.time;
         if let Some(is_afternoon) = self.is_afternoon {
-            let given = time.ok_or(ParseFault::Syntax)?;
-            let hour = given / HOUR;
+            let clock = time.ok_or(ParseFault::Syntax)?;
+            let hour = clock / HOUR;
             if hour > 12 {
                 return Err(ParseFault::Range);
             }
-            time = Some(given % HOUR + (hour % 12 + if is_afternoon { 12 } else { 0 }) * HOUR);
+            time = Some(clock % HOUR + (hour % 12 + if is_afternoon { 12 } else { 0 }) * HOUR);
         }
         if day.is_none() && (time.is_none() || self.is_before_christ) {
             return Err(ParseFault::Syntax);
@@ -282,7 +283,7 @@ fn integer(text: &str) -> Result<i64, ParseFault> {
     text.parse().map_err(|_| ParseFault::Range)
 }
 
-/// The microseconds of the digits behind a point.
+/// Returns the microseconds of the digits after a point.
 fn fraction_micros(digits: &str) -> Option<i64> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -294,7 +295,7 @@ fn fraction_micros(digits: &str) -> Option<i64> {
     Some((fraction * 1e6).round_ties_even() as i64)
 }
 
-/// `h:m`, `h:m:s` with a fraction, or `m:s.f`, of a day.
+/// Reads `h:m`, `h:m:s` with a fraction, or `m:s.f`.
 fn parse_day_time(text: &str) -> Result<i64, ParseFault> {
     let time = parse_clock(text, false)?;
     if time.hours > 24 || time.minutes > 59 || time.seconds > 60 || (time.seconds == 60 && time.micros > 0) {
@@ -318,7 +319,7 @@ impl Clock {
     }
 }
 
-/// The parts of `h:m`, `h:m:s` with a fraction, or `m:s.f`; with `is_minutes` of `m:s` too.
+/// Returns the parts of `h:m`, `h:m:s` with a fraction, or `m:s.f`; with `is_minutes` of `m:s` too.
 pub(super) fn parse_clock(text: &str, is_minutes: bool) -> Result<Clock, ParseFault> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let micros = fraction_micros(fraction).ok_or(ParseFault::Syntax)?;
@@ -333,7 +334,7 @@ pub(super) fn parse_clock(text: &str, is_minutes: bool) -> Result<Clock, ParseFa
     Ok(Clock { hours, minutes, seconds, micros })
 }
 
-/// `hhmmss` or `hhmm`, with a fraction perhaps.
+/// Reads `hhmmss` or `hhmm`, which may have a fraction.
 fn parse_compact_clock(text: &str) -> Result<i64, ParseFault> {
     let digits = text.find('.').unwrap_or(text.len());
     match digits {
@@ -343,13 +344,13 @@ fn parse_compact_clock(text: &str) -> Result<i64, ParseFault> {
     }
 }
 
-/// A text that is nothing but `hhmmss` or `hhmm`.
+/// Parses a text that consists only of `hhmmss` or `hhmm`.
 pub(super) fn parse_compact_time(text: &str) -> Option<i64> {
     let is_compact = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if is_compact { parse_compact_clock(text).ok().filter(|time| *time < 24 * HOUR) } else { None }
 }
 
-/// Seconds east of UTC: `+02`, `+0230`, `+02:30`, `-02:30:15`.
+/// Reads seconds east of UTC: `+02`, `+0230`, `+02:30`, `-02:30:15`.
 fn parse_offset(text: &str) -> Result<i32, ParseFault> {
     let (sign, digits) = text.split_at(1);
     let parts: Vec<i64> = digits.split(':').map(integer).collect::<Result<_, _>>()?;

@@ -1,14 +1,15 @@
 //! The tokens of a regular expression.
 
+mod brackets;
+
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 
-use super::brackets;
 use super::charset::{CharSet, find_class};
-use super::syntax::Constraint;
+use super::position::TextPosition;
 
-/// How a pattern is read, as its flags and its own options say.
+/// The options of a pattern, from its flags and its embedded options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RegexFlags {
     pub(super) is_caseless: bool,
@@ -23,13 +24,13 @@ pub(super) struct RegexFlags {
 }
 
 impl RegexFlags {
-    /// Takes one letter of flags; false for one that there is not.
-    pub(super) fn set(&mut self, letter: char) -> Result<bool> {
-        match letter {
+    /// Sets an option. Returns false if there is none with this letter.
+    pub(super) fn set(&mut self, option: char) -> Result<bool> {
+        match option {
             'b' | 'e' => {
                 return exec_err!(
-                    "basic and extended regular expressions (option \"{letter}\") are not available; \
-                                  write an advanced one, without the option"
+                    "basic and extended regular expressions (option \"{option}\") are not available; \
+                     write an advanced one, without the option"
                 );
             }
             'c' => self.is_caseless = false,
@@ -47,7 +48,7 @@ impl RegexFlags {
     }
 }
 
-/// The error for an invalid pattern.
+/// Returns the error for an invalid pattern.
 pub(super) fn invalid_regex_error(reason: &str) -> DataFusionError {
     exec_datafusion_err!("invalid regular expression: {reason}")
 }
@@ -60,7 +61,7 @@ pub(super) enum RegexToken {
     Open { captures: bool },
     OpenLook { is_behind: bool, is_negated: bool },
     Set(Arc<CharSet>),
-    Constraint(Constraint),
+    At(TextPosition),
     Backreference(usize),
     Repeat { min: u32, max: Option<u32>, is_greedy: bool },
     OpenBound,
@@ -86,16 +87,16 @@ pub(super) struct RegexLexer {
     pub(super) flags: RegexFlags,
 }
 
-/// What an escape means.
+/// The meaning of an escape.
 pub(super) enum Escape {
     Character(char),
     Class(Arc<CharSet>),
-    Constraint(Constraint),
+    At(TextPosition),
     Backreference(usize),
 }
 
 impl RegexLexer {
-    /// Reads the options that stand at the beginning.
+    /// Reads the options at the beginning of the pattern.
     pub(super) fn new(pattern: &str, flags: RegexFlags) -> Result<(Self, RegexFlags)> {
         let mut lexer = Self { pattern: pattern.chars().collect(), at: 0, flags };
         if flags.is_literal {
@@ -118,7 +119,7 @@ impl RegexLexer {
             loop {
                 match lexer.take() {
                     Some(')') => break,
-                    Some(letter) if letter.is_ascii_alphabetic() && lexer.flags.set(letter)? => {}
+                    Some(option) if option.is_ascii_alphabetic() && lexer.flags.set(option)? => {}
                     _ => return Err(invalid_regex_error("invalid embedded option")),
                 }
             }
@@ -157,7 +158,7 @@ impl RegexLexer {
         next
     }
 
-    /// The set of one character, in both cases if case does not matter.
+    /// Returns the set of one character. If case is ignored, it has both cases.
     pub(super) fn set_of(&self, character: char) -> Arc<CharSet> {
         self.cased(CharSet::from_char(character))
     }
@@ -191,14 +192,14 @@ impl RegexLexer {
         }
     }
 
-    /// The next token, after `groups` parentheses that capture.
+    /// Reads the next token. `groups` capturing groups were opened before.
     pub(super) fn next(&mut self, groups: usize) -> Result<RegexToken> {
         if self.flags.is_literal {
             return Ok(self.take().map_or(RegexToken::End, |character| RegexToken::Set(self.set_of(character))));
         }
         self.skip()?;
         let Some(character) = self.take() else { return Ok(RegexToken::End) };
-        let constraint = |constraint| Ok(RegexToken::Constraint(constraint));
+        let at = |position| Ok(RegexToken::At(position));
         let in_lines = self.flags.anchors_at_newline;
         match character {
             '|' => Ok(RegexToken::Bar),
@@ -214,17 +215,17 @@ impl RegexLexer {
             }
             '(' => self.open(),
             ')' => Ok(RegexToken::Close),
-            '[' if self.eat("[:<:]]") => constraint(Constraint::WordStart),
-            '[' if self.eat("[:>:]]") => constraint(Constraint::WordEnd),
+            '[' if self.eat("[:<:]]") => at(TextPosition::WordStart),
+            '[' if self.eat("[:>:]]") => at(TextPosition::WordEnd),
             '[' => brackets::parse_brackets(self).map(RegexToken::Set),
             '.' if self.flags.stops_at_newline => Ok(RegexToken::Set(Arc::new(CharSet::from_char('\n').negated()))),
             '.' => Ok(RegexToken::Set(Arc::new(CharSet::all()))),
-            '^' => constraint(if in_lines { Constraint::LineStart } else { Constraint::TextStart }),
-            '$' => constraint(if in_lines { Constraint::LineEnd } else { Constraint::TextEnd }),
+            '^' => at(if in_lines { TextPosition::LineStart } else { TextPosition::TextStart }),
+            '$' => at(if in_lines { TextPosition::LineEnd } else { TextPosition::TextEnd }),
             '\\' => Ok(match self.escape(groups)? {
                 Escape::Character(character) => RegexToken::Set(self.set_of(character)),
                 Escape::Class(set) => RegexToken::Set(set),
-                Escape::Constraint(constraint) => RegexToken::Constraint(constraint),
+                Escape::At(position) => RegexToken::At(position),
                 Escape::Backreference(number) => RegexToken::Backreference(number),
             }),
             other => Ok(RegexToken::Set(self.set_of(other))),
@@ -257,7 +258,7 @@ impl RegexLexer {
         }
     }
 
-    /// What stands between `{` and `}`.
+    /// Reads the bounds between `{` and `}`.
     pub(super) fn bound(&mut self) -> Result<RepeatBound> {
         let min = self.number()?;
         let is_range = self.eat(",");
@@ -285,12 +286,12 @@ impl RegexLexer {
         Ok(number)
     }
 
-    /// What follows a backslash.
+    /// Reads the escape after a backslash.
     pub(super) fn escape(&mut self, groups: usize) -> Result<Escape> {
-        let Some(letter) = self.take() else { return Err(invalid_regex_error("invalid escape \\ sequence")) };
+        let Some(escaped) = self.take() else { return Err(invalid_regex_error("invalid escape \\ sequence")) };
         let character = |character| Ok(Escape::Character(character));
-        let constraint = |constraint| Ok(Escape::Constraint(constraint));
-        match letter {
+        let at = |position| Ok(Escape::At(position));
+        match escaped {
             'a' => character('\u{7}'),
             'b' => character('\u{8}'),
             'B' => character('\\'),
@@ -304,19 +305,19 @@ impl RegexLexer {
             'r' => character('\r'),
             't' => character('\t'),
             'v' => character('\u{b}'),
-            'd' | 'D' => self.named_class("digit", letter == 'D'),
-            's' | 'S' => self.named_class("space", letter == 'S'),
-            'w' | 'W' => self.named_class("word", letter == 'W'),
-            'A' => constraint(Constraint::TextStart),
-            'Z' => constraint(Constraint::TextEnd),
-            'm' => constraint(Constraint::WordStart),
-            'M' => constraint(Constraint::WordEnd),
-            'y' => constraint(Constraint::WordBoundary),
-            'Y' => constraint(Constraint::NotWordBoundary),
+            'd' | 'D' => self.named_class("digit", escaped == 'D'),
+            's' | 'S' => self.named_class("space", escaped == 'S'),
+            'w' | 'W' => self.named_class("word", escaped == 'W'),
+            'A' => at(TextPosition::TextStart),
+            'Z' => at(TextPosition::TextEnd),
+            'm' => at(TextPosition::WordStart),
+            'M' => at(TextPosition::WordEnd),
+            'y' => at(TextPosition::WordBoundary),
+            'Y' => at(TextPosition::NotWordBoundary),
             'u' => self.code(16, 4, 4).and_then(character),
             'U' => self.code(16, 8, 8).and_then(character),
             'x' => self.code(16, 1, 255).and_then(character),
-            '0'..='9' => self.digits(letter, groups),
+            '0'..='9' => self.digits(escaped, groups),
             other if other.is_ascii_alphanumeric() => Err(invalid_regex_error("invalid escape \\ sequence")),
             other => character(other),
         }
@@ -327,7 +328,7 @@ impl RegexLexer {
         Ok(Escape::Class(if is_negated { Arc::new(set.negated()) } else { set }))
     }
 
-    /// A back reference, or a character by its octal number.
+    /// Parses a back reference, or a character with an octal number.
     fn digits(&mut self, first: char, groups: usize) -> Result<Escape> {
         let start = self.at - 1;
         if first != '0' {
@@ -339,31 +340,31 @@ impl RegexLexer {
         }
         self.at = start;
         let mut code = 0;
-        let mut taken = 0;
+        let mut count = 0;
         while let Some(digit) = self.peek().and_then(|digit| digit.to_digit(8))
-            && taken < 3
+            && count < 3
             && code * 8 + digit <= 0xff
         {
             code = code * 8 + digit;
-            taken += 1;
+            count += 1;
             self.at += 1;
         }
-        if taken == 0 {
+        if count == 0 {
             return Err(invalid_regex_error("invalid escape \\ sequence"));
         }
         char::from_u32(code).map(Escape::Character).ok_or_else(|| invalid_regex_error("invalid escape \\ sequence"))
     }
 
     fn code(&mut self, radix: u32, least: usize, most: usize) -> Result<char> {
-        let (mut code, mut taken) = (0_u32, 0);
+        let (mut code, mut count) = (0_u32, 0);
         while let Some(digit) = self.peek().and_then(|digit| digit.to_digit(radix))
-            && taken < most
+            && count < most
         {
             code = code.saturating_mul(radix).saturating_add(digit);
-            taken += 1;
+            count += 1;
             self.at += 1;
         }
-        let character = char::from_u32(code).filter(|_| taken >= least);
+        let character = char::from_u32(code).filter(|_| count >= least);
         character.ok_or_else(|| invalid_regex_error("invalid escape \\ sequence"))
     }
 }

@@ -54,3 +54,8 @@ pub(crate) fn find_set_returning(name: &str) -> Option<&'static SetReturningFunc
 pub(crate) fn list_function(name: &str) -> String {
     format!("{name}*")
 }
+
+/// Whether the function, whose name is in lower case, returns rows of which the alias defines the columns.
+pub(crate) fn is_record_function(name: &str) -> bool {
+    matches!(name, "json_to_record" | "jsonb_to_record" | "json_to_recordset" | "jsonb_to_recordset")
+}

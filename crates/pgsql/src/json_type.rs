@@ -24,7 +24,7 @@ pub(crate) enum JsonKind {
 
 /// The key and the value that mark a text field as JSON, as Arrow's canonical extension has them.
 const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.json");
-/// The key under which a marked field says which of the two types it is.
+/// The key of the metadata with the JSON type of a marked field.
 const TYPE_KEY: &str = "postgresql:type";
 
 static JSON_FIELDS: LazyLock<Fields> = LazyLock::new(|| Fields::from(vec![Field::new("$json", DataType::Utf8, true)]));
@@ -46,12 +46,12 @@ impl JsonKind {
         }
     }
 
-    /// The type of its values within a plan.
+    /// Returns the type of the values in a plan.
     pub(crate) fn data_type(self) -> DataType {
         DataType::Struct(self.fields().clone())
     }
 
-    /// `texts` as values of this type. They must be valid.
+    /// Converts texts to values of this type. They must be valid documents.
     pub(crate) fn values(self, texts: StringArray) -> Result<ArrayRef> {
         let nulls = texts.nulls().cloned();
         Ok(Arc::new(StructArray::try_new_with_length(
@@ -63,7 +63,7 @@ impl JsonKind {
     }
 }
 
-/// Which JSON type `data_type` is, if it is one.
+/// Returns the JSON type of `data_type`; `None` for other types.
 pub(crate) fn json_kind(data_type: &DataType) -> Option<JsonKind> {
     match data_type {
         DataType::Struct(fields) if fields.len() == 1 => match fields[0].name().as_str() {
@@ -81,7 +81,7 @@ pub(crate) fn is_json_extension(field: &Field) -> bool {
     field.metadata().get(EXTENSION.0).is_some_and(|name| name == EXTENSION.1)
 }
 
-/// The texts of `array`, which holds text or JSON.
+/// Returns the texts of `array`, which holds text or JSON.
 pub(crate) fn texts(array: &ArrayRef) -> Result<StringArray> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.as_string::<i32>().clone()),

@@ -22,7 +22,7 @@ fn weak_name(name: impl Into<String>) -> Option<ColumnNameCandidate> {
     Some(ColumnNameCandidate { name: name.into(), is_strong: false })
 }
 
-/// The name of the column that `expression` is.
+/// Returns the name of the column for `expression`.
 pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| UNNAMED.to_owned(), |figured| figured.name)
 }
@@ -46,7 +46,7 @@ fn figure(expression: &Expr) -> Option<ColumnNameCandidate> {
     }
 }
 
-/// The names of functions that have a syntax of their own.
+/// Returns the names of functions that have a syntax of their own.
 fn name_of_syntax(expression: &Expr) -> Option<&'static str> {
     Some(match expression {
         Expr::Extract { .. } => "extract",
@@ -99,7 +99,7 @@ fn last_identifier(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// The name of the first column of `query`.
+/// Returns the name of the first column of `query`.
 fn first_name(query: &Query) -> String {
     let mut body = query.body.as_ref();
     loop {
@@ -119,7 +119,7 @@ fn first_name(query: &Query) -> String {
     }
 }
 
-/// PostgreSQL's own name of `data_type`; that of the elements for an array.
+/// Returns PostgreSQL's own name of `data_type`. For an array it is the name of the element type.
 fn type_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Array(

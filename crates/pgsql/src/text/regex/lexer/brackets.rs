@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::charset::{CharSet, find_class};
-use super::lexer::{Escape, RegexLexer, invalid_regex_error};
+use super::{Escape, RegexLexer, invalid_regex_error};
+use crate::text::regex::charset::{CharSet, find_class};
 
-/// What may stand in brackets.
+/// An item of a bracket expression.
 enum BracketItem {
     Character(char),
     Class(Arc<CharSet>),
@@ -15,7 +15,7 @@ enum BracketItem {
     End,
 }
 
-/// Reads what follows `[`.
+/// Parses a bracket expression after `[`.
 pub(super) fn parse_brackets(lexer: &mut RegexLexer) -> Result<Arc<CharSet>> {
     let is_negated = lexer.eat("^");
     let mut ranges = Vec::new();
@@ -83,7 +83,7 @@ fn next_item(lexer: &mut RegexLexer, is_first: &mut bool) -> Result<BracketItem>
     }
 }
 
-/// `[:class:]`, `[.x.]` or `[=x=]`, after the first two characters.
+/// Parses `[:class:]`, `[.x.]` or `[=x=]` after the first two characters.
 fn parse_named_class(lexer: &mut RegexLexer, kind: char) -> Result<BracketItem> {
     let start = lexer.at;
     while !lexer.looking_at(&format!("{kind}]")) {
