@@ -171,7 +171,7 @@ impl Installer {
 
     async fn connect(&self) -> Result<OpenConnection, Error> {
         let connected = self.target.connect("tidegate pg").await;
-        connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.log_message()))
+        connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))
     }
 
     /// Begins the transaction and waits for concurrent installations.

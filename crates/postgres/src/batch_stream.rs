@@ -13,7 +13,6 @@ use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
 
 use crate::error;
-use crate::handler_error;
 use crate::values::BatchBuilder;
 
 /// The maximum number of rows of a batch.
@@ -56,7 +55,7 @@ impl RowError {
     pub(crate) fn into_error(self, context: &ErrorContext) -> Error {
         match self {
             Self::Server(error) if context.author == Author::Handler => {
-                handler_error::rows_error(&error, &context.database)
+                error::handler_rows_error(&error, &context.database)
             }
             Self::Server(error) => error::statement_error(&error, &context.database, &context.text),
             Self::Value(error) => error,

@@ -1,14 +1,10 @@
 //! The catalog: tables, views and other relations that the role of the caller may read.
 
-use std::sync::Arc;
-
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus};
 use tidegate_sql::SqlDialect;
-use tokio_postgres::Row;
+use tokio_postgres::{Client, Row};
 
-use crate::error;
-use crate::lease::Lease;
 use crate::options::PostgresOptions;
 
 const DIALECT: SqlDialect = SqlDialect::Postgres;
@@ -16,6 +12,8 @@ const DIALECT: SqlDialect = SqlDialect::Postgres;
 const TABLES_MAX: i64 = 20_000;
 /// The maximum number of columns of a table that are read; the server allows 1,600.
 const COLUMNS_MAX: i64 = 2_000;
+/// The maximum number of tables that an error suggests.
+const CHOICES_MAX: usize = 20;
 
 /// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,
 /// and objects of extensions are excluded.
@@ -58,19 +56,12 @@ FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
-/// The tables that the role of `lease` may read; runs in the transaction of the lease.
-pub(crate) async fn list_tables(
-    lease: &Lease,
-    options: &PostgresOptions,
-    database: &str,
-) -> Result<Arc<Catalog>, Error> {
-    let client = lease.session()?.client();
-    let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await;
-    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
-    let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry_from_row).collect();
-    let mut tables = entries.map_err(|error| error::internal_statement_error(&error, database))?;
+/// The tables that the current role may read.
+pub(crate) async fn list_tables(client: &Client, options: &PostgresOptions) -> Result<Catalog, tokio_postgres::Error> {
+    let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await?;
+    let mut tables = rows.iter().map(entry_from_row).collect::<Result<Vec<_>, _>>()?;
     tables.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Arc::new(Catalog::from_tables(tables)))
+    Ok(Catalog::from_tables(tables))
 }
 
 fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
@@ -93,14 +84,12 @@ fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
     })
 }
 
-/// The columns of `table` that the role of `lease` may read; runs in the transaction of the lease.
+/// The columns of `table` that the current role may read; none if there is no such table.
 pub(crate) async fn list_columns(
-    lease: &Lease,
+    client: &Client,
     table: &str,
     options: &PostgresOptions,
-    database: &str,
-) -> Result<Vec<ColumnEntry>, Error> {
-    let client = lease.session()?.client();
+) -> Result<Vec<ColumnEntry>, tokio_postgres::Error> {
     let parts = DIALECT.table_parts(table);
     let (schema, name) = match parts.as_slice() {
         [schema, name] => (Some(schema), name.as_str()),
@@ -108,25 +97,20 @@ pub(crate) async fn list_columns(
         // No name has more parts, and an empty name does not exist.
         _ => (None, ""),
     };
-    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
-    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
-    if rows.is_empty() {
-        let catalog = list_tables(lease, options, database).await?;
-        let missing = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
-        return Err(missing.with_choices(nearest_tables(table, &catalog)));
-    }
-    let columns: Result<Vec<ColumnEntry>, tokio_postgres::Error> = rows.iter().map(column_from_row).collect();
-    columns.map_err(|error| error::internal_statement_error(&error, database))
+    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await?;
+    rows.iter().map(column_from_row).collect()
+}
+
+/// The error for an unknown `table`, with similar names.
+pub(crate) fn unknown_table_error(table: &str, catalog: &Catalog) -> Error {
+    let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
+    error.with_choices(nearest_tables(table, catalog))
 }
 
 fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
     let (is_primary, is_unique): (bool, bool) = (row.try_get(4)?, row.try_get(5)?);
     let (references, labels): (Option<String>, Option<String>) = (row.try_get(6)?, row.try_get(7)?);
-    let key = match (is_primary, is_unique) {
-        (true, _) => Some("primary key".to_owned()),
-        (false, true) => Some("unique".to_owned()),
-        (false, false) => None,
-    };
+    let key = if is_primary { Some("primary key") } else { is_unique.then_some("unique") }.map(str::to_owned);
     let references = references.map(|target| format!("references {target}"));
     let labels = labels.map(|labels| format!("one of {labels}"));
     Ok(ColumnEntry {
@@ -144,10 +128,10 @@ fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
 
 fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
     let near = nearest_names(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
-    match near.is_empty() {
-        true => catalog.tables.iter().take(20).map(|entry| entry.name.clone()).collect(),
-        false => near,
+    if !near.is_empty() {
+        return near;
     }
+    catalog.tables.iter().take(CHOICES_MAX).map(|entry| entry.name.clone()).collect()
 }
 
 /// Adds similar table names to the error of a statement that uses an unknown table.

@@ -6,7 +6,7 @@ use tidegate_sql::Statement;
 use tokio_postgres::types::ToSql;
 
 use crate::error;
-use crate::lease::Lease;
+use crate::pool::Lease;
 use crate::values::{BoundParameter, RawBytes};
 
 /// The planner's estimate for a statement.

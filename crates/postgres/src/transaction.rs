@@ -1,7 +1,8 @@
-//! The SQL that begins and ends a transaction, and the delay before a conflicting one is retried.
+//! The SQL that begins and ends a transaction, and the delays before a conflicting one is retried.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use tidegate_core::Backoff;
 use tidegate_sql::{Isolation, Transaction};
 
 /// Begins `transaction`, in one message.
@@ -18,22 +19,14 @@ pub(crate) fn begin_sql(transaction: &Transaction) -> String {
 
 /// Ends a transaction that wrote.
 pub(crate) const COMMIT: &str = "COMMIT";
-
-/// Ends a transaction that only read, so that not even a setting stays.
+/// Ends a transaction that only read. A rollback resets its settings too.
 pub(crate) const ROLLBACK: &str = "ROLLBACK";
-
-/// Ends a transaction that ran what a caller wrote. A lock of the session is all that a rollback would leave.
+/// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
 pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
-/// The first delay before a retry; it doubles, plus a random part of the same size.
-const FIRST_BACKOFF: Duration = Duration::from_millis(10);
-
-/// The delay before the retry number `tries` of a transaction that conflicted with another one.
-pub fn backoff_delay(tries: u32) -> Duration {
-    let least = FIRST_BACKOFF * 2_u32.saturating_pow(tries.saturating_sub(1).min(6));
-    // The clock's last digits are random enough to separate two callers.
-    let random = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    least + least.mul_f64(f64::from(random % 1_000) / 1_000.0)
+/// The delays before the retries of a transaction that conflicted with another one.
+pub fn retry_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(20), Duration::from_millis(1_280))
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
+use tidegate_core::Backoff;
 
-use crate::backoff::Backoff;
 use crate::bearer_token::BearerToken;
 use crate::bridge::address::BridgeTransport;
 use crate::bridge::http::HttpLink;

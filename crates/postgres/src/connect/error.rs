@@ -4,24 +4,27 @@ use std::fmt;
 
 use tidegate_core::ErrorKind;
 
+use super::host::Host;
 use super::password_file::PasswordSource;
-use super::problem::{CertificateFlaw, ConnectProblem};
+use super::target::ConnectTarget;
+use super::error_kind::{CertificateFlaw, ConnectErrorKind};
 use super::tls_settings::TlsMode;
 
-/// Why a connection to a target failed. Its `Display` is the text for the owner, which contains host and user.
+/// Why a connection to a target failed. Its `Display` is the text for the owner: host, user, message of the server,
+/// source of the password, advice.
 #[derive(Debug)]
 pub struct ConnectError {
     target: String,
     user: String,
-    attempts: Vec<AttemptFailure>,
+    attempts: Vec<AttemptError>,
 }
 
 /// Why one attempt at one address failed.
 #[derive(Debug)]
-pub(super) struct AttemptFailure {
+pub(super) struct AttemptError {
     /// The host and, if it differs, its address.
     pub(super) location: String,
-    pub(super) problem: ConnectProblem,
+    pub(super) kind: ConnectErrorKind,
     /// The message of the server, for the owner.
     pub(super) server_message: Option<String>,
     pub(super) password_source: PasswordSource,
@@ -31,33 +34,25 @@ pub(super) struct AttemptFailure {
 }
 
 impl ConnectError {
-    pub(super) fn new(target: String, user: String, attempts: Vec<AttemptFailure>) -> Self {
-        Self { target, user, attempts }
+    pub(super) fn new(target: &ConnectTarget, attempts: Vec<AttemptError>) -> Self {
+        Self { target: target.describe(), user: target.user().to_owned(), attempts }
     }
 
-    /// The problem of the attempt that got furthest.
-    pub fn problem(&self) -> &ConnectProblem {
+    /// The kind of error of the attempt that got furthest.
+    pub fn kind(&self) -> &ConnectErrorKind {
+        let kinds = self.attempts.iter().map(|attempt| &attempt.kind);
         // There is always an attempt: without a host, the error would be different.
-        self.attempts
-            .iter()
-            .map(|attempt| &attempt.problem)
-            .max_by_key(|problem| problem.depth_reached())
-            .unwrap_or(&ConnectProblem::HostNotFound)
+        kinds.max_by_key(|kind| kind.depth_reached()).unwrap_or(&ConnectErrorKind::HostNotFound)
     }
 
     /// The text for a caller, with the `name` of the database: without host, user and messages of the server.
     pub fn client_message(&self, name: &str) -> String {
-        format!("the database {name} cannot be reached: {}", self.problem())
-    }
-
-    /// The text for the owner: host, user, message of the server, source of the password, advice.
-    pub fn log_message(&self) -> String {
-        self.to_string()
+        format!("the database {name} cannot be reached: {}", self.kind())
     }
 
     /// Converts to an error of the kind `Unavailable`, with the text for the owner as its detail.
     pub fn into_error(self, name: &str) -> tidegate_core::Error {
-        tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name)).with_detail(self.log_message())
+        tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name)).with_detail(self.to_string())
     }
 }
 
@@ -75,18 +70,29 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-impl AttemptFailure {
-    fn render(&self, user: &str) -> String {
-        let mut text = self.problem.to_string();
-        match &self.problem {
-            ConnectProblem::ConnectionFailed(detail)
-            | ConnectProblem::TlsFailed(detail)
-            | ConnectProblem::TlsFiles(detail)
-            | ConnectProblem::AuthenticationFailed(detail) => text += &format!(": {detail}"),
-            _ => {}
+impl AttemptError {
+    pub(super) fn new(target: &ConnectTarget, host: &Host, kind: ConnectErrorKind) -> Self {
+        Self {
+            location: host.to_string(),
+            kind,
+            server_message: None,
+            password_source: host.password_source.clone(),
+            tls_mode: target.tls.mode,
+            encrypted: false,
         }
-        if let Some(output) = &self.server_message {
-            text += &format!(" (message of the server: {output})");
+    }
+
+    fn render(&self, user: &str) -> String {
+        let mut text = self.kind.to_string();
+        if let ConnectErrorKind::ConnectionFailed(detail)
+        | ConnectErrorKind::TlsFailed(detail)
+        | ConnectErrorKind::TlsFiles(detail)
+        | ConnectErrorKind::AuthenticationFailed(detail) = &self.kind
+        {
+            text += &format!(": {detail}");
+        }
+        if let Some(message) = &self.server_message {
+            text += &format!(" (message of the server: {message})");
         }
         if let Some(hint) = self.hint(user) {
             text += &format!("; {hint}");
@@ -95,36 +101,34 @@ impl AttemptFailure {
     }
 
     fn hint(&self, user: &str) -> Option<String> {
-        Some(match &self.problem {
-            ConnectProblem::PasswordWrong => format!("the user is {user}, and {}", self.password_source),
-            ConnectProblem::PasswordMissing => {
-                format!(
-                    "the user is {user}; put the password into a password file, PGPASSWORD or the connection string"
-                )
-            }
-            ConnectProblem::RefusedByRules => {
+        Some(match &self.kind {
+            ConnectErrorKind::PasswordWrong => format!("the user is {user}, and {}", self.password_source),
+            ConnectErrorKind::PasswordMissing => format!(
+                "the user is {user}; put the password into a password file, PGPASSWORD or the connection string"
+            ),
+            ConnectErrorKind::RefusedByRules => {
                 let tls = if self.encrypted { "with TLS" } else { "without TLS" };
                 format!("the connection was {tls}; pg_hba.conf needs a line for this user, database and address")
             }
-            ConnectProblem::UnknownRole => format!("the user is {user}"),
-            ConnectProblem::IdentityRefused => {
+            ConnectErrorKind::UnknownRole => format!("the user is {user}"),
+            ConnectErrorKind::IdentityRefused => {
                 format!("the user is {user}; the system user or the client certificate must have that name")
             }
-            ConnectProblem::TlsNotOffered => {
+            ConnectErrorKind::TlsNotOffered => {
                 format!("sslmode is {}; set ssl = on in the server, or use a weaker sslmode", self.tls_mode.name())
             }
-            ConnectProblem::Certificate(CertificateFlaw::UnknownIssuer) => {
+            ConnectErrorKind::Certificate(CertificateFlaw::UnknownIssuer) => {
                 "name the certificate of the authority that signed it in sslrootcert".to_owned()
             }
-            ConnectProblem::Certificate(CertificateFlaw::NameMismatch) => {
+            ConnectErrorKind::Certificate(CertificateFlaw::NameMismatch) => {
                 "connect by a name that the certificate lists as a subject alternative name, or set sslmode=verify-ca"
                     .to_owned()
             }
-            ConnectProblem::Certificate(CertificateFlaw::Unacceptable) => {
+            ConnectErrorKind::Certificate(CertificateFlaw::Unacceptable) => {
                 "it must be an X.509 version 3 certificate for server authentication".to_owned()
             }
-            ConnectProblem::NotPostgres => "check the port".to_owned(),
-            ConnectProblem::AuthenticationUnsupported => {
+            ConnectErrorKind::NotPostgres => "check the port".to_owned(),
+            ConnectErrorKind::AuthenticationUnsupported => {
                 "supported methods are scram-sha-256, md5, password, certificates, and trust".to_owned()
             }
             _ => return None,

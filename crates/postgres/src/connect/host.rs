@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use super::environment::{ConnectEnvironment, socket_name};
 use super::password_file::{PasswordFile, PasswordLookup, PasswordSource};
 use super::settings::Settings;
-use super::target_error::{SettingOrigin, TargetError};
+use super::keyword::{SettingOrigin, ConnectionStringError};
 
 const DEFAULT_PORT: u16 = 5432;
 /// The maximum number of hosts in a connection string.
@@ -63,12 +63,12 @@ impl Host {
         settings: &Settings,
         connect_environment: &ConnectEnvironment<'_>,
         config: &Config,
-    ) -> Result<Vec<Self>, TargetError> {
+    ) -> Result<Vec<Self>, ConnectionStringError> {
         let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
         let count = names.len().max(addresses.len()).max(1);
         let unequal = |first, first_count, second, second_count| {
             let message = format!("{first} lists {first_count} and {second} lists {second_count}; ");
-            Err(TargetError::new(message + "they must list the same number"))
+            Err(ConnectionStringError::new(message + "they must list the same number"))
         };
         if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
             return unequal("host", names.len(), "hostaddr", addresses.len());
@@ -134,7 +134,7 @@ fn locate_host(
     name: &str,
     address: Option<IpAddr>,
     port: u16,
-) -> Result<HostLocation, TargetError> {
+) -> Result<HostLocation, ConnectionStringError> {
     if name.starts_with('@') {
         return Err(settings.bad_value("host", "a name, an address or a socket folder"));
     }

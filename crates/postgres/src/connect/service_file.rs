@@ -6,29 +6,27 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::environment::ConnectEnvironment;
-use super::keyword;
-use super::settings::KeywordValue;
-use super::target_error::{SettingOrigin, TargetError};
+use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
 
 /// The settings of the service `name` with their location. The file of the user comes before that of the system.
 pub(super) fn find_service(
     name: &str,
     connect_environment: &ConnectEnvironment<'_>,
-) -> Result<Vec<(KeywordValue, SettingOrigin)>, TargetError> {
-    let looked_in = service_file_paths(connect_environment);
-    for path in &looked_in {
+) -> Result<Vec<(KeywordValue, SettingOrigin)>, ConnectionStringError> {
+    let paths = service_file_paths(connect_environment);
+    for path in &paths {
         let content = match fs::read_to_string(path) {
             Ok(content) => content,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(TargetError::new(format!("cannot read {}: {error}", path.display()))),
+            Err(error) => return Err(ConnectionStringError::new(format!("cannot read {}: {error}", path.display()))),
         };
         if let Some(pairs) = parse(&content, name, path)? {
             return Ok(pairs);
         }
     }
-    let paths: Vec<String> = looked_in.iter().map(|path| path.display().to_string()).collect();
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let paths = if paths.is_empty() { "there are none".to_owned() } else { paths.join(", ") };
-    Err(TargetError::new(format!("the service {name:?} is not in any service file ({paths})")))
+    Err(ConnectionStringError::new(format!("the service {name:?} is not in any service file ({paths})")))
 }
 
 fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
@@ -40,7 +38,7 @@ fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathB
 }
 
 /// The group `name` in `content`, if it exists.
-fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, TargetError> {
+fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, ConnectionStringError> {
     let mut pairs: Option<Vec<(KeywordValue, SettingOrigin)>> = None;
     for (number, line) in (1..).zip(content.lines()) {
         let line = line.trim();
@@ -62,8 +60,8 @@ fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordVa
     Ok(pairs)
 }
 
-fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, TargetError> {
-    let malformed = |problem| TargetError::malformed(origin, problem, 1);
+fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, ConnectionStringError> {
+    let malformed = |problem| ConnectionStringError::malformed(origin, problem, 1);
     let Some((name, value)) = line.split_once('=') else {
         return Err(malformed("a keyword without ="));
     };
@@ -71,6 +69,6 @@ fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, Target
     match keyword::find(name) {
         Some(keyword) if keyword.name == "service" => Err(malformed("a service within a service")),
         Some(keyword) => Ok(KeywordValue { keyword, value }),
-        None => Err(TargetError::unknown_keyword(origin, name, 1, false)),
+        None => Err(ConnectionStringError::unknown_keyword(origin, name, 1, false)),
     }
 }

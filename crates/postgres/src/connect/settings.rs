@@ -3,15 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::environment::ConnectEnvironment;
-use super::keyword::{self, KEYWORDS, Keyword, Support};
-use super::target_error::{SettingOrigin, TargetError};
+use super::keyword::{self, ConnectionStringError, KEYWORDS, Keyword, KeywordValue, SettingOrigin, Support};
 use super::{connection_string, service_file};
-
-/// A keyword and its value as written in a connection string.
-pub(super) struct KeywordValue {
-    pub(super) keyword: &'static Keyword,
-    pub(super) value: String,
-}
 
 /// The values of the keywords. Contains the password, so it has no `Debug`.
 pub(super) struct Settings(BTreeMap<&'static str, Setting>);
@@ -23,7 +16,7 @@ struct Setting {
 
 impl Settings {
     /// Collects the settings in `text`; missing ones are taken from a service and from the environment.
-    pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
+    pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
         let mut settings = Self(BTreeMap::new());
         for KeywordValue { keyword, value } in connection_string::parse(text)? {
             // If a string contains a keyword twice, the last value applies.
@@ -31,9 +24,8 @@ impl Settings {
         }
         let service = settings.text("service").map(str::to_owned).or_else(|| connect_environment.variable("PGSERVICE"));
         if let Some(service) = service {
-            for (KeywordValue { keyword, value }, origin) in service_file::find_service(&service, connect_environment)?
-            {
-                settings.set_default(keyword, value, origin);
+            for (pair, origin) in service_file::find_service(&service, connect_environment)? {
+                settings.set_default(pair.keyword, pair.value, origin);
             }
         }
         for keyword in KEYWORDS {
@@ -66,36 +58,36 @@ impl Settings {
         name: &'static str,
         expected: &str,
         read: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, TargetError> {
+    ) -> Result<Option<T>, ConnectionStringError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, expected))
     }
 
     /// The value of the keyword `name`, which must be one of `choices`.
-    pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, TargetError> {
+    pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, ConnectionStringError> {
         let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
         let expected = format!("one of {}", names.join(", "));
         self.read(name, &expected, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
     }
 
     /// The error for a value of the keyword `name` that is not as `expected`.
-    pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> TargetError {
-        TargetError::new(format!("{}: {name} must be {expected}", self.origin(name)))
+    pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> ConnectionStringError {
+        ConnectionStringError::new(format!("{}: {name} must be {expected}", self.origin(name)))
     }
 
     fn set_default(&mut self, keyword: &'static Keyword, value: String, origin: SettingOrigin) {
         self.0.entry(keyword.name).or_insert(Setting { value, origin });
     }
 
-    fn check_support(&self) -> Result<(), TargetError> {
+    fn check_support(&self) -> Result<(), ConnectionStringError> {
         // The protocol ends each text with a zero byte.
         if let Some((name, setting)) = self.0.iter().find(|(_, setting)| setting.value.contains('\0')) {
-            return Err(TargetError::new(format!("{}: {name} contains a NUL character", setting.origin)));
+            return Err(ConnectionStringError::new(format!("{}: {name} contains a NUL character", setting.origin)));
         }
         for (name, setting) in self.0.iter().filter(|(_, setting)| !setting.value.is_empty()) {
             match keyword::find(name).map(|keyword| &keyword.support) {
                 Some(Support::Rejected) => {
-                    return Err(TargetError::new(format!(
+                    return Err(ConnectionStringError::new(format!(
                         "{}: {name} is not supported; ignoring it could make the connection less secure",
                         setting.origin
                     )));

@@ -10,7 +10,7 @@ use super::environment::ConnectEnvironment;
 use super::host::Host;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
-use super::target_error::TargetError;
+use super::keyword::ConnectionStringError;
 use super::tls_settings::TlsSettings;
 
 /// The default time limit for connecting to one address.
@@ -75,12 +75,12 @@ impl ConnectTarget {
     ///
     /// # Errors
     /// Fails if the text, the service or an environment variable is invalid or unsupported. Errors never quote values.
-    pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
+    pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
         let settings = Settings::collect(text, connect_environment)?;
         let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
         let user = user
             .filter(|user| !user.is_empty())
-            .ok_or_else(|| TargetError::new("no user is set; set it in the connection string or in PGUSER"))?;
+            .ok_or_else(|| ConnectionStringError::new("no user is set; set it in the connection string or in PGUSER"))?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
         let tls = TlsSettings::from_settings(&settings, connect_environment)?;
         let connect_timeout = read_connect_timeout(&settings)?;
@@ -144,7 +144,7 @@ impl ConnectTarget {
     }
 }
 
-fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), ConnectionStringError> {
     if let Some(name) = settings.text("application_name").or(settings.text("fallback_application_name")) {
         config.application_name(name);
     }
@@ -163,7 +163,7 @@ fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), Tar
 }
 
 /// Sets how a broken connection is detected. Zero selects the default.
-fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), ConnectionStringError> {
     let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
     let positive = |name, usual: u32| number(name).map(|value| value.filter(|value| *value > 0).unwrap_or(usual));
     // The two hours of the operating system exceed the connection timeout of most firewalls.
@@ -179,7 +179,7 @@ fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), T
 }
 
 /// In libpq, zero or less means no limit; here the maximum applies instead.
-fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {
+fn read_connect_timeout(settings: &Settings) -> Result<Duration, ConnectionStringError> {
     let seconds = settings.read("connect_timeout", "a number of seconds", |text| text.parse::<i64>().ok())?;
     Ok(match seconds {
         None => CONNECT_TIMEOUT,

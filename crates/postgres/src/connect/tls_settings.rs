@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::environment::ConnectEnvironment;
 use super::settings::Settings;
-use super::target_error::TargetError;
+use super::keyword::ConnectionStringError;
 
 /// The TLS mode of a connection (`sslmode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ impl TlsSettings {
     pub(super) fn from_settings(
         settings: &Settings,
         connect_environment: &ConnectEnvironment<'_>,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, ConnectionStringError> {
         let file = |keyword, default_name| {
             let of_home = || Some(connect_environment.home.as_ref()?.join(".postgresql").join(default_name));
             match settings.text(keyword) {
@@ -119,21 +119,21 @@ impl TlsSettings {
         read.check()
     }
 
-    fn check(self) -> Result<Self, TargetError> {
+    fn check(self) -> Result<Self, ConnectionStringError> {
         if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
-            return Err(TargetError::new(
+            return Err(ConnectionStringError::new(
                 "sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to \
                  anyone",
             ));
         }
         if self.is_direct && self.mode < TlsMode::Require {
-            return Err(TargetError::new(
+            return Err(ConnectionStringError::new(
                 "sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a \
                  connection without TLS",
             ));
         }
         if self.version_min > self.version_max {
-            return Err(TargetError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
+            return Err(ConnectionStringError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
         }
         Ok(self)
     }

@@ -70,7 +70,7 @@ async fn cancelled_job_stops_the_query() {
     for sql in [ENDLESS_SQL, SORTING_SQL, FEW_INSTRUCTIONS_SQL] {
         let (job, mut rows) = node.start(sql).await;
         let cancelled = async {
-            // The outcome is the same whenever it comes; by now the query is in the midst of its work.
+            // Nothing shows that SQLite computes, so the query gets some time for it. The outcome is the same at any time.
             tokio::time::sleep(Duration::from_millis(50)).await;
             job.job.cancel();
             std::future::pending::<()>().await;

@@ -1,6 +1,5 @@
 //! Folders, files, questions, and how an answer is collected.
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +17,7 @@ use tidegate_runtime::{
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
-
-/// Longer than anything that is waited for here may take, on any machine.
-const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{subject} takes forever"))
-}
+pub(crate) use tidegate_testkit::wait::{wait_until, within_timeout};
 
 /// A folder that is removed with the test.
 pub(crate) struct Folder {
@@ -190,12 +182,7 @@ impl SqliteFixture {
 
     /// Waits until all connections are free.
     pub(crate) async fn wait_for_free_connections(&self, connections: usize) {
-        within_timeout("the end of the queries", async {
-            while self.database.free_connections() < connections {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await;
+        wait_until("the end of the queries", || async { self.database.free_connections() >= connections }).await;
     }
 }
 

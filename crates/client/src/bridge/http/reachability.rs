@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
+use tidegate_core::Backoff;
 
-use crate::backoff::Backoff;
 use crate::bridge::BridgeNotice;
 use crate::bridge::{BridgeOptions, reconnection_backoff};
 

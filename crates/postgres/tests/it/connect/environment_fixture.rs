@@ -160,7 +160,7 @@ pub(super) async fn connect_error_text_in(scene: &EnvironmentFixture, text: &str
     let target = scene.parse_target(text);
     let outcome = target.connect("").await;
     let error = outcome.err().unwrap_or_else(|| panic!("{} let us in", target.describe()));
-    format!("caller: {}\nowner: {}", error.client_message("shop"), error.log_message())
+    format!("caller: {}\nowner: {}", error.client_message("shop"), error)
 }
 
 /// Makes a role of the name `purpose`, which may log in with the password `right-password`.

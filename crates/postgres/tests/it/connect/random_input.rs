@@ -1,7 +1,7 @@
 //! Whatever is read, nothing panics and no password is printed.
 
 use proptest::prelude::*;
-use tidegate_postgres::connect::{ConnectTarget, TargetError};
+use tidegate_postgres::connect::{ConnectTarget, ConnectionStringError};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -15,7 +15,7 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-fn parse_target(text: &str) -> Result<ConnectTarget, TargetError> {
+fn parse_target(text: &str) -> Result<ConnectTarget, ConnectionStringError> {
     EnvironmentFixture::new().with_environment(|connect_environment| ConnectTarget::parse(text, connect_environment))
 }
 

@@ -1,14 +1,13 @@
 //! Open connections: versions, settings, several hosts, cancelling, the end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate_postgres::connect::OpenConnection;
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
-use crate::test_database::OpenedDatabase;
+use crate::test_database::{OpenedDatabase, wait_until};
 
 use super::environment_fixture::{
     EnvironmentFixture, authority_file, connect, connect_error_text, make_role, network_port, network_string,
@@ -147,15 +146,11 @@ async fn assert_cancel_stops_statement(connected: OpenConnection) {
     let running = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
     let canceller = connected.canceller();
     let sleeping = tokio::spawn(async move { connected.client().batch_execute("SELECT pg_sleep(3600)").await });
-    while query_value(&admin, &running).await != "1" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the start of the statement", || async { query_value(&admin, &running).await == "1" }).await;
     canceller.cancel().await.unwrap();
     let error = sleeping.await.unwrap().unwrap_err();
     assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
-    while query_value(&admin, &running).await != "0" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the end of the statement", || async { query_value(&admin, &running).await == "0" }).await;
 }
 
 #[tokio::test]
@@ -203,6 +198,11 @@ async fn cancel_times_out() {
     tokio::join!(forward, cancel);
 }
 
+async fn wait_for_backend_end(admin: &OpenConnection, pid: &str) {
+    let count = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+    wait_until("the end of the backend", || async { query_value(admin, &count).await == "0" }).await;
+}
+
 #[tokio::test]
 async fn dropped_or_closed_connection_terminates() {
     let admin = connect(&superuser_string("")).await;
@@ -214,10 +214,7 @@ async fn dropped_or_closed_connection_terminates() {
         } else {
             drop(connected);
         }
-        let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while query_value(&admin, &there).await != "0" {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_for_backend_end(&admin, &pid).await;
     }
 }
 
@@ -230,21 +227,21 @@ async fn dropped_connection_cancels_its_statement() {
         let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
         let active = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
         {
-            let mut requested = Box::pin(connected.client().query_raw(query, Vec::<i32>::new()));
-            let mut rows = None;
-            while query_value(&admin, &active).await != "1" {
-                let pause = tokio::time::sleep(Duration::from_millis(5));
-                tokio::select! {
-                    answer = &mut requested, if rows.is_none() => rows = Some(answer.unwrap()),
-                    () = pause => {}
-                }
+            // The rows stay unread, and the statement is not dropped before it runs.
+            let requested = async {
+                let _rows = connected.client().query_raw(query, Vec::<i32>::new()).await.unwrap();
+                std::future::pending::<()>().await;
+            };
+            let started = wait_until("the start of the statement", || async {
+                query_value(&admin, &active).await == "1"
+            });
+            tokio::select! {
+                () = requested => unreachable!(),
+                () = started => {}
             }
         }
         drop(connected);
-        let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while query_value(&admin, &there).await != "0" {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_for_backend_end(&admin, &pid).await;
     }
 }
 
@@ -254,8 +251,6 @@ async fn terminated_backend_closes_the_connection() {
     let connected = connect(&superuser_string("")).await;
     let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
     query_value(&admin, &format!("SELECT pg_terminate_backend({pid})")).await;
-    while !connected.is_closed() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the end of the connection", || async { connected.is_closed() }).await;
     connected.close().await;
 }

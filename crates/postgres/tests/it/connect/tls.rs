@@ -1,6 +1,6 @@
 //! TLS in all its modes. Where the server was built without, what is left to see is that it is not mistaken.
 
-use tidegate_postgres::connect::{ConnectProblem, OpenConnection};
+use tidegate_postgres::connect::{ConnectErrorKind, OpenConnection};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::environment_fixture::{
@@ -105,7 +105,7 @@ async fn unknown_issuer_is_rejected() {
     // As in libpq, roots that lie at their usual place make `require` a check, and `prefer` goes on without TLS.
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=require"));
     let error = target.connect("").await.unwrap_err();
-    assert!(matches!(error.problem(), ConnectProblem::Certificate(_)), "{error}");
+    assert!(matches!(error.kind(), ConnectErrorKind::Certificate(_)), "{error}");
     let target = scene.parse_target(&host_connection_string("localhost", &role, "sslmode=prefer"));
     assert!(!target.connect("").await.unwrap().is_encrypted());
     // The system's roots did not sign it either.

@@ -12,7 +12,7 @@ use super::target::SessionRole;
 /// Why a connection could not be opened. Its text contains only the reason: no host, user or password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConnectProblem {
+pub enum ConnectErrorKind {
     /// The host name has no address.
     #[error("the host was not found")]
     HostNotFound,
@@ -114,7 +114,7 @@ pub enum CertificateFlaw {
     Unacceptable,
 }
 
-impl ConnectProblem {
+impl ConnectErrorKind {
     /// Derives the problem from the driver's `error`.
     pub(super) fn from_driver(error: &tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
