@@ -88,10 +88,7 @@ fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Opti
 }
 
 impl HandlerAnswer {
-    /// Parses the answer of the handler of `record`.
-    ///
-    /// # Errors
-    /// The reason why the answer is invalid, for the log.
+    /// Parses the answer of the handler of `record`. The error is for the log.
     pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
         let envelope: JsonRpcEnvelope<'_> =
@@ -109,30 +106,19 @@ impl HandlerAnswer {
         }
     }
 
-    /// Validates the structured content against `schema`.
-    ///
-    /// # Errors
-    /// The violations, for the log.
+    /// Validates the structured content against `schema`. The error is for the log.
     pub(crate) fn check_schema(&self, schema: Option<&JsonSchema>) -> Result<(), String> {
-        let (Self::Done(given), Some(schema)) = (self, schema) else { return Ok(()) };
-        let Some(structured) = &given.structured else { return Ok(()) };
+        let (Self::Done(HandlerOutput { structured: Some(structured), .. }), Some(schema)) = (self, schema) else {
+            return Ok(());
+        };
         let value: Value = serde_json::from_str(structured.get()).map_err(|error| error.to_string())?;
         schema
             .check(&value)
             .map_err(|violations| format!("its structuredContent does not match its outputSchema: {violations:?}"))
     }
-
-    /// Whether the changes of the handler are committed.
-    pub(crate) fn is_done(&self) -> bool {
-        matches!(self, Self::Done(_))
-    }
 }
 
 impl HandlerOutput {
-    /// Sends the answer.
-    ///
-    /// # Errors
-    /// `CancelJob` if the client is gone, `Internal` if the structured content does not match its schema.
     pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
         for (role, block) in self.blocks {
             match kind {
@@ -156,36 +142,34 @@ impl HandlerOutput {
 }
 
 fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, String> {
-    let wrong = |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
+    let invalid =
+        |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
     match record.kind {
         HandlerKind::Tool => {
-            let result: ToolResult = serde_json::from_str(result).map_err(wrong)?;
+            let result: ToolResult = serde_json::from_str(result).map_err(invalid)?;
             if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
                 return Err("it has an outputSchema, and its result has no structuredContent".to_owned());
             }
-            let blocks = result.content.into_iter().map(|block| Ok((ContentRole::Assistant, parse_content(block)?)));
-            let blocks: Vec<_> = blocks.collect::<Result<_, String>>()?;
-            let given = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
-            Ok(if result.is_error { HandlerAnswer::Failed(given) } else { HandlerAnswer::Done(given) })
+            let block = |block| Ok((ContentRole::Assistant, parse_content(block)?));
+            let blocks = result.content.into_iter().map(block).collect::<Result<_, String>>()?;
+            let output = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
+            Ok(if result.is_error { HandlerAnswer::Failed(output) } else { HandlerAnswer::Done(output) })
         }
         HandlerKind::Resource => {
-            let result: ResourceResult = serde_json::from_str(result).map_err(wrong)?;
-            let blocks = result
-                .contents
-                .into_iter()
-                .map(|one| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(one)?))));
-            let blocks = blocks.collect::<Result<_, String>>()?;
+            let result: ResourceResult = serde_json::from_str(result).map_err(invalid)?;
+            let block = |contents| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(contents)?)));
+            let blocks = result.contents.into_iter().map(block).collect::<Result<_, String>>()?;
             Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
         }
         HandlerKind::Prompt => {
-            let result: PromptResult = serde_json::from_str(result).map_err(wrong)?;
-            let message = |PromptMessage { role, content: block }: PromptMessage| {
-                let role = match role.as_str() {
+            let result: PromptResult = serde_json::from_str(result).map_err(invalid)?;
+            let message = |message: PromptMessage| {
+                let role = match message.role.as_str() {
                     "user" => ContentRole::User,
                     "assistant" => ContentRole::Assistant,
                     other => return Err(format!("the role of a message is {other:?}, neither user nor assistant")),
                 };
-                Ok((role, parse_content(block)?))
+                Ok((role, parse_content(message.content)?))
             };
             let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
             Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))

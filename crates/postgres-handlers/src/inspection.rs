@@ -34,21 +34,19 @@ impl InstallInspection {
             client.query_typed(&INSPECTION_SQL.replace("@schema@", schema.as_str()), &[]).await.map_err(owner_error)?;
         let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
         let read = |row: &Row| -> Result<Self, tokio_postgres::Error> {
-            let owner: Option<String> = row.try_get(3)?;
-            let is_asking = row.try_get(4)?;
+            let (owner, is_current_role): (Option<String>, bool) = (row.try_get(3)?, row.try_get(4)?);
             Ok(Self {
                 database: row.try_get(0)?,
                 schema: schema.clone(),
                 role: row.try_get(1)?,
                 may_create_schemas: row.try_get(2)?,
-                owner: owner.map(|name| SchemaOwner { name, is_current_role: is_asking }),
+                owner: owner.map(|name| SchemaOwner { name, is_current_role }),
                 is_installed: row.try_get(5)?,
             })
         };
         read(row).map_err(owner_error)
     }
 
-    /// The owner of the schema.
     pub(super) fn owner(&self) -> &str {
         self.owner.as_ref().map_or("", |owner| owner.name.as_str())
     }
@@ -63,27 +61,27 @@ impl InstallInspection {
         let Self { database, schema, role, .. } = self;
         match &self.owner {
             None if self.may_create_schemas => Ok(()),
-            None => Err(Error::new(
-                ErrorKind::Forbidden,
-                format!(
+            None => {
+                let message = format!(
                     "the role {role} cannot create a schema in the database {database}: it lacks the privilege CREATE"
-                ),
-            )
-            .with_hint(format!(
-                "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
-                 AUTHORIZATION {1}.",
-                quote_identifier(database),
-                quote_identifier(role)
-            ))),
+                );
+                let hint = format!(
+                    "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
+                     AUTHORIZATION {1}.",
+                    quote_identifier(database),
+                    quote_identifier(role)
+                );
+                Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint))
+            }
             Some(owner) if owner.is_current_role => Ok(()),
-            Some(SchemaOwner { name, .. }) => Err(Error::new(
-                ErrorKind::Forbidden,
-                format!(
+            Some(SchemaOwner { name, .. }) => {
+                let message = format!(
                     "the schema {schema} of the database {database} is owned by {name}, and the role {role} is not a \
                      member of {name}"
-                ),
-            )
-            .with_hint(format!("Connect as {name} or as a member of that role, or choose another schema."))),
+                );
+                let hint = format!("Connect as {name} or as a member of that role, or choose another schema.");
+                Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint))
+            }
         }
     }
 
@@ -108,9 +106,9 @@ fn quote_identifier(name: &str) -> String {
 /// the privileges of both.
 const INSPECTION_SQL: &str = "
     SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
-        pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,
-        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(held.owner, 'USAGE'), false),
-        coalesce(held.is_installed, false)
+        pg_get_userbyid(CASE WHEN pg_has_role(installed.owner, 'USAGE') THEN nspowner ELSE installed.owner END)::text,
+        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(installed.owner, 'USAGE'), false),
+        coalesce(installed.is_installed, false)
     FROM (VALUES (1)) AS one
         LEFT JOIN pg_namespace ON nspname = '@schema@'
         LEFT JOIN LATERAL (
@@ -118,7 +116,7 @@ const INSPECTION_SQL: &str = "
                 CASE WHEN count(*) = 3 THEN min(relowner::bigint)::oid ELSE nspowner END AS owner
             FROM pg_class
             WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
-        ) AS held ON true";
+        ) AS installed ON true";
 
 /// The migration steps and functions of a schema, used to determine what an installation changed.
 #[derive(Default)]

@@ -55,9 +55,6 @@ pub(crate) enum ScriptProblem {
 
 impl<'a> Script<'a> {
     /// Splits `text`.
-    ///
-    /// # Errors
-    /// Fails if a construct is not terminated, or if the script contains a `psql` meta-command.
     pub(crate) fn split(text: &'a str) -> Result<Self, ScriptError> {
         let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
@@ -89,14 +86,14 @@ impl<'a> ScriptStatement<'a> {
         &self.piece[self.leading..]
     }
 
-    /// Whether the word at `place` is `word`; ignores the case.
-    pub(crate) fn has_word_at(&self, place: usize, word: &str) -> bool {
-        self.words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    /// Whether the word at `index` is `word`; ignores the case.
+    pub(crate) fn has_word_at(&self, index: usize, word: &str) -> bool {
+        self.words.get(index).is_some_and(|other| other.eq_ignore_ascii_case(word))
     }
 
     /// Whether one of its first words is `word`.
     pub(crate) fn has_word(&self, word: &str) -> bool {
-        (0..self.words.len()).any(|place| self.has_word_at(place, word))
+        self.words.iter().any(|other| other.eq_ignore_ascii_case(word))
     }
 }
 

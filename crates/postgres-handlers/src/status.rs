@@ -7,7 +7,7 @@ use crate::inspection::{self, InstallInspection, owner_error};
 use crate::schema_name::SchemaName;
 use crate::sql_layer::MigrationStep;
 
-/// The maximum number of lines of the exchange log that are counted.
+/// The maximum number of lines of the call log that are counted.
 const LINES_COUNTED_MAX: i64 = 1_000_000;
 
 /// The status of an installation.
@@ -25,13 +25,13 @@ pub struct InstallStatus {
     pub version: InstalledVersion,
     /// The number of handlers of each type that occurs; `None` if the role may not read them.
     pub handlers: Option<Vec<(String, u64)>>,
-    /// The exchange log; `None` if the role may not read it or if it does not exist.
-    pub exchange: Option<ExchangeLogStatus>,
+    /// The call log; `None` if the role may not read it or if it does not exist.
+    pub call_log: Option<CallLogStatus>,
     /// The roles that may dispatch.
     pub dispatch_roles: Vec<String>,
 }
 
-/// The installed version.
+/// The installed version of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstalledVersion {
     /// The role may not read it.
@@ -42,9 +42,9 @@ pub enum InstalledVersion {
     Version(u32),
 }
 
-/// The status of the exchange log.
+/// The status of the call log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExchangeLogStatus {
+pub struct CallLogStatus {
     /// Whether calls are recorded.
     pub is_on: bool,
     /// The number of lines; `None` if the role may not read them.
@@ -60,67 +60,50 @@ pub enum LineCount {
     MoreThan(u64),
 }
 
-/// The tables that the role may read.
-struct ReadableTables {
-    migration: bool,
-    handler: bool,
-    registry: bool,
-    exchange: bool,
-}
-
 impl InstallStatus {
-    pub(super) async fn query(client: &Client, install_inspection: &InstallInspection) -> Result<Self, Error> {
-        let ask = async |sql: &str| {
-            let sql = sql.replace("@schema@", install_inspection.schema.as_str());
+    pub(super) async fn query(client: &Client, inspection: &InstallInspection) -> Result<Self, Error> {
+        let query = async |sql: &str| {
+            let sql = sql.replace("@schema@", inspection.schema.as_str());
             client.query_typed(&sql, &[]).await.map_err(owner_error)
         };
-        let rows = ask(READABLE_TABLES_SQL).await?;
-        let readable = rows.first().map(|row| {
-            Ok(ReadableTables {
-                migration: row.try_get(0)?,
-                handler: row.try_get(1)?,
-                registry: row.try_get(2)?,
-                exchange: row.try_get(3)?,
-            })
-        });
-        let readable = readable.ok_or_else(|| Error::internal("the catalog returned no row"))?.map_err(owner_error)?;
-        let version = match readable.migration {
-            true => InstalledVersion::from_steps(&inspection::read_steps(client, &install_inspection.schema).await?),
+        let rows = query(READABLE_TABLES_SQL).await?;
+        let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
+        let is_readable = |column: usize| row.try_get::<_, bool>(column).map_err(owner_error);
+        let version = match is_readable(0)? {
+            true => InstalledVersion::from_steps(&inspection::read_steps(client, &inspection.schema).await?),
             false => InstalledVersion::Hidden,
         };
-        let handlers = match readable.handler {
-            true => Some(read_counts(&ask(HANDLER_COUNTS_SQL).await?).map_err(owner_error)?),
+        let handlers = match is_readable(1)? {
+            true => Some(read_counts(&query(HANDLER_COUNTS_SQL).await?).map_err(owner_error)?),
             false => None,
         };
-        let lines = match readable.exchange {
-            true => Some(LineCount::from_count(
-                ask(LINE_COUNT_SQL).await?.first().map_or(Ok(0), |row| row.try_get(0)).map_err(owner_error)?,
-            )),
-            false => None,
-        };
-        let exchange = match readable.registry {
+        let lines = match is_readable(3)? {
             true => {
-                let is_on = ask(LOGGING_SWITCH_SQL)
-                    .await?
-                    .first()
-                    .map_or(Ok(false), |row| row.try_get(0))
-                    .map_err(owner_error)?;
-                Some(ExchangeLogStatus { is_on, lines })
+                let rows = query(LINE_COUNT_SQL).await?;
+                let count = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(owner_error)?;
+                Some(LineCount::from_count(count))
             }
             false => None,
         };
-        let dispatching = ask(DISPATCH_ROLES_SQL).await?;
-        let dispatching =
-            dispatching.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(owner_error)?;
+        let call_log = match is_readable(2)? {
+            true => {
+                let rows = query(LOGGING_SWITCH_SQL).await?;
+                let is_on = rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(owner_error)?;
+                Some(CallLogStatus { is_on, lines })
+            }
+            false => None,
+        };
+        let roles = query(DISPATCH_ROLES_SQL).await?;
+        let dispatch_roles = roles.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(owner_error)?;
         Ok(Self {
-            database: install_inspection.database.clone(),
-            schema: install_inspection.schema.clone(),
-            owner: install_inspection.owner().to_owned(),
-            has_owner_rights: install_inspection.has_owner_rights(),
+            database: inspection.database.clone(),
+            schema: inspection.schema.clone(),
+            owner: inspection.owner().to_owned(),
+            has_owner_rights: inspection.has_owner_rights(),
             version,
             handlers,
-            exchange,
-            dispatch_roles: dispatching,
+            call_log,
+            dispatch_roles,
         })
     }
 }
@@ -145,7 +128,7 @@ fn read_counts(rows: &[tokio_postgres::Row]) -> Result<Vec<(String, u64)>, tokio
     rows.iter().map(count).collect()
 }
 
-/// The exchange log was added later, so its switch may be missing.
+/// The tables that the role may read. The call log was added later, so its switch may be missing.
 const READABLE_TABLES_SQL: &str = "
     SELECT coalesce(bool_or(relname = 'migration'), false), coalesce(bool_or(relname = 'handler'), false),
         coalesce(bool_or(relname = 'registry' AND EXISTS (

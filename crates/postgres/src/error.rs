@@ -174,7 +174,12 @@ pub fn handler_rows_error(error: &tokio_postgres::Error, database: &str) -> Erro
 }
 
 /// The error of a handler of a `kind`, if it does not depend on the handler.
-pub fn common_handler_error(error: &tokio_postgres::Error, server: &DbError, kind: &str, database: &str) -> Option<Error> {
+pub fn common_handler_error(
+    error: &tokio_postgres::Error,
+    server: &DbError,
+    kind: &str,
+    database: &str,
+) -> Option<Error> {
     let detail = || handler_error_detail(server, &format!("a handler of a {kind}"), database);
     Some(match server.code().code() {
         MCP_REFUSE_CODE => Error::new(ErrorKind::Failed, server.message()),

@@ -37,9 +37,6 @@ pub enum RunAs {
 
 impl RunAs {
     /// The database's role for `principal`; none means the login's.
-    ///
-    /// # Errors
-    /// `Forbidden` when the principal has no role there.
     pub(crate) fn role_of(&self, principal: &Principal) -> Result<Option<&str>, Error> {
         let refused = || {
             Error::new(ErrorKind::Forbidden, "your identity has no role in this database")

@@ -83,7 +83,9 @@ impl ConnectionManager {
         })?;
         let opened = async {
             let pooler = match self.options.is_behind_pooler {
-                true => Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?),
+                true => {
+                    Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
+                }
                 false => None,
             };
             PostgresSession::open(connection, &self.options, pooler).await

@@ -176,7 +176,8 @@ fn set_config_sql(names: &[String], constants: &[(&str, String)]) -> String {
     let parameters = names.iter().zip(1..).map(|(name, number)| (name.clone(), format!("${number}")));
     let constants = constants.iter().map(|(name, value)| (quote_literal(name), quote_literal(value)));
     let calls = parameters.chain(constants);
-    let calls: Vec<String> = calls.map(|(name, value)| format!("pg_catalog.set_config({name}, {value}, true)")).collect();
+    let calls: Vec<String> =
+        calls.map(|(name, value)| format!("pg_catalog.set_config({name}, {value}, true)")).collect();
     format!("SELECT {}", calls.join(", "))
 }
 

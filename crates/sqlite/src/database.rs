@@ -117,16 +117,15 @@ impl Database for SqliteDatabase {
     /// While the files are unchanged, only the files are checked.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files.clone();
-        let unreachable = |why: String| {
-            let message = format!("the files of {} cannot be read", self.name);
-            Error::new(ErrorKind::Unavailable, message).with_detail(why)
-        };
         let version =
             tokio::task::spawn_blocking(move || files.version()).await.map_err(std::io::Error::from).flatten();
-        let version = version.map_err(|error| unreachable(error.to_string()))?;
-        let finding = compute_schema_stamp(self, table, principal);
+        let version = version.map_err(|error| {
+            let message = format!("the files of {} cannot be read", self.name);
+            Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string())
+        })?;
+        let schema_stamp = compute_schema_stamp(self, table, principal);
         let policies = self.row_policy_stamp(principal);
-        let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
+        let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, schema_stamp).await?;
         // With row policies, the stamp must not reveal when hidden rows are written.
         Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }

@@ -18,12 +18,9 @@ pub(crate) struct SqliteTable {
     pub(crate) is_strict: bool,
 }
 
-/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableKind {
-    /// Rows of the file.
     Table,
-    /// A query.
     View,
     /// Rows that a module produces, such as a full-text index.
     Virtual,

@@ -11,9 +11,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cancel::Canceller;
 use super::error::AttemptError;
+use super::error_kind::ConnectErrorKind;
 use super::host::{Host, ResolvedAddress};
 use super::open_connection::OpenConnection;
-use super::error_kind::ConnectErrorKind;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;

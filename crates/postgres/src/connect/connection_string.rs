@@ -100,7 +100,11 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// Parses a parameter of a URI that follows `pairs`.
-    fn parse_parameter(&self, parameter: &'a str, pairs: &[KeywordValue]) -> Result<KeywordValue, ConnectionStringError> {
+    fn parse_parameter(
+        &self,
+        parameter: &'a str,
+        pairs: &[KeywordValue],
+    ) -> Result<KeywordValue, ConnectionStringError> {
         let decode = |encoded: &'a str| {
             let decoded = percent_decode_str(encoded).decode_utf8();
             decoded.map_err(|_| self.malformed("an encoding that is not UTF-8", encoded))
@@ -157,9 +161,16 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// The keyword `name`, which stands at `at`, with its value.
-    fn pair(&self, name: &str, value: String, at: &'a str, is_secret: bool) -> Result<KeywordValue, ConnectionStringError> {
-        let unknown =
-            || ConnectionStringError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret);
+    fn pair(
+        &self,
+        name: &str,
+        value: String,
+        at: &'a str,
+        is_secret: bool,
+    ) -> Result<KeywordValue, ConnectionStringError> {
+        let unknown = || {
+            ConnectionStringError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret)
+        };
         Ok(KeywordValue { keyword: keyword::find(name).ok_or_else(unknown)?, value })
     }
 

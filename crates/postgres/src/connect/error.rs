@@ -4,10 +4,10 @@ use std::fmt;
 
 use tidegate_core::ErrorKind;
 
+use super::error_kind::{CertificateFlaw, ConnectErrorKind};
 use super::host::Host;
 use super::password_file::PasswordSource;
 use super::target::ConnectTarget;
-use super::error_kind::{CertificateFlaw, ConnectErrorKind};
 use super::tls_settings::TlsMode;
 
 /// Why a connection to a target failed. Its `Display` is the text for the owner: host, user, message of the server,

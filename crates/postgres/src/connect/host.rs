@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 
 use super::environment::{ConnectEnvironment, socket_name};
+use super::keyword::{ConnectionStringError, SettingOrigin};
 use super::password_file::{PasswordFile, PasswordLookup, PasswordSource};
 use super::settings::Settings;
-use super::keyword::{SettingOrigin, ConnectionStringError};
 
 const DEFAULT_PORT: u16 = 5432;
 /// The maximum number of hosts in a connection string.

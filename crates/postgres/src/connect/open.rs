@@ -11,9 +11,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::attempt::ConnectAttempt;
 use super::error::{AttemptError, ConnectError};
+use super::error_kind::ConnectErrorKind;
 use super::host::{Host, HostLocation, ResolvedAddress};
 use super::open_connection::OpenConnection;
-use super::error_kind::ConnectErrorKind;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;

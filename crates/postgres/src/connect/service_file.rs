@@ -38,7 +38,11 @@ fn service_file_paths(connect_environment: &ConnectEnvironment<'_>) -> Vec<PathB
 }
 
 /// The group `name` in `content`, if it exists.
-fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, ConnectionStringError> {
+fn parse(
+    content: &str,
+    name: &str,
+    path: &Path,
+) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, ConnectionStringError> {
     let mut pairs: Option<Vec<(KeywordValue, SettingOrigin)>> = None;
     for (number, line) in (1..).zip(content.lines()) {
         let line = line.trim();

@@ -16,7 +16,10 @@ struct Setting {
 
 impl Settings {
     /// Collects the settings in `text`; missing ones are taken from a service and from the environment.
-    pub(super) fn collect(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
+    pub(super) fn collect(
+        text: &str,
+        connect_environment: &ConnectEnvironment<'_>,
+    ) -> Result<Self, ConnectionStringError> {
         let mut settings = Self(BTreeMap::new());
         for KeywordValue { keyword, value } in connection_string::parse(text)? {
             // If a string contains a keyword twice, the last value applies.
@@ -64,7 +67,11 @@ impl Settings {
     }
 
     /// The value of the keyword `name`, which must be one of `choices`.
-    pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, ConnectionStringError> {
+    pub(super) fn choose<T: Copy>(
+        &self,
+        name: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, ConnectionStringError> {
         let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
         let expected = format!("one of {}", names.join(", "));
         self.read(name, &expected, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))

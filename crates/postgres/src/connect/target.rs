@@ -8,9 +8,9 @@ use tokio_postgres::config::{ChannelBinding, SslNegotiation};
 
 use super::environment::ConnectEnvironment;
 use super::host::Host;
+use super::keyword::ConnectionStringError;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
-use super::keyword::ConnectionStringError;
 use super::tls_settings::TlsSettings;
 
 /// The default time limit for connecting to one address.
@@ -78,9 +78,9 @@ impl ConnectTarget {
     pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
         let settings = Settings::collect(text, connect_environment)?;
         let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
-        let user = user
-            .filter(|user| !user.is_empty())
-            .ok_or_else(|| ConnectionStringError::new("no user is set; set it in the connection string or in PGUSER"))?;
+        let user = user.filter(|user| !user.is_empty()).ok_or_else(|| {
+            ConnectionStringError::new("no user is set; set it in the connection string or in PGUSER")
+        })?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
         let tls = TlsSettings::from_settings(&settings, connect_environment)?;
         let connect_timeout = read_connect_timeout(&settings)?;

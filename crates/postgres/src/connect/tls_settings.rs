@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::environment::ConnectEnvironment;
-use super::settings::Settings;
 use super::keyword::ConnectionStringError;
+use super::settings::Settings;
 
 /// The TLS mode of a connection (`sslmode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

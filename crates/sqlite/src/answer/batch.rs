@@ -33,7 +33,6 @@ impl SqliteBatchBuilder {
         Self { schema, columns, rows: 0, bytes: 0 }
     }
 
-    /// The number of rows in the batch.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
@@ -43,11 +42,7 @@ impl SqliteBatchBuilder {
         self.bytes
     }
 
-    /// Appends a row.
-    ///
-    /// # Errors
-    /// Fails if a value does not have the type of its column, or if the row exceeds `row_bytes_max`. The batch must not
-    /// be used after an error.
+    /// Appends a row. The batch must not be used after an error.
     pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), WorkError> {
         let mut row_bytes = 0;
         for (index, (name, values)) in self.columns.iter_mut().enumerate() {
@@ -66,9 +61,6 @@ impl SqliteBatchBuilder {
     }
 
     /// Takes the batch and leaves an empty one.
-    ///
-    /// # Errors
-    /// Fails only because of a defect in this crate.
     pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));

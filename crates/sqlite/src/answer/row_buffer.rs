@@ -84,11 +84,11 @@ impl RowBuffer {
     fn wait_for_room(
         &self,
         state: &mut MutexGuard<'_, BufferState>,
-        running: &WorkCancellation,
+        cancellation: &WorkCancellation,
     ) -> Result<(), WorkError> {
         let since = Instant::now();
         while state.ready.len() >= BUFFERED_BATCHES_MAX {
-            if state.is_abandoned || running.must_stop() {
+            if state.is_abandoned || cancellation.must_stop() {
                 return Err(WorkError::Cancelled);
             }
             if since.elapsed() >= self.stall_timeout {
@@ -152,10 +152,7 @@ pub(crate) struct RowSender {
 
 impl RowSender {
     /// Appends a row. Blocks while the buffer is full.
-    ///
-    /// # Errors
-    /// Fails if the row cannot be appended, if `running` is cancelled, or if the consumer takes no rows for too long.
-    pub(crate) fn push_row(&self, row: &Row<'_>, running: &WorkCancellation) -> Result<(), WorkError> {
+    pub(crate) fn push_row(&self, row: &Row<'_>, cancellation: &WorkCancellation) -> Result<(), WorkError> {
         let buffer = &*self.buffer;
         let mut state = buffer.state.lock();
         state.pending_batch.push(row, buffer.row_bytes_max)?;
@@ -164,7 +161,7 @@ impl RowSender {
             buffer.rows_available.notify_one();
         }
         if state.pending_batch.rows() >= state.target_rows || state.pending_batch.bytes() >= buffer.batch_bytes {
-            buffer.wait_for_room(&mut state, running)?;
+            buffer.wait_for_room(&mut state, cancellation)?;
             // The consumer may have taken the rows in the meantime.
             if state.pending_batch.rows() > 0 {
                 let batch = buffer.finish_batch(&mut state)?;
@@ -215,7 +212,7 @@ impl BatchReader {
                 self.work.stop();
                 return Some(Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")));
             }
-            let look_again = match self.buffer.poll_next() {
+            let next_attempt = match self.buffer.poll_next() {
                 PollOutcome::Batch(batch) => {
                     self.has_ended = batch.is_err();
                     return Some(batch);
@@ -224,10 +221,10 @@ impl BatchReader {
                     self.has_ended = true;
                     return end.err().map(Err);
                 }
-                PollOutcome::Wait(look_again) => look_again,
+                PollOutcome::Wait(next_attempt) => next_attempt,
             };
-            let look_again = async {
-                match look_again {
+            let next_attempt = async {
+                match next_attempt {
                     Some(moment) => tokio::time::sleep_until(moment.into()).await,
                     None => std::future::pending().await,
                 }
@@ -235,7 +232,7 @@ impl BatchReader {
             tokio::select! {
                 () = cancellation.cancelled() => {}
                 () = self.buffer.rows_available.notified() => {}
-                () = look_again => {}
+                () = next_attempt => {}
             }
         }
     }

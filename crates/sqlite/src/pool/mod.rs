@@ -39,29 +39,23 @@ impl Pool {
     }
 
     /// Waits for a permit. If the future is dropped, nothing is held.
-    ///
-    /// # Errors
-    /// Fails only after the pool was closed.
     pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
         let permit = self.permits.clone().acquire_owned().await;
         permit.map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
     }
 
     /// Runs `work` on a connection and waits for its result. If the future is dropped, the work stops.
-    ///
-    /// # Errors
-    /// The error of `work`, as the caller receives it.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        running: Arc<WorkCancellation>,
+        cancellation: Arc<WorkCancellation>,
         policy_caller: Option<Arc<PolicyCaller>>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError> + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.acquire().await?;
+        let permit = self.acquire().await?;
         let (sender, receiver) = oneshot::channel();
-        let _stop = StopOnDrop(running.clone());
-        self.start(place, move |session| {
-            let outcome = session.read(&running, policy_caller.as_deref(), work);
+        let _stop = StopOnDrop(cancellation.clone());
+        self.start(permit, move |session| {
+            let outcome = session.read(&cancellation, policy_caller.as_deref(), work);
             // The caller may have stopped waiting.
             Box::new(move || drop(sender.send(outcome)))
         })?;
@@ -73,15 +67,12 @@ impl Pool {
 
     /// Starts `work` on a connection. When it ends, the connection is released first; then the returned callback is
     /// called.
-    ///
-    /// # Errors
-    /// `Unavailable` if no thread can be started.
     pub(crate) fn start(
         self: &Arc<Self>,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         work: impl FnOnce(&mut SqliteSession) -> CompletionCallback + Send + 'static,
     ) -> Result<(), Error> {
-        let mut order = WorkItem { work: Box::new(work), permit: place };
+        let mut item = WorkItem { work: Box::new(work), permit };
         loop {
             let idle = self.idle.lock().pop();
             let worker = match idle {
@@ -91,10 +82,10 @@ impl Pool {
                         .with_detail(error.to_string())
                 })?,
             };
-            match worker.send(order) {
+            match worker.send(item) {
                 Ok(()) => return Ok(()),
                 // The thread has ended, which only a defect in this crate causes. Another one may be alive.
-                Err(back) => order = back,
+                Err(returned) => item = returned,
             }
         }
     }

@@ -35,9 +35,6 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts a thread for the connections of `pool`.
-    ///
-    /// # Errors
-    /// Fails if the system has no more threads.
     pub(super) fn start(pool: &Arc<Pool>) -> io::Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
@@ -56,13 +53,11 @@ impl Worker {
         Ok(Self { id, work_items: sender })
     }
 
-    /// Sends a work item together with the worker. The worker returns to the pool when the work is done.
-    ///
-    /// # Errors
-    /// Returns the work item if the thread has ended.
-    pub(super) fn send(self, order: WorkItem) -> Result<(), WorkItem> {
-        let orders = self.work_items.clone();
-        orders.send((order, self)).map_err(|back| back.0.0)
+    /// Sends a work item together with the worker, which returns to the pool when the work is done. Returns the item if
+    /// the thread has ended.
+    pub(super) fn send(self, item: WorkItem) -> Result<(), WorkItem> {
+        let work_items = self.work_items.clone();
+        work_items.send((item, self)).map_err(|error| error.0.0)
     }
 }
 
@@ -79,25 +74,25 @@ impl WorkerThread {
     /// Processes work items until the pool is closed or the idle time is over.
     fn run(mut self) {
         loop {
-            let order = match self.work_items.recv_timeout(self.idle_timeout) {
+            let received = match self.work_items.recv_timeout(self.idle_timeout) {
                 Err(RecvTimeoutError::Timeout) if self.try_retire() => return,
                 // The worker was taken from the pool just now, so a work item follows.
                 Err(RecvTimeoutError::Timeout) => self.work_items.recv().ok(),
                 received => received.ok(),
             };
-            let Some((WorkItem { work, permit: place }, worker)) = order else { return };
+            let Some((WorkItem { work, permit }, worker)) = received else { return };
             let session = &mut self.session;
-            let message = catch_unwind(AssertUnwindSafe(|| work(session)));
-            if message.is_err() {
+            let callback = catch_unwind(AssertUnwindSafe(|| work(session)));
+            if callback.is_err() {
                 self.session.close();
             }
             if let Some(pool) = self.pool.upgrade() {
                 pool.idle.lock().push(worker);
             }
-            drop(place);
+            drop(permit);
             // After a panic, the dropped callback reports the failure to the caller.
-            if let Ok(message) = message {
-                message();
+            if let Ok(callback) = callback {
+                callback();
             }
         }
     }

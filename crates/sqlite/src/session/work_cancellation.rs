@@ -56,8 +56,7 @@ impl WorkCancellation {
 
     /// Records that the work has a connection.
     pub(super) fn attach(&self, handle: InterruptHandle) {
-        let mut interrupt = self.interrupt.lock();
-        *interrupt = Some(handle);
+        *self.interrupt.lock() = Some(handle);
     }
 
     /// Records that the work no longer has a connection.

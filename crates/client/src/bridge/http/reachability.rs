@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 use tidegate_core::Backoff;
+use tokio::net::TcpStream;
 
 use crate::bridge::BridgeNotice;
 use crate::bridge::{BridgeOptions, reconnection_backoff};

@@ -232,9 +232,8 @@ async fn dropped_connection_cancels_its_statement() {
                 let _rows = connected.client().query_raw(query, Vec::<i32>::new()).await.unwrap();
                 std::future::pending::<()>().await;
             };
-            let started = wait_until("the start of the statement", || async {
-                query_value(&admin, &active).await == "1"
-            });
+            let started =
+                wait_until("the start of the statement", || async { query_value(&admin, &active).await == "1" });
             tokio::select! {
                 () = requested => unreachable!(),
                 () = started => {}
