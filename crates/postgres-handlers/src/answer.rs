@@ -16,10 +16,8 @@ use crate::record::{HandlerKind, HandlerRecord};
 /// The request id that handlers receive. The adapter uses the id of the client's request.
 pub(crate) const REQUEST_ID: &str = "\"1\"";
 
-/// The answer of a handler.
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
-    /// The handler succeeded.
     Done(HandlerOutput),
     /// A tool reports in its content that it failed.
     Failed(HandlerOutput),
@@ -27,7 +25,6 @@ pub(crate) enum HandlerAnswer {
     Error(Error),
 }
 
-/// The content of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerOutput {
     blocks: Vec<(ContentRole, Content)>,

@@ -29,7 +29,6 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 pub(crate) struct FunctionHandler {
     handlers: Arc<DatabaseHandlers>,
     record: Arc<HandlerRecord>,
-    /// Calls the function of the handler.
     statement: Statement,
     /// Executes the database's own identity check, if it has one.
     identity_check: Option<String>,
@@ -42,7 +41,6 @@ pub(crate) struct FunctionHandler {
 enum HandlerFailure {
     /// An error of the server, which may be a conflict with concurrent transactions.
     Server(tokio_postgres::Error),
-    /// The error for the caller.
     Client(Error),
 }
 
@@ -235,7 +233,6 @@ impl Handler for FunctionHandler {
     }
 }
 
-/// The request to a handler.
 struct HandlerRequest {
     identity: TransactionIdentity,
     arguments: String,

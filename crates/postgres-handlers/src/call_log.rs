@@ -44,7 +44,6 @@ LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.n
 /// The call log of one database. Its writer starts with the first call.
 pub(crate) struct CallLog {
     database: Arc<PostgresDatabase>,
-    /// The name of the database.
     name: Arc<str>,
     insert_sql: String,
     lines: OnceLock<mpsc::Sender<CallLine>>,

@@ -18,7 +18,6 @@ const HANDLERS_MAX: usize = 10_000;
 /// The handlers of one database.
 pub struct DatabaseHandlers {
     pub(crate) database: Arc<PostgresDatabase>,
-    /// The name of the database.
     pub(crate) name: Arc<str>,
     pub(crate) options: HandlerOptions,
     pub(crate) call_log: CallLog,
@@ -33,7 +32,6 @@ pub struct HandlerCatalog {
     pub handlers: Vec<Arc<HandlerRecord>>,
     /// The problems of handlers that are left out.
     pub problems: Vec<String>,
-    /// Whether calls are recorded in the call log.
     pub(crate) records_calls: bool,
     /// Whether the owner has set an identity check.
     pub(crate) checks_identity: bool,

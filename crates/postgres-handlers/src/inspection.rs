@@ -12,19 +12,15 @@ use crate::sql_layer::MigrationStep;
 pub(super) struct InstallInspection {
     pub(super) database: String,
     pub(super) schema: SchemaName,
-    /// The current role.
     role: String,
     may_create_schemas: bool,
     /// `None` if the schema does not exist.
     owner: Option<SchemaOwner>,
-    /// Whether handlers are installed in it.
     pub(super) is_installed: bool,
 }
 
-/// The owner of the schema and its content.
 struct SchemaOwner {
     name: String,
-    /// Whether the current role has the owner's privileges.
     is_current_role: bool,
 }
 
@@ -138,7 +134,6 @@ impl SchemaInventory {
     }
 }
 
-/// The migration steps that were applied to the schema.
 pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
     let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
     let rows = client.query_typed(&sql, &[]).await.map_err(owner_error)?;

@@ -63,7 +63,6 @@ pub struct HandlerRecord {
     pub commits_on_error: bool,
     /// The beginning of its transaction and the number of retries.
     pub(crate) transaction: Transaction,
-    /// The time limit of its statement, if any.
     pub(crate) timeout: Option<Duration>,
     /// The qualified name of the function, as SQL.
     pub(crate) function: String,
@@ -85,7 +84,6 @@ pub(crate) enum RecordError {
     /// The server did not return the expected columns.
     #[error(transparent)]
     Row(#[from] tokio_postgres::Error),
-    /// A member is invalid.
     #[error("{0}")]
     Invalid(&'static str),
 }

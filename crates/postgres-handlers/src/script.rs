@@ -13,13 +13,11 @@ const WORDS_MAX: usize = 16;
 /// A script, split into statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script<'a> {
-    /// The statements in order.
     pub(crate) statements: Vec<ScriptStatement<'a>>,
     /// The text after the last statement: blanks and comments.
     pub(crate) rest: &'a str,
 }
 
-/// One statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptStatement<'a> {
     /// The statement with its semicolon, and with the blanks and comments before it.
@@ -38,23 +36,19 @@ pub(crate) struct ScriptStatement<'a> {
 pub(crate) struct ScriptError {
     /// The line of the problem, from 1.
     pub(crate) line: usize,
-    /// The problem.
     pub(crate) problem: ScriptProblem,
 }
 
-/// A problem in a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ScriptProblem {
     /// A construct is not terminated.
     #[error("{0} that begins here is not terminated")]
     Unterminated(&'static str),
-    /// A meta-command of `psql`.
     #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
     MetaCommand(String),
 }
 
 impl<'a> Script<'a> {
-    /// Splits `text`.
     pub(crate) fn split(text: &'a str) -> Result<Self, ScriptError> {
         let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
@@ -81,7 +75,6 @@ impl<'a> Script<'a> {
 }
 
 impl<'a> ScriptStatement<'a> {
-    /// The statement alone.
     pub(crate) fn sql(&self) -> &'a str {
         &self.piece[self.leading..]
     }

@@ -15,7 +15,6 @@ use tokio_postgres::RowStream;
 use crate::error;
 use crate::values::BatchBuilder;
 
-/// The maximum number of rows of a batch.
 const BATCH_ROWS_MAX: usize = 8_192;
 /// The maximum number of rows of the first batch, so that the first rows arrive early.
 const FIRST_BATCH_ROWS_MAX: usize = 256;
@@ -35,7 +34,6 @@ pub(crate) struct BatchStream {
     context: ErrorContext,
 }
 
-/// The context for error messages.
 #[derive(Clone)]
 pub(crate) struct ErrorContext {
     pub(crate) database: std::sync::Arc<str>,
@@ -43,9 +41,7 @@ pub(crate) struct ErrorContext {
     pub(crate) author: Author,
 }
 
-/// An error between the rows.
 pub(crate) enum RowError {
-    /// An error of the server.
     Server(tokio_postgres::Error),
     /// A value could not be read.
     Value(Error),
@@ -69,7 +65,6 @@ impl BatchStream {
         Self { rows: Box::pin(rows), builder, rows_max, linger_deadline: None, has_ended: false, context }
     }
 
-    /// Whether the statement has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }

@@ -101,7 +101,6 @@ pub(crate) async fn list_columns(
     rows.iter().map(column_from_row).collect()
 }
 
-/// The error for an unknown `table`, with similar names.
 pub(crate) fn unknown_table_error(table: &str, catalog: &Catalog) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
     error.with_choices(nearest_tables(table, catalog))

@@ -29,7 +29,6 @@ const DETAILS: [(&str, &str); 8] = [
     ("Index Cond", "where "),
     ("Filter", "filter: "),
 ];
-/// The maximum depth of a rendered plan.
 const DEPTH_MAX: usize = 40;
 
 impl PlanEstimate {

@@ -19,7 +19,7 @@ pub enum RunAs {
     Fixed(String),
     /// The one that a claim of the caller names, if it is among `allow`.
     Claim {
-        /// The claim.
+        /// The name of the claim.
         claim: String,
         /// The roles that it may name, at least one.
         allow: Vec<String>,

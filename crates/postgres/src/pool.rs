@@ -42,13 +42,11 @@ pub(crate) struct BackgroundTasks {
     pub(crate) closing: CancellationToken,
 }
 
-/// Opens connections for the pool.
 struct ConnectionManager {
     target: ConnectTarget,
     options: Arc<PostgresOptions>,
     application_name: String,
     database: Arc<str>,
-    /// The last connect error and its time.
     last_error: Mutex<Option<(Instant, Error)>>,
     seen_types: Arc<SeenTypes>,
 }

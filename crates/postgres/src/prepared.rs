@@ -15,7 +15,6 @@ pub(crate) struct PreparedStatement {
     pub(crate) schema: SchemaRef,
     /// The user-defined types of its columns and parameters.
     pub(crate) types: Vec<Type>,
-    /// The composite types among them.
     pub(crate) composites: CompositeTypes,
     /// The statement as written, if it runs in the FROM of another one.
     original_statement: Option<Statement>,

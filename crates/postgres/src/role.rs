@@ -113,7 +113,6 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
 FROM pg_catalog.pg_roles r WHERE r.rolname = session_user OR r.rolname = ANY ($1::text[])
 ORDER BY r.rolname = session_user DESC, r.rolname";
 
-/// A bug of row-level security.
 struct RowSecurityBug {
     name: &'static str,
     /// Major versions, each with the minor version that fixed the bug.

@@ -132,7 +132,6 @@ impl PostgresSession {
         }
     }
 
-    /// The cached prepared statement of `text` for `role`.
     pub(crate) fn cached_statement(&self, role: Option<&str>, text: &str) -> Option<Arc<PreparedStatement>> {
         self.statements.lock().get(&statement_key(role, text)).cloned()
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tidegate_core::Backoff;
 use tidegate_sql::{Isolation, Transaction};
 
-/// Begins `transaction`, in one message.
 pub(crate) fn begin_sql(transaction: &Transaction) -> String {
     let isolation = match transaction.isolation {
         Isolation::ReadCommitted => "READ COMMITTED",

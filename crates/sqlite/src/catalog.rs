@@ -38,7 +38,6 @@ pub(crate) fn lookup_table(
     Ok(tables.into_iter().next())
 }
 
-/// The catalog for callers.
 pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, WorkError> {
     let mut counts = HashMap::new();
     for file in &reading.files.files {

@@ -16,7 +16,6 @@ const FILES_MAX: usize = 10;
 /// The schema name of a single file.
 pub(crate) const MAIN_SCHEMA: &str = "main";
 
-/// The files of a database.
 #[derive(Debug)]
 pub(crate) struct DatabaseFiles {
     /// In the order of the configuration.
@@ -28,7 +27,6 @@ pub(crate) struct DatabaseFile {
     /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
     /// an absolute path never begins with it.
     pub(crate) path: PathBuf,
-    /// The schema of its tables.
     pub(crate) schema: String,
 }
 
@@ -80,7 +78,6 @@ impl DatabaseFiles {
         self.files.len() == 1
     }
 
-    /// The name of a table for callers.
     pub(crate) fn display_name(&self, schema: &str, table: &str) -> String {
         if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
     }

@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row};
 use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
 
-/// A table as SQLite lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteTable {
     /// The schema, which stands for the file.
     pub(crate) schema: String,
     pub(crate) name: String,
     pub(crate) kind: TableKind,
-    /// Whether it has no rowid.
     pub(crate) is_without_rowid: bool,
     /// Whether its columns enforce their types.
     pub(crate) is_strict: bool,
@@ -62,12 +60,10 @@ pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> r
     connection.query_row(&sql, [kind, &table.name], |row| row.get(0))
 }
 
-/// `name` as a quoted SQL identifier.
 pub(crate) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableColumn {
     pub(crate) name: String,
@@ -81,7 +77,6 @@ pub(crate) struct TableColumn {
     pub(crate) references: Option<ForeignKey>,
 }
 
-/// The target of a foreign key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignKey {
     pub(crate) table: String,
@@ -148,7 +143,6 @@ impl TableColumn {
         self.generated != GeneratedKind::No
     }
 
-    /// The type of all of its values, if it is certain.
     pub(crate) fn certain_type(&self, table: &SqliteTable) -> Option<SqliteType> {
         if self.is_rowid {
             return Some(SqliteType::Integer);
@@ -190,7 +184,6 @@ impl TableColumn {
     }
 }
 
-/// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqliteType {
     Integer,

@@ -96,7 +96,6 @@ impl WorkError {
         }
     }
 
-    /// The error for a caller of `database`.
     pub(crate) fn into_error(self, database: &str) -> Error {
         let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
         match self {

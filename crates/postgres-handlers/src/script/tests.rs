@@ -10,7 +10,6 @@ fn split(text: &str) -> Vec<String> {
     }
 }
 
-/// That `text` is one statement.
 fn assert_one_statement(text: &str) {
     let script = Script::split(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let sql: Vec<&str> = script.statements.iter().map(ScriptStatement::sql).collect();

@@ -17,7 +17,6 @@ pub(super) struct ScriptToken<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// Blanks or a comment.
     Blank,
     /// A keyword or an unquoted name.
     Word,
@@ -200,7 +199,6 @@ fn dollar_quoted_length(rest: &str, tag: &str) -> Option<usize> {
     Some(length + 2 * tag.len())
 }
 
-/// The `psql` meta-command at the beginning of `rest`.
 fn psql_command(rest: &str) -> String {
     let word = rest.split(|other: char| other.is_whitespace() || other == ';').next().unwrap_or_default();
     word.chars().take(COMMAND_CHARACTERS_MAX).collect()

@@ -55,7 +55,6 @@ fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
     Ok(ISOLATIONS[0])
 }
 
-/// Why a statement is forbidden in a test file.
 fn forbidden_reason(statement: &ScriptStatement<'_>) -> Option<String> {
     let first = |words: &[&str]| words.iter().enumerate().all(|(index, word)| statement.has_word_at(index, word));
     let ends = ["COMMIT", "END", "ABORT", "BEGIN"].into_iter().find(|word| first(&[word]));

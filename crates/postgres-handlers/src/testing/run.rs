@@ -19,11 +19,9 @@ use crate::script::ScriptStatement;
 
 /// The additional waiting time after the time limit of a statement: a file may switch off the limit of the server.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
-/// The time limit for the end of the transaction.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of results of one file.
 const RESULTS_MAX: usize = 100_000;
-/// The savepoint of a statement.
 const SAVEPOINT: &str = "tidegate_test_statement";
 /// The maximum length of a name or a note, in characters.
 const CHARACTERS_MAX: usize = 10_000;
@@ -32,7 +30,6 @@ const NOTES_MAX: usize = 100;
 /// The message if a run ends before the end of its file.
 const NOT_RUN: &str = "the rest of the file was not run";
 
-/// A run of one file.
 pub(super) struct TestRun {
     connection: OpenConnection,
     /// Notices of the server since they were last read.
@@ -81,7 +78,6 @@ impl TestRun {
         Ok(Self { connection, notices, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
     }
 
-    /// Runs the statements of `file` in order.
     pub(super) async fn run_statements(&mut self, file: &TestFile<'_>) {
         for statement in &file.statements {
             let results_before = self.results.len();
@@ -257,7 +253,6 @@ fn is_final(error: &DbError) -> bool {
     matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
-/// The error in one line.
 fn error_line(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(error) => format!("{} {}: {}", error.severity(), error.code().code(), error.message()),

@@ -10,8 +10,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cancel::Canceller;
-use super::error::AttemptError;
-use super::error_kind::ConnectErrorKind;
+use super::error::{AttemptError, ConnectErrorKind};
 use super::host::{Host, ResolvedAddress};
 use super::open_connection::OpenConnection;
 use super::target::{ConnectTarget, SessionRole};

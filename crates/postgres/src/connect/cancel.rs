@@ -16,11 +16,10 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, NoTls};
 
 use super::environment::socket_name;
-use super::error_kind::ConnectErrorKind;
+use super::error::ConnectErrorKind;
 use super::host::ResolvedAddress;
 use super::tls::TlsConnector;
 
-/// The time limit of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Cancels the running statement of one connection.

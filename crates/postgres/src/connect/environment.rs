@@ -44,7 +44,6 @@ impl ConnectEnvironment<'_> {
     }
 }
 
-/// The name of the socket of a server at `port`.
 pub(super) fn socket_name(port: u16) -> String {
     format!(".s.PGSQL.{port}")
 }

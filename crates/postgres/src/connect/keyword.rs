@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use self::Support::{Ignored, OnlyValues, Rejected, Supported};
 
-/// A keyword of libpq.
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
@@ -28,19 +27,16 @@ pub(super) enum Support {
     Rejected,
 }
 
-/// A keyword and its value as written.
 pub(super) struct KeywordValue {
     pub(super) keyword: &'static Keyword,
     pub(super) value: String,
 }
 
-/// The source of a setting.
 #[derive(Debug, Clone)]
 pub(super) enum SettingOrigin {
     ConnectionString,
     /// A line of a service file, counted from 1.
     Service(PathBuf, usize),
-    /// An environment variable.
     Variable(&'static str),
     Default,
 }
@@ -84,7 +80,6 @@ impl ConnectionStringError {
     }
 }
 
-/// The keyword named `name`.
 pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }

@@ -10,8 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::attempt::ConnectAttempt;
-use super::error::{AttemptError, ConnectError};
-use super::error_kind::ConnectErrorKind;
+use super::error::{AttemptError, ConnectError, ConnectErrorKind};
 use super::host::{Host, HostLocation, ResolvedAddress};
 use super::open_connection::OpenConnection;
 use super::target::{ConnectTarget, SessionRole};

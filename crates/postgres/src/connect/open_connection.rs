@@ -119,7 +119,6 @@ impl OpenConnection {
         let _ = task.await;
     }
 
-    /// Whether the session has the role `role`.
     pub(super) async fn matches_session_role(&self, role: SessionRole) -> Result<bool, tokio_postgres::Error> {
         let (query, expected) = match role {
             SessionRole::Any | SessionRole::PreferStandby => return Ok(true),

@@ -70,19 +70,19 @@ impl SessionRole {
 }
 
 impl ConnectTarget {
-    /// Parses the connection string `text` and completes it from `connect_environment`. An empty text uses the
+    /// Parses the connection string `text` and completes it from `environment`. An empty text uses the
     /// environment only.
     ///
     /// # Errors
     /// Fails if the text, the service or an environment variable is invalid or unsupported. Errors never quote values.
-    pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
-        let settings = Settings::collect(text, connect_environment)?;
-        let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
+    pub fn parse(text: &str, environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
+        let settings = Settings::collect(text, environment)?;
+        let user = settings.text("user").map(str::to_owned).or_else(|| environment.user.clone());
         let user = user.filter(|user| !user.is_empty()).ok_or_else(|| {
             ConnectionStringError::new("no user is set; set it in the connection string or in PGUSER")
         })?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
-        let tls = TlsSettings::from_settings(&settings, connect_environment)?;
+        let tls = TlsSettings::from_settings(&settings, environment)?;
         let connect_timeout = read_connect_timeout(&settings)?;
         let mut config = Config::new();
         config.user(&user).dbname(&database).connect_timeout(connect_timeout);
@@ -93,7 +93,7 @@ impl ConnectTarget {
         configure_keepalive(&mut config, &settings)?;
         let load_balance = settings.choose("load_balance_hosts", &[("disable", false), ("random", true)])?;
         let mut target = Self {
-            hosts: Host::list(&settings, connect_environment, &config)?,
+            hosts: Host::list(&settings, environment, &config)?,
             user,
             database,
             tls,
@@ -102,7 +102,7 @@ impl ConnectTarget {
             shuffles_hosts: load_balance.unwrap_or(false),
             warnings: Vec::new(),
         };
-        target.find_passwords(&settings, connect_environment);
+        target.find_passwords(&settings, environment);
         Ok(target)
     }
 
@@ -127,19 +127,22 @@ impl ConnectTarget {
         &self.database
     }
 
-    fn find_passwords(&mut self, settings: &Settings, connect_environment: &ConnectEnvironment<'_>) {
-        let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pgpass"));
+    fn find_passwords(&mut self, settings: &Settings, environment: &ConnectEnvironment<'_>) {
+        let of_home = || environment.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
         // No warning about a file that is not needed.
         let path = path.filter(|_| settings.text("password").is_none());
-        let file = path.map(|path| (PasswordFile::read(&path), path));
+        let file = path.and_then(|path| match PasswordFile::read(&path) {
+            Ok(file) => Some((path, file)),
+            Err(warning) => {
+                tracing::warn!("{warning}");
+                self.warnings.push(warning);
+                None
+            }
+        });
         for host in &mut self.hosts {
-            let file = file.as_ref().map(|(file, path)| (path.as_path(), file));
+            let file = file.as_ref().map(|(path, file)| (path.as_path(), file));
             host.find_password(settings, file, &self.user, &self.database);
-        }
-        if let Some((PasswordFile { warning: Some(warning), .. }, _)) = file {
-            tracing::warn!("{warning}");
-            self.warnings.push(warning);
         }
     }
 }

@@ -69,7 +69,6 @@ where
     }
 }
 
-/// A handshake that has not started.
 pub(super) struct TlsHandshake<C> {
     inner: C,
     used: Arc<AtomicBool>,

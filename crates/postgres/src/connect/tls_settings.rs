@@ -47,7 +47,6 @@ pub(super) struct TlsSettings {
     /// Whether TLS begins with the first byte, without negotiation.
     pub(super) is_direct: bool,
     pub(super) roots: RootCertificates,
-    /// The client certificate.
     pub(super) certificate: Option<TlsFile>,
     /// The private key of the client.
     pub(super) key: Option<TlsFile>,
@@ -60,13 +59,11 @@ pub(super) struct TlsSettings {
 /// The trusted issuers of server certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RootCertificates {
-    /// The root certificates of the operating system.
     System,
     /// The authorities in this file, if any.
     File(Option<TlsFile>),
 }
 
-/// A file of certificates, or of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TlsFile {
     pub(super) path: PathBuf,
@@ -91,10 +88,10 @@ pub(super) enum TlsVersion {
 impl TlsSettings {
     pub(super) fn from_settings(
         settings: &Settings,
-        connect_environment: &ConnectEnvironment<'_>,
+        environment: &ConnectEnvironment<'_>,
     ) -> Result<Self, ConnectionStringError> {
         let file = |keyword, default_name| {
-            let of_home = || Some(connect_environment.home.as_ref()?.join(".postgresql").join(default_name));
+            let of_home = || Some(environment.home.as_ref()?.join(".postgresql").join(default_name));
             match settings.text(keyword) {
                 Some(path) => Some(TlsFile { path: path.into(), is_default: false }),
                 None => of_home().map(|path| TlsFile { path, is_default: true }),

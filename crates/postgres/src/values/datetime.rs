@@ -2,8 +2,7 @@
 
 use arrow::datatypes::IntervalMonthDayNano;
 
-use super::raw::{ValueReader, exactly};
-use super::value_error::ValueError;
+use super::raw::{ValueError, ValueReader, exactly};
 
 /// From 1970-01-01 to 2000-01-01.
 const DAYS_TO_EPOCH: i32 = 10_957;

@@ -5,19 +5,16 @@
 
 use arrow::datatypes::{ArrowNativeType, ArrowNativeTypeOp, ArrowPrimitiveType, DecimalType};
 
-use super::raw::ValueReader;
-use super::value_error::ValueError;
+use super::raw::{ValueError, ValueReader};
 
 const NEGATIVE: u16 = 0x4000;
 const NOT_A_NUMBER: u16 = 0xc000;
 const INFINITY: u16 = 0xd000;
 const NEGATIVE_INFINITY: u16 = 0xf000;
 
-/// Decimal digits in a digit.
 const DIGITS: usize = 4;
 const BASE: u16 = 10_000;
 
-/// A number that is finite.
 struct FiniteNumeric<'a> {
     is_negative: bool,
     weight: i16,

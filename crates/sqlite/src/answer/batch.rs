@@ -76,7 +76,6 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// The values of one column.
 enum ColumnBuilder {
     Integer(Int64Builder),
     Real(Float64Builder),

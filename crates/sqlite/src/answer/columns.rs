@@ -17,7 +17,6 @@ use crate::work_error::WorkError;
 /// The metadata key of a field that holds the declared type of the column.
 const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
-/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultColumn {
     name: String,
@@ -70,7 +69,6 @@ pub(crate) fn describe_columns(
     Ok(columns)
 }
 
-/// The Arrow schema of `columns`.
 pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     let fields = columns.iter().map(|column| {
         // Always nullable: joins produce nulls for columns that have none.

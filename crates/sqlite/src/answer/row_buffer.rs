@@ -58,7 +58,6 @@ struct BufferState {
 }
 
 impl RowBuffer {
-    /// Creates a buffer for rows of `columns`; `schema` is their Arrow schema.
     pub(crate) fn new(columns: &[ResultColumn], schema: SchemaRef, options: &SqliteOptions) -> Arc<Self> {
         let batch_rows = options.batch_rows.max(1);
         let state = BufferState {

@@ -67,7 +67,6 @@ fn owner_sql_error(failure: &WorkError) -> WorkError {
     error.with_detail(failure.to_string()).into()
 }
 
-/// Whether one of `names` may be a name of `table`.
 fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, names: &[String]) -> bool {
     let of_table = policy_names(reading.files, table);
     names.iter().any(|name| of_table.iter().any(|other| other.eq_ignore_ascii_case(name)))

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-/// A summary of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlanSummary {
     /// The steps as an indented tree.

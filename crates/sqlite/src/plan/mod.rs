@@ -86,7 +86,6 @@ impl From<&Statement> for SqliteStatement {
     }
 }
 
-/// A plan of SQLite.
 pub(crate) struct SqlitePlan {
     pool: Arc<Pool>,
     caller: Option<Arc<PolicyCaller>>,
@@ -96,7 +95,6 @@ pub(crate) struct SqlitePlan {
     summary: PlanSummary,
 }
 
-/// Plans `statement`.
 pub(crate) async fn plan_statement(
     pool: Arc<Pool>,
     caller: Option<Arc<PolicyCaller>>,

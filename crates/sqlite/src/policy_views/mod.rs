@@ -42,7 +42,6 @@ impl PolicyCaller {
 /// Schema and name of a table, in lower case: SQLite ignores the case.
 pub(crate) type TableKey = (String, String);
 
-/// The key of the table `name` of `schema`.
 pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
     (schema.to_ascii_lowercase(), name.to_ascii_lowercase())
 }

@@ -21,13 +21,11 @@ use crate::work_error::WorkError;
 /// The maximum number of cached principals for each connection; the oldest is removed first.
 const CACHED_CALLERS_MAX: usize = 64;
 
-/// The policy views of one connection.
 pub(crate) struct PolicyViewCache {
     /// The secret suffix of the names of security barriers.
     token: String,
     cached: RefCell<Vec<Arc<PolicyViews>>>,
     shapes: RefCell<Option<Arc<FileSchemas>>>,
-    /// The views that are currently active.
     active_set: RefCell<Option<Arc<PolicyViews>>>,
     /// Their names in the order of creation, and the tables that they replace.
     active_views: RefCell<(Vec<String>, BTreeSet<TableKey>)>,
@@ -43,7 +41,6 @@ struct FileSchemas {
 }
 
 impl PolicyViewCache {
-    /// Creates the cache of `connection`; `key` is the key of hashed values.
     pub(crate) fn new(connection: &Connection, key: &HashKey) -> Result<Self> {
         let token = to_hex(HmacSigner::with_random_key().sign("views", &[]));
         let key = key.clone();

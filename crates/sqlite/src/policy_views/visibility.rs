@@ -13,7 +13,6 @@ use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_i
 /// The prefix of the name of the function that shortens and hashes values.
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
-/// The visibility of a table.
 pub(crate) enum TableVisibility {
     /// Visible through a view.
     Filtered(FilteredTable),
@@ -36,9 +35,7 @@ impl TableVisibility {
 
 /// A table that is read through a view.
 pub(crate) struct FilteredTable {
-    /// The name of the view in `temp`.
     pub(crate) view_name: String,
-    /// The columns of the table and their masks.
     pub(crate) masks: Vec<(String, Option<Mask>)>,
     /// The name of the security barrier, which the view reads.
     pub(super) security_barrier: String,
@@ -48,7 +45,6 @@ pub(crate) struct FilteredTable {
     pub(super) mergeable_view: Option<ViewDefinition>,
 }
 
-/// A view of `temp`.
 #[derive(Clone)]
 pub(crate) struct ViewDefinition {
     pub(crate) name: String,
@@ -228,7 +224,6 @@ pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &Sqlit
         .with_detail(format!("reading {name:?} through row policies: {reason}"))
 }
 
-/// The error for a shadow table.
 pub(super) fn shadow_table_error(name: &str) -> Error {
     let message =
         format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly");

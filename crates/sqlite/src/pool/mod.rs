@@ -17,7 +17,6 @@ use worker::{CompletionCallback, WorkItem, Worker};
 
 /// The connections of one database.
 pub(crate) struct Pool {
-    /// The name of the database.
     pub(crate) database: Arc<str>,
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) options: Arc<SqliteOptions>,

@@ -37,7 +37,6 @@ const DENIED_TABLES: &[&str] =
 /// Pragmas that full-text search executes while it reads. Each only returns a number.
 const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
-/// The authorizer of one connection.
 #[derive(Default)]
 pub(super) struct Authorizer {
     /// Whether internal SQL is being prepared.

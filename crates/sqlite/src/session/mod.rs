@@ -104,11 +104,9 @@ fn is_unchanged(files: &DatabaseFiles, open: &SqliteConnection) -> bool {
     now.eq(open.stamps.iter().cloned().map(Some)) && !open.absent_wals.iter().any(|path| is_not_empty(path))
 }
 
-/// A read transaction.
 pub(crate) struct ReadTransaction<'a> {
     connection: &'a Connection,
     authorizer: &'a Authorizer,
-    /// The files that are read.
     pub(crate) files: &'a DatabaseFiles,
     view_cache: &'a PolicyViewCache,
     /// The visibility of their tables; `None` if no policy applies.
@@ -159,7 +157,6 @@ impl ReadTransaction<'_> {
         Ok(())
     }
 
-    /// Creates the mergeable view of the table `key`.
     pub(crate) fn create_mergeable_view(&self, key: &TableKey) -> Result<(), WorkError> {
         let Some(policy_views) = &self.policy_views else { return Ok(()) };
         let _scope = self.authorizer.allow_internal();
@@ -176,12 +173,10 @@ impl ReadTransaction<'_> {
         self.policy_views.as_ref()?.visibility(table)
     }
 
-    /// The mask of a column of `table`.
     pub(crate) fn mask(&self, table: &SqliteTable, column: &str) -> Option<Mask> {
         self.policy_views.as_ref()?.mask(table, column)
     }
 
-    /// The schema and name from which `table` is read.
     pub(crate) fn effective_name(&self, table: &SqliteTable) -> (String, String) {
         let replacement = self.policy_views().and_then(|views| views.replacement_for(&table.schema, &table.name));
         replacement.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
@@ -198,7 +193,6 @@ impl ReadTransaction<'_> {
         work(self.connection)
     }
 
-    /// Prepares SQL of a caller.
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, WorkError> {
         if sql.contains('\0') {
             // SQLite would stop reading there.

@@ -29,7 +29,6 @@ const ESCAPED_IN_URI: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'.').remo
 /// The work that uses the connection now.
 pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
 
-/// An open connection.
 pub(super) struct SqliteConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Arc<Authorizer>,
@@ -40,7 +39,6 @@ pub(super) struct SqliteConnection {
     pub(super) absent_wals: Vec<PathBuf>,
 }
 
-/// Opens `files`.
 pub(super) fn open(
     files: &DatabaseFiles,
     options: &SqliteOptions,
@@ -175,7 +173,6 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, current_work:
     set_pragmas(connection, options)
 }
 
-/// The configuration switches of SQLite.
 fn set_switches(connection: &Connection) -> rusqlite::Result<()> {
     let switches = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),

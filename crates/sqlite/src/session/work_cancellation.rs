@@ -47,7 +47,6 @@ impl WorkCancellation {
         }
     }
 
-    /// Whether the work must end.
     pub(crate) fn must_stop(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
             || self.cancellation.is_cancelled()
