@@ -6,10 +6,9 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_postgres::connect::{ConnectTarget, OpenConnection};
 use tokio_postgres::Client;
 
-use crate::inspection::{InstallInspection, SchemaInventory, owner_error};
+use crate::inspection::{InstallInspection, InstallStatus, SchemaInventory, owner_error};
 use crate::schema_name::SchemaName;
 use crate::sql_layer::{HandlerSchemaScripts, MigrationStep};
-use crate::status::InstallStatus;
 
 /// Time limits: for waiting for a concurrent installation, and for each statement.
 const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";

@@ -17,17 +17,16 @@ mod rows;
 mod schema_name;
 mod script;
 mod sql_layer;
-mod status;
 mod testing;
 mod watcher;
 
 pub use database_handlers::{DatabaseHandlers, HandlerCatalog};
 pub use entries::HandlerEntry;
+pub use inspection::{CallLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use install::{InstallChanges, InstallMode, Installer};
 pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use rows::HandlerRows;
 pub use schema_name::{SchemaName, SchemaNameError};
 pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
-pub use status::{CallLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

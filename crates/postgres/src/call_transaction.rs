@@ -12,8 +12,7 @@ use crate::connect::OpenConnection;
 use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
 use crate::server::PostgresServer;
-use crate::session::TransactionIdentity;
-use crate::transaction::{COMMIT, ROLLBACK};
+use crate::session::{COMMIT, ROLLBACK, TransactionIdentity};
 
 /// A transaction on a pooled connection, which runs as the role of a call. Dropping it before its end cancels a running
 /// statement and rolls back.

@@ -20,7 +20,7 @@ use crate::plan::PostgresPlan;
 use crate::pool::{Lease, Pool};
 use crate::role::RoleFinding;
 use crate::server::PostgresServer;
-use crate::transaction::ROLLBACK;
+use crate::session::ROLLBACK;
 
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

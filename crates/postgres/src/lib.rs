@@ -22,7 +22,6 @@ mod role;
 mod running_statement;
 mod server;
 mod session;
-mod transaction;
 pub mod values;
 
 pub use call_transaction::{CallTransaction, PreparedCall};
@@ -30,5 +29,4 @@ pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use options::{PostgresOptions, TenantIsolation};
 pub use role::{RoleFinding, RoleRequest};
-pub use session::TransactionIdentity;
-pub use transaction::retry_backoff;
+pub use session::{TransactionIdentity, retry_backoff};

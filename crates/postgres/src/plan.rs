@@ -19,8 +19,7 @@ use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
 use crate::running_statement::{RunningStatement, TransactionBounds, spawn_forwarder};
 use crate::server::PostgresServer;
-use crate::session::TransactionIdentity;
-use crate::transaction::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
+use crate::session::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK, TransactionIdentity};
 
 /// The maximum size of the rows of a writing statement that are held until it is committed, in bytes. If there are more,
 /// rows are sent before.
@@ -74,7 +73,7 @@ impl Plan for PostgresPlan {
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         let Self { server, statement, identity, mut lease, mut prepared, mut has_begun, .. } = *self;
         let transaction = statement.transaction().clone();
-        let (mut retries, mut backoff) = (0, transaction::retry_backoff());
+        let (mut retries, mut backoff) = (0, session::retry_backoff());
         let mut was_outdated = false;
         loop {
             let run = PlanRun { server: &server, statement: &statement, transaction: &transaction, job };
@@ -212,7 +211,7 @@ impl PlanRun<'_> {
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };
         TransactionBounds {
-            begin_sql: (!has_begun).then(|| transaction::begin_sql(self.transaction)),
+            begin_sql: (!has_begun).then(|| session::begin_sql(self.transaction)),
             end_sql,
             is_end_pipelined: !writes && !self.server.options.is_behind_pooler,
         }

@@ -19,8 +19,7 @@ use crate::connect::{ConnectTarget, OpenConnection};
 use crate::error;
 use crate::options::PostgresOptions;
 use crate::pooler::{PoolerSession, SeenTypes};
-use crate::session::{PostgresSession, TransactionIdentity};
-use crate::transaction::ROLLBACK;
+use crate::session::{PostgresSession, ROLLBACK, TransactionIdentity};
 
 /// The time limit for the rollback of a dropped call, after which its connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);

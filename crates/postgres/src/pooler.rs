@@ -16,8 +16,6 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use crate::transaction::ROLLBACK;
-
 /// The maximum number of remembered types. With more types, sessions are replaced more often.
 const TYPES_MAX: usize = 1_000;
 /// A statement that is prepared to find its name on the server.
@@ -72,7 +70,7 @@ impl PoolerSession {
             Err(error) if error.code() == Some(&SqlState::DUPLICATE_PSTATEMENT) => false,
             Err(error) => return Err(error),
         };
-        client.batch_execute(ROLLBACK).await?;
+        client.batch_execute("ROLLBACK").await?;
         Ok(Self { keeps_statement_names, is_replacement, has_run_transaction: AtomicBool::new(false), seen_types })
     }
 

@@ -16,7 +16,7 @@ use crate::batch_stream::{BatchStream, ErrorContext, RowError};
 use crate::connect::OpenConnection;
 use crate::pool::{BackgroundTasks, Lease};
 use crate::prepared::{CompositeTypes, PreparedStatement};
-use crate::transaction::ROLLBACK;
+use crate::session::ROLLBACK;
 use crate::values::{BatchBuilder, BoundParameter};
 
 /// A running statement. Dropping it before its end cancels it: the lease is dropped first.

@@ -14,8 +14,7 @@ use crate::options::{PostgresOptions, TenantIsolation};
 use crate::pool::{Lease, Pool};
 use crate::prepared::{self, PrepareError, PreparedStatement};
 use crate::role::{self, RoleFinding};
-use crate::session::TransactionIdentity;
-use crate::transaction::ROLLBACK;
+use crate::session::{ROLLBACK, TransactionIdentity};
 
 pub(crate) struct PostgresServer {
     pub(crate) database: Arc<str>,

@@ -1,11 +1,13 @@
-//! One connection: its settings, its prepared statements, and how a transaction begins on it.
+//! One connection: its settings, its prepared statements, and how transactions begin and end on it.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_sql::Transaction;
+use tidegate_core::Backoff;
+use tidegate_sql::{Isolation, Transaction};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
@@ -13,13 +15,19 @@ use crate::connect::OpenConnection;
 use crate::options::PostgresOptions;
 use crate::pooler::{DEALLOCATE_ALL, PoolerSession};
 use crate::prepared::PreparedStatement;
-use crate::transaction::{self, ROLLBACK};
 
 /// The maximum number of prepared statements of a connection; the least recently used one is closed first.
 const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
+
+/// Ends a transaction that wrote.
+pub(crate) const COMMIT: &str = "COMMIT";
+/// Ends a transaction that only read. A rollback resets its settings too.
+pub(crate) const ROLLBACK: &str = "ROLLBACK";
+/// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
+pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
 /// One connection to the server.
 pub(crate) struct PostgresSession {
@@ -107,7 +115,7 @@ impl PostgresSession {
     }
 
     async fn begin_once(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
-        let mut begin = transaction::begin_sql(transaction);
+        let mut begin = begin_sql(transaction);
         if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
             begin = format!("{begin}; {DEALLOCATE_ALL}");
         }
@@ -153,7 +161,7 @@ fn statement_key(role: Option<&str>, text: &str) -> (Option<String>, Box<str>) {
 /// Settings that are the same for every call. The meaning of SQL text must not depend on the configuration of the
 /// server, since the statement policy has parsed it; and the server must notice that its client is gone.
 fn session_settings(options: &PostgresOptions, version: u32) -> Vec<(&'static str, String)> {
-    let milliseconds = |time: std::time::Duration| time.as_millis().to_string();
+    let milliseconds = |time: Duration| time.as_millis().to_string();
     let mut settings = vec![
         ("standard_conforming_strings", "on".to_owned()),
         ("backslash_quote", "safe_encoding".to_owned()),
@@ -183,4 +191,35 @@ fn set_config_sql(names: &[String], constants: &[(&str, String)]) -> String {
 /// `text` as an SQL string. It contains no backslash, or strings conform to the standard.
 fn quote_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+pub(crate) fn begin_sql(transaction: &Transaction) -> String {
+    let isolation = match transaction.isolation {
+        Isolation::ReadCommitted => "READ COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    };
+    let access = if transaction.writes { "READ WRITE" } else { "READ ONLY" };
+    let deferrable = if transaction.deferrable { ", DEFERRABLE" } else { "" };
+    format!("BEGIN ISOLATION LEVEL {isolation}, {access}{deferrable}")
+}
+
+/// The delays before the retries of a transaction that conflicted with another one.
+pub fn retry_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(20), Duration::from_millis(1_280))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begin_sql_states_isolation_and_access() {
+        let begin = |transaction: Transaction| super::begin_sql(&transaction);
+        assert_eq!(begin(Transaction::default()), "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
+        let strict = Transaction { isolation: Isolation::Serializable, deferrable: true, ..Transaction::default() };
+        assert_eq!(begin(strict), "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE");
+        let writing = Transaction { isolation: Isolation::RepeatableRead, writes: true, ..Transaction::default() };
+        assert_eq!(begin(writing), "BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE");
+    }
 }

@@ -34,10 +34,10 @@ pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<S
     tables.collect()
 }
 
-/// The schemas and names of shadow tables, in which virtual tables store their rows.
-pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
-    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// The schemas and names of the tables of a type in SQLite's table list.
+pub(crate) fn list_names(connection: &Connection, table_type: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = ?1")?;
+    let names = statement.query_map([table_type], |row| Ok((row.get(0)?, row.get(1)?)))?;
     names.collect()
 }
 

@@ -27,12 +27,6 @@ const NOTICES_MAX: usize = 1000;
 /// The receiver of notices, in addition to the log.
 type NoticeSender = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
 
-/// The receivers of asynchronous messages of the server.
-struct MessageSinks {
-    notice_sender: NoticeSender,
-    notification_count: watch::Sender<u64>,
-}
-
 /// An open, authenticated connection. When it is dropped, it sends Terminate and closes. A running statement may take
 /// one more second before it is cancelled.
 pub struct OpenConnection {
@@ -63,9 +57,9 @@ impl OpenConnection {
         let server_version = parse_version(connection.parameter("server_version").unwrap_or_default());
         let unneeded = CancellationToken::new();
         let notice_sender = NoticeSender::default();
-        let (notified, notifications) = watch::channel(0);
-        let message_sinks = MessageSinks { notice_sender: notice_sender.clone(), notification_count: notified };
-        let task = tokio::spawn(drive_connection(connection, unneeded.clone(), canceller.clone(), message_sinks));
+        let (count, notifications) = watch::channel(0);
+        let driver = drive_connection(connection, unneeded.clone(), canceller.clone(), notice_sender.clone(), count);
+        let task = tokio::spawn(driver);
         let shutdown = unneeded.drop_guard();
         Self { client, server_version, encrypted, canceller, notice_sender, task, notifications, shutdown }
     }
@@ -155,7 +149,8 @@ async fn drive_connection<S, T>(
     mut connection: Connection<S, T>,
     unneeded: CancellationToken,
     canceller: Canceller,
-    message_sinks: MessageSinks,
+    notice_sender: NoticeSender,
+    notification_count: watch::Sender<u64>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -166,14 +161,12 @@ async fn drive_connection<S, T>(
                 // A notice may contain data of any user.
                 Some(Ok(AsyncMessage::Notice(notice))) => {
                     tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
-                    if let Some(listener) = message_sinks.notice_sender.lock().as_ref() {
+                    if let Some(listener) = notice_sender.lock().as_ref() {
                         // Does not wait for room; excess notices are lost.
                         let _ = listener.try_send(notice);
                     }
                 }
-                Some(Ok(AsyncMessage::Notification(_))) => {
-                    message_sinks.notification_count.send_modify(|count| *count += 1)
-                }
+                Some(Ok(AsyncMessage::Notification(_))) => notification_count.send_modify(|count| *count += 1),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     let code = error.code().map(|code| code.code().to_owned());

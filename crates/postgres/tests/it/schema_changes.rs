@@ -19,8 +19,8 @@ use crate::test_database::{
 
 const CONNECTIONS: usize = 3;
 
-/// The tables before each change: one of common types, one with a column that is selected as text, which stands first
-/// so that the types of the others keep their places when one of them goes; and the members of a composite.
+/// The tables before each change: one of common types, one with a column that is selected as text, and a composite type.
+/// The text column is the first, so that the types of the others keep their positions when one of them is dropped.
 const TABLES: &str = "
     DROP VIEW IF EXISTS v; DROP TABLE IF EXISTS t, spans, parts; DROP TYPE IF EXISTS part;
     CREATE TABLE t AS SELECT 1 AS id, 100 AS salary, 7 AS bonus;
@@ -39,8 +39,8 @@ async fn answer_as_json(node: &OpenedDatabase, statement: &Statement) -> Result<
     within_timeout("an answer", answered).await.map(|text| text.trim_end().to_owned())
 }
 
-/// Checks that `sql`, asked on all connections at once, is answered with `expected`, by an owner's statement and a
-/// caller's; and that it is described with the same columns.
+/// Checks that `sql`, run on all connections at once as the owner's and as a caller's statement, is answered with
+/// `expected`, and that it is described with the same columns.
 async fn check(node: &OpenedDatabase, sql: &str, expected: &str, change: &str) {
     for statement in [owner_statement(sql, Vec::new()), caller_statement(sql).unwrap()] {
         let requested = (0..CONNECTIONS).map(|_| answer_as_json(node, &statement));
@@ -59,7 +59,8 @@ fn names(row: &str) -> Vec<String> {
     row.keys().cloned().collect()
 }
 
-/// Makes each of `changes` after `sql` was answered with `previous_word` on all connections; each stands with the next answer.
+/// Makes each of `changes` after `sql` was answered with `before` on all connections. Each change is listed with the next
+/// answer.
 async fn check_changes(sql: &str, before: &str, changes: &[(&str, &str)]) {
     let scene = TestDatabase::new("").await;
     let node = open_database(&scene);
@@ -184,7 +185,7 @@ const CHANGES: [&str; 8] = [
 const QUERIES: [&str; 5] =
     ["SELECT * FROM t", "SELECT * FROM spans", "SELECT * FROM v", "SELECT * FROM parts", "SELECT t FROM t"];
 
-/// Whether each text in `value` is the name that it stands under.
+/// Whether each text in `value` equals the name of its column or member.
 fn matches_its_name(name: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => text == name || (name == "span" && text == "[1,2)"),

@@ -52,7 +52,6 @@ struct BufferState {
     ready: VecDeque<RecordBatch>,
     /// How the rows ended, until the consumer takes it.
     end: Option<Result<(), Error>>,
-    has_end: bool,
     /// Whether the consumer was dropped.
     is_abandoned: bool,
 }
@@ -66,7 +65,6 @@ impl RowBuffer {
             target_rows: FIRST_BATCH_ROWS.min(batch_rows),
             ready: VecDeque::new(),
             end: None,
-            has_end: false,
             is_abandoned: false,
         };
         Arc::new(Self {
@@ -109,9 +107,7 @@ impl RowBuffer {
     }
 
     fn end(&self, end: Result<(), Error>) {
-        let mut state = self.state.lock();
-        (state.end, state.has_end) = (Some(end), true);
-        drop(state);
+        self.state.lock().end.get_or_insert(end);
         self.rows_available.notify_one();
     }
 
@@ -178,11 +174,10 @@ impl RowSender {
 }
 
 impl Drop for RowSender {
-    /// Without a recorded end, the rows end with an error: the work did not run, or it panicked.
+    /// Without a recorded end, the rows end with this error: the work did not run, or it panicked. After the recorded
+    /// end, the consumer reads no other.
     fn drop(&mut self) {
-        if !self.buffer.state.lock().has_end {
-            self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
-        }
+        self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
     }
 }
 

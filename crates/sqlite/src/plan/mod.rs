@@ -1,9 +1,9 @@
 //! Plans a statement and runs the plan.
 
 mod diagnostics;
-mod explain;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -15,7 +15,6 @@ use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
 use crate::session::{ReadTransaction, WorkCancellation};
 use crate::work_error::WorkError;
-use explain::PlanSummary;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
@@ -230,6 +229,62 @@ fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Re
         }
     }
     Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PlanSummary {
+    /// The steps as an indented tree.
+    text: String,
+    /// Whether the first row requires the whole input.
+    is_blocking: bool,
+    /// The maximum number of rows, if the statement limits it.
+    rows_max: Option<u64>,
+}
+
+impl PlanSummary {
+    /// Summarises the `steps` (number, number of the parent, text) of `sql`.
+    fn from_steps(sql: &str, steps: &[(i64, i64, String)]) -> Self {
+        Self { text: format_tree(steps), is_blocking: is_blocking(sql, steps), rows_max: trailing_limit(sql) }
+    }
+}
+
+/// Parents precede their children.
+fn format_tree(steps: &[(i64, i64, String)]) -> String {
+    let mut depths = HashMap::new();
+    let mut lines = Vec::with_capacity(steps.len());
+    for (number, parent, text) in steps {
+        let depth = depths.get(parent).map_or(0, |depth| depth + 1);
+        depths.insert(number, depth);
+        lines.push(format!("{}{text}", "  ".repeat(depth)));
+    }
+    lines.join("\n")
+}
+
+/// Functions that need all rows before they return one.
+const AGGREGATES: &[&str] =
+    &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
+
+/// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
+/// anyway.
+fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
+    let sorts = |text: &str| {
+        text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")
+    };
+    let sql = sql.to_lowercase();
+    steps.iter().any(|(_, parent, text)| *parent == 0 && sorts(text))
+        || AGGREGATES.iter().any(|name| sql.contains(name))
+}
+
+/// The number of a LIMIT at the end of the statement, which therefore applies to the whole statement.
+fn trailing_limit(sql: &str) -> Option<u64> {
+    // A comment could contain the LIMIT.
+    if sql.contains("--") || sql.contains("/*") {
+        return None;
+    }
+    let (before, number) = sql.trim_end().rsplit_once(char::is_whitespace)?;
+    let number = number.parse().ok()?;
+    let (_, word) = before.trim_end().rsplit_once(char::is_whitespace)?;
+    word.eq_ignore_ascii_case("LIMIT").then_some(number)
 }
 
 #[cfg(test)]

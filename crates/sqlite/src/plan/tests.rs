@@ -353,7 +353,7 @@ async fn panic_closes_the_connection_and_frees_the_permit() {
     assert_eq!(attempts.plan_and_run("SELECT a FROM t").await.unwrap(), 2);
 }
 
-/// Somebody to whom policies apply.
+/// A caller to whom policies apply.
 fn restricted_caller() -> (RowPolicies, Option<Arc<PolicyCaller>>) {
     let policy = RowPolicy {
         table: "t".to_owned(),
@@ -401,4 +401,15 @@ async fn security_barrier_names_are_rejected() {
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
         assert!(attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), prepare).await.is_err());
     }
+}
+
+#[test]
+fn trailing_limit_bounds_the_rows() {
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20"), Some(20));
+    assert_eq!(trailing_limit("SELECT a FROM t limit\n 20 "), Some(20));
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20 OFFSET 5"), None);
+    assert_eq!(trailing_limit("SELECT * FROM (SELECT a FROM t LIMIT 20)"), None);
+    assert_eq!(trailing_limit("SELECT a FROM t -- LIMIT 20"), None);
+    assert_eq!(trailing_limit("SELECT 'LIMIT 20'"), None);
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT $1"), None);
 }

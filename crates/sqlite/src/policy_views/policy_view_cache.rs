@@ -113,7 +113,7 @@ impl PolicyViewCache {
             let sources = generated_columns::find_source_columns(connection, &table, &columns);
             tables.extend(of_file.then_some(TableShape { table, columns, sources }));
         }
-        let shadow_tables = tables::list_shadow_tables(connection)?.into_iter();
+        let shadow_tables = tables::list_names(connection, "shadow")?.into_iter();
         let shadow_tables = shadow_tables.map(|(schema, name)| table_key(&schema, &name)).collect();
         let shapes = Arc::new(FileSchemas { versions, tables, shadow_tables });
         *self.shapes.borrow_mut() = Some(shapes.clone());

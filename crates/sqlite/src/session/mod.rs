@@ -15,7 +15,7 @@ pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
 use crate::files::{DatabaseFiles, FileStamp};
 use crate::options::SqliteOptions;
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
-use crate::tables::{SqliteTable, quote_identifier};
+use crate::tables::{SqliteTable, list_names, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};
 use authorizer::Authorizer;
 use open::{CurrentWork, SqliteConnection, is_not_empty, read_schema};
@@ -220,10 +220,7 @@ impl ReadTransaction<'_> {
     /// Initialises the modules of all virtual tables; returns false if there are none.
     fn connect_virtual_tables(&self) -> bool {
         let has_any = self.run_internal(|connection| {
-            let mut statement =
-                connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'")?;
-            let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let names = names.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+            let names = list_names(connection, "virtual")?;
             for (schema, name) in &names {
                 // A table with a missing module is an error only for statements that use it.
                 let (schema, name) = (quote_identifier(schema), quote_identifier(name));

@@ -14,7 +14,7 @@ use tidegate_query::OutputFormat;
 
 use crate::support::{SqliteFixture, open_database};
 
-/// Of ten statements, so many are answered; the others are refused, since they do what nobody may.
+/// The minimum number of answered statements out of ten; the others are refused, because they do what no caller may.
 const ANSWERED_OF_TEN_MIN: usize = 9;
 
 fn folder() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Waiting for a connection, and getting it back.
+//! Waiting for a connection, and its return.
 
 use std::sync::Arc;
 use std::time::Duration;

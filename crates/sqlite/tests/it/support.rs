@@ -1,4 +1,4 @@
-//! Folders, files, questions, and how an answer is collected.
+//! Folders, files, queries, and how answers are collected.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Folder {
         self.root.path().join(name)
     }
 
-    /// Makes or opens the file `name`, runs `filter_to_sql` on it, and leaves it open.
+    /// Creates or opens the file `name`, runs `sql` on it, and leaves it open.
     pub(crate) fn write(&self, name: &str, sql: &str) -> Connection {
         let connection = Connection::open(self.join(name)).unwrap();
         connection.execute_batch(sql).unwrap();
@@ -48,7 +48,7 @@ impl Folder {
     }
 }
 
-/// A folder with the file `data.db`, made by `filter_to_sql`, and a database of it.
+/// A folder with the file `data.db`, created by `sql`, and a database of it.
 pub(crate) fn open_database(sql: &str) -> (Folder, SqliteFixture) {
     open_database_with(sql, SqliteOptions::default())
 }
@@ -60,7 +60,7 @@ pub(crate) fn open_database_with(sql: &str, options: SqliteOptions) -> (Folder, 
     (folder, node)
 }
 
-/// A database, and questions to it.
+/// A database, and queries to it.
 #[derive(Clone)]
 pub(crate) struct SqliteFixture {
     pub(crate) database: Arc<SqliteDatabase>,
@@ -73,7 +73,7 @@ impl SqliteFixture {
         self.database.plan(&statement, &self.principal).await
     }
 
-    /// Starts `filter_to_sql` as the job of somebody who waits.
+    /// Starts `sql` as a job that waits for the rows.
     pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
         let job = TestJob::start(None).await;
         let rows = self.plan(sql, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
@@ -150,7 +150,7 @@ impl SqliteFixture {
         Ok(text)
     }
 
-    /// What the caller reads when `filter_to_sql` fails.
+    /// The message for the caller when `sql` fails.
     pub(crate) async fn refusal(&self, sql: &str) -> String {
         match self.batches(sql, Vec::new()).await {
             Ok(batches) => panic!("{sql} answered {} rows", batches.iter().map(RecordBatch::num_rows).sum::<usize>()),

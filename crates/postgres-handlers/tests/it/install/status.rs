@@ -1,4 +1,4 @@
-//! What is said of what is installed, to whom.
+//! The status of an installation, as far as each role may read it.
 
 use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallMode, InstalledVersion, LineCount};
 
@@ -50,6 +50,6 @@ async fn status_changes_nothing() {
     let before = ground.dump(&[]);
     ground.default_installer().status().await.unwrap();
     assert_eq!(ground.dump(&[]), before);
-    // What is said to write does so whatever the default is.
+    // A transaction that is declared to write does so whatever the default is.
     assert!(ground.default_installer().install(InstallMode::Commit).await.unwrap().is_empty());
 }

@@ -35,7 +35,7 @@ enum HandshakeKind {
     Usual,
     /// It demands a certificate of the client.
     Demanding,
-    /// It speaks TLS from the first byte on, and only with who says that PostgreSQL is meant.
+    /// TLS from the first byte, and only with the application protocol of PostgreSQL.
     Direct,
 }
 
@@ -56,7 +56,7 @@ fn spawn_server(certificate: &str, kind: HandshakeKind) -> u16 {
     } else {
         builder.with_no_client_auth()
     };
-    // The usual way to name a certificate looks at it, and would not take the old one.
+    // The usual function parses the certificate and would reject the old version.
     let certified = SingleCertAndKey::from(CertifiedKey::new(vec![certificate], key));
     let mut config = builder.with_cert_resolver(Arc::new(certified));
     if kind == HandshakeKind::Direct {
@@ -114,7 +114,7 @@ async fn expired_and_future_certificates_are_rejected() {
         let future = connect_to_server(NOT_YET_VALID, mode, AUTHORITY, HandshakeKind::Usual).await;
         assert_eq!(future, ConnectErrorKind::Certificate(CertificateFlaw::NotYetValid), "{mode}");
     }
-    // Who trusts anybody asks for no dates.
+    // Without root certificates, the validity period is not checked.
     assert_eq!(connect_to_server(EXPIRED, "require", "", HandshakeKind::Usual).await, ConnectErrorKind::NotReady);
 }
 

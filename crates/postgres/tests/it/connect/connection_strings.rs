@@ -1,4 +1,4 @@
-//! What is understood of connection strings, and what is said of those that are not.
+//! Valid connection strings, and the errors for invalid ones.
 
 use super::environment_fixture::EnvironmentFixture;
 

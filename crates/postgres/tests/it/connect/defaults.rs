@@ -145,7 +145,7 @@ fn readable_password_file_is_ignored_with_warning() {
       warnings: ["the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less"] }
       warning: the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less
     "#);
-    // Nobody is warned who does not need it.
+    // No warning about a file that is not needed.
     insta::assert_snapshot!(scene.describe_settings("host=h password=s3cret"), @r#"
     postgres at h:5432/ann as ann
       password: Some(_)

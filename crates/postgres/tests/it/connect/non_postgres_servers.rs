@@ -1,4 +1,4 @@
-//! Hosts that are no PostgreSQL, or that say nothing.
+//! Hosts that are not PostgreSQL servers, or that do not respond.
 
 use tidegate_postgres::connect::ConnectErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

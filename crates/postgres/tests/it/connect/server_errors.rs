@@ -1,4 +1,4 @@
-//! Servers that refuse, and what is said of each to the caller and to the owner.
+//! Servers that reject a connection, and the messages for the caller and the owner.
 
 use tidegate_core::ErrorKind;
 use tidegate_postgres::connect::ConnectErrorKind;
@@ -7,7 +7,7 @@ use super::environment_fixture::{
     EnvironmentFixture, connect, connect_error_text, connect_error_text_in, make_role, network_string, superuser_string,
 };
 
-/// What `messages` says, without what differs from run to run.
+/// `messages` without the parts that differ from run to run.
 fn redact_role(message: &str, role: &str) -> String {
     let port = super::environment_fixture::network_port().to_string();
     message.replace(role, "ROLE").replace(&port, "PORT")

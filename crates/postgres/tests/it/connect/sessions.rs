@@ -37,7 +37,7 @@ async fn connects_over_a_socket() {
     for uri in [
         format!("postgres://postgres@{encoded}:{port}/postgres"),
         format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
-        // No TLS is spoken over a socket, whatever is demanded.
+        // A socket never uses TLS, whatever sslmode is set.
         format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full"),
     ] {
         assert_eq!(query_value(&connect(&uri).await, "SELECT current_user").await, "postgres");
@@ -102,7 +102,7 @@ async fn target_session_attrs_is_checked() {
     connect(&superuser_string(&format!("{reading} target_session_attrs=primary"))).await;
 }
 
-/// A server and its standby, named in either order: each kind of session is found where it is to be had.
+/// A server and its standby, in either order: each kind of session is opened on the server that offers it.
 #[tokio::test]
 async fn standby_and_primary_are_distinguished() {
     let cluster = Cluster::start();
@@ -121,7 +121,7 @@ async fn standby_and_primary_are_distinguished() {
             ("standby", "t"),
             ("prefer-standby", "t"),
             ("read-only", "t"),
-            // The first that is named.
+            // The first host in the list.
             ("any", if hosts[0] == &standby { "t" } else { "f" }),
         ] {
             let connected = connect(&format!("{both} target_session_attrs={expected}")).await;
@@ -132,7 +132,7 @@ async fn standby_and_primary_are_distinguished() {
     assert!(message.contains("the server is not suitable for target_session_attrs=primary"), "{message}");
     let alone = format!("{primary} target_session_attrs=prefer-standby");
     assert_eq!(query_value(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
-    // The engine is content with a standby.
+    // The engine also works on a standby.
     let target = EnvironmentFixture::new().parse_target(&standby);
     let database = PostgresDatabase::open("shop", target, PostgresOptions::default()).unwrap();
     let node = OpenedDatabase { database: Arc::new(database) };
@@ -177,7 +177,7 @@ async fn cancelling_stops_the_statement_over_tls_and_without() {
 
 #[tokio::test]
 async fn cancel_times_out() {
-    // The server that was connected to is replaced by one that never answers.
+    // The address of the connection now leads to a server that never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let role = make_role("bound").await;
@@ -218,7 +218,7 @@ async fn dropped_or_closed_connection_terminates() {
     }
 }
 
-/// The driver would read on to the last row, and a server that computes does not notice that nobody listens.
+/// The driver would read up to the last row, and a server that computes does not notice that its client is gone.
 #[tokio::test]
 async fn dropped_connection_cancels_its_statement() {
     let admin = connect(&superuser_string("")).await;

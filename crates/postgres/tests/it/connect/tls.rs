@@ -8,7 +8,7 @@ use super::environment_fixture::{
     superuser_string,
 };
 
-/// Whether the server itself says that the session is encrypted.
+/// Whether the session is encrypted according to the server.
 async fn server_sees_tls(connected: &OpenConnection) -> bool {
     let query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     let messages = connected.client().simple_query(query).await.unwrap();
@@ -116,7 +116,7 @@ async fn unknown_issuer_is_rejected() {
     );
 }
 
-/// The system trusts whom `SSL_CERT_FILE` names, which only another process can be told.
+/// The system trusts the certificates in `SSL_CERT_FILE`, which can only be set for another process.
 #[tokio::test]
 async fn system_roots_are_trusted() {
     const ROLE: &str = "TIDEGATE_TEST_ROLE_TRUSTED_BY_SYSTEM";
