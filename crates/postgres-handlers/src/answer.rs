@@ -21,7 +21,6 @@ pub(crate) enum HandlerAnswer {
     Done(HandlerOutput),
     /// A tool reports in its content that it failed.
     Failed(HandlerOutput),
-    /// A JSON-RPC error, with a message for the caller.
     Error(Error),
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct FunctionHandler {
     statement: Statement,
     /// Executes the database's own identity check, if it has one.
     identity_check: Option<String>,
-    /// The schema of its structured content.
     output_schema: Option<Arc<JsonSchema>>,
     records_calls: bool,
 }
@@ -119,7 +118,6 @@ impl FunctionHandler {
         answer
     }
 
-    /// Sends the answer, or returns the error.
     async fn send(
         &self,
         outcome: Result<HandlerAnswer, HandlerFailure>,

@@ -24,7 +24,6 @@ const QUEUED_LINES_MAX: usize = 1_000;
 const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
 /// The maximum length of the error detail in a line, in characters.
 const DETAIL_CHARACTERS_MAX: usize = 4_000;
-/// The maximum number of lines of one insert.
 const BATCH_LINES_MAX: usize = 100;
 
 /// The database performs the redaction, so that a path has the same meaning for all writers.

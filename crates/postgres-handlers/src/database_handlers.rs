@@ -110,7 +110,6 @@ async fn read_catalog(
     Ok(catalog)
 }
 
-/// The error of reading the handlers, for the owner of the node.
 fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
     let schema = &options.schema;
     let (kind, message, hint) = match error.code() {
@@ -137,7 +136,6 @@ fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOp
     Error::new(kind, message).with_hint(hint)
 }
 
-/// Merges the catalogs of several roles.
 fn merge_catalogs(catalogs: Vec<HandlerCatalog>) -> HandlerCatalog {
     // The oldest revision: changes in between are read again.
     let revision = catalogs.iter().map(|catalog| catalog.revision).min().unwrap_or_default();

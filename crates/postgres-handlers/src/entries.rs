@@ -68,7 +68,6 @@ impl HandlerRecord {
         }
     }
 
-    /// The schema of its structured content.
     fn output_schema(&self) -> Result<Option<Arc<JsonSchema>>, String> {
         let schema = self.definition.get("outputSchema").cloned().map(JsonSchema::new).transpose();
         Ok(schema.map_err(|error| format!("outputSchema: {error}"))?.map(Arc::new))

@@ -82,7 +82,6 @@ impl InstallInspection {
         }
     }
 
-    /// Rejects a schema without an installation.
     pub(super) fn check_installed(&self) -> Result<(), Error> {
         let Self { database, schema, .. } = self;
         let message = match &self.owner {
@@ -94,7 +93,6 @@ impl InstallInspection {
     }
 }
 
-/// `name` as an SQL identifier, for statements in hints.
 fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -124,7 +122,6 @@ pub(super) struct SchemaInventory {
 }
 
 impl SchemaInventory {
-    /// Reads the inventory of a schema in which handlers are installed.
     pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
         let steps = read_steps(client, schema).await?;
         let functions = FUNCTIONS.replace("@schema@", schema.as_str());

@@ -78,10 +78,8 @@ pub(crate) const HANDLERS_SQL: &str =
 FROM {schema}.handler, LATERAL {schema}.mcp_transaction_policy(handler.type, handler.name) AS policy
 ORDER BY handler.type, handler.name COLLATE \"C\"";
 
-/// Why a row is not a valid handler.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
-    /// The server did not return the expected columns.
     #[error(transparent)]
     Row(#[from] tokio_postgres::Error),
     #[error("{0}")]

@@ -18,7 +18,6 @@ pub struct HandlerRows {
     handlers: Arc<DatabaseHandlers>,
     text: String,
     transaction: Arc<Transaction>,
-    /// Executes the database's own identity check, if needed.
     identity_check: Option<String>,
     record: Arc<HandlerRecord>,
     records_calls: bool,

@@ -10,7 +10,6 @@ use self::token::{ScriptScanner, ScriptToken};
 /// The maximum number of words of a statement that are kept; the first ones determine its kind.
 const WORDS_MAX: usize = 16;
 
-/// A script, split into statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script<'a> {
     pub(crate) statements: Vec<ScriptStatement<'a>>,
@@ -30,18 +29,15 @@ pub(crate) struct ScriptStatement<'a> {
     words: Vec<&'a str>,
 }
 
-/// Why a script cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub(crate) struct ScriptError {
-    /// The line of the problem, from 1.
     pub(crate) line: usize,
     pub(crate) problem: ScriptProblem,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ScriptProblem {
-    /// A construct is not terminated.
     #[error("{0} that begins here is not terminated")]
     Unterminated(&'static str),
     #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
@@ -84,13 +80,11 @@ impl<'a> ScriptStatement<'a> {
         self.words.get(index).is_some_and(|other| other.eq_ignore_ascii_case(word))
     }
 
-    /// Whether one of its first words is `word`.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|other| other.eq_ignore_ascii_case(word))
     }
 }
 
-/// The statement under construction.
 #[derive(Default)]
 struct StatementBuilder<'a> {
     /// Offset and line of its first token.

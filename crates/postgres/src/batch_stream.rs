@@ -23,7 +23,6 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// How long an incomplete batch waits for more rows while the server sends none.
 const LINGER: Duration = Duration::from_millis(5);
 
-/// The rows of a running statement.
 pub(crate) struct BatchStream {
     rows: Pin<Box<RowStream>>,
     builder: BatchBuilder,
@@ -73,7 +72,6 @@ impl BatchStream {
         &self.context
     }
 
-    /// The next batch; `None` if there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }

@@ -12,7 +12,6 @@ const DIALECT: SqlDialect = SqlDialect::Postgres;
 const TABLES_MAX: i64 = 20_000;
 /// The maximum number of columns of a table that are read; the server allows 1,600.
 const COLUMNS_MAX: i64 = 2_000;
-/// The maximum number of tables that an error suggests.
 const CHOICES_MAX: usize = 20;
 
 /// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,

@@ -24,7 +24,6 @@ use crate::session::ROLLBACK;
 
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum age of the catalog data behind change notifications, in seconds.
 const STAMP_MAX_AGE_SECONDS: u64 = 5;
 
 /// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as

@@ -9,7 +9,6 @@ use crate::error;
 use crate::pool::Lease;
 use crate::values::{BoundParameter, RawBytes};
 
-/// The planner's estimate for a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlanEstimate {
     pub(crate) rows: u64,
@@ -87,7 +86,6 @@ fn write_node(node: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// One node in one line: what it does, with its estimates.
 fn node_title(node: &Value) -> String {
     let member = |name: &str| node.get(name).and_then(Value::as_str);
     let mut title = member("Node Type").unwrap_or("Step").to_owned();

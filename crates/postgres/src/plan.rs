@@ -25,7 +25,6 @@ use crate::session::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK, TransactionIde
 /// rows are sent before.
 const BUFFERED_BYTES_MAX: usize = 4 << 20;
 
-/// A prepared statement on its connection.
 pub(crate) struct PostgresPlan {
     pub(crate) server: Arc<PostgresServer>,
     pub(crate) statement: Statement,

@@ -27,7 +27,6 @@ const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// that start together would each wait for the connect timeout.
 const CONNECT_ERROR_MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The connections of one database.
 pub(crate) struct Pool {
     database: Arc<str>,
     connections: deadpool::managed::Pool<ConnectionManager>,
@@ -134,7 +133,6 @@ impl Pool {
         }
     }
 
-    /// A new connection in place of an unusable one.
     pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
         self.connections.manager().open(true).await
     }
@@ -191,7 +189,6 @@ impl BackgroundTasks {
     }
 }
 
-/// A connection that is leased to one call.
 pub(crate) struct Lease {
     /// `None` only while it is dropped.
     session: Option<Object<ConnectionManager>>,
@@ -201,7 +198,6 @@ pub(crate) struct Lease {
 }
 
 enum LeaseState {
-    /// Outside of a transaction.
     Idle,
     /// In a transaction, and nothing runs.
     InTransaction,

@@ -8,7 +8,6 @@ use tokio_postgres::{Client, Column, Error, Statement};
 
 use crate::values::{ColumnDecoder, arrow_schema, type_name};
 
-/// A statement that the server has parsed.
 pub(crate) struct PreparedStatement {
     pub(crate) statement: Statement,
     pub(crate) columns: Vec<ColumnDecoder>,
@@ -20,7 +19,6 @@ pub(crate) struct PreparedStatement {
     original_statement: Option<Statement>,
 }
 
-/// Why a statement could not be prepared.
 pub(crate) enum PrepareError {
     Server(Error),
     /// The values of a column cannot be read, and the statement cannot be in a FROM.
@@ -108,7 +106,6 @@ fn select_with_text_casts(text: &str, columns: &[Column], decoders: &[Option<Col
     format!("SELECT {} FROM ({text}\n) AS answer({})", selected.join(", "), names.join(", "))
 }
 
-/// The members of types, in order.
 const MEMBERS_SQL: &str = "
     SELECT t.oid, a.attname::text, a.atttypid
     FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid

@@ -52,7 +52,6 @@ pub(crate) struct TransactionBounds {
 }
 
 impl RunningStatement {
-    /// Sends the statement on `lease`.
     pub(crate) async fn start(
         mut lease: Lease,
         prepared: Arc<PreparedStatement>,
@@ -103,7 +102,6 @@ impl RunningStatement {
         }
     }
 
-    /// The next batch; `None` after the last row.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
         match self.batches.next().await {
             // A malformed value means that its type changed after the driver loaded it.

@@ -68,7 +68,6 @@ impl PostgresServer {
         Ok(lease)
     }
 
-    /// A connection on which `transaction` has begun as `identity`.
     pub(crate) async fn begin(
         &self,
         transaction: &Transaction,

@@ -29,7 +29,6 @@ pub(crate) const ROLLBACK: &str = "ROLLBACK";
 /// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
 pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
-/// One connection to the server.
 pub(crate) struct PostgresSession {
     connection: Arc<OpenConnection>,
     /// Prepared statements by role and text: a name in the text may mean another table to another role.
@@ -52,7 +51,6 @@ pub struct TransactionIdentity {
 
 /// The query that sets the role and the claims of one transaction.
 enum SettingsQuery {
-    /// There is nothing to set.
     None,
     Prepared(tokio_postgres::Statement),
     /// Behind a pooler, it is not prepared, and also contains the settings that other connections have from the start.
@@ -60,7 +58,6 @@ enum SettingsQuery {
 }
 
 impl PostgresSession {
-    /// Creates a session on a new `connection`.
     pub(crate) async fn open(
         connection: OpenConnection,
         options: &PostgresOptions,

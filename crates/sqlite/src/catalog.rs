@@ -13,7 +13,6 @@ use crate::tables::{
 };
 use crate::work_error::{WorkError, sqlite_message};
 
-/// The maximum number of tables that an error suggests.
 const CHOICES_MAX: usize = 20;
 
 /// The tables of all files, without internal tables and without the shadow tables of virtual tables.

@@ -22,7 +22,6 @@ use crate::work_error::WorkError;
 /// limits. The size also suffices for unoptimised builds.
 const STACK_BYTES: usize = 16 << 20;
 
-/// The connections of one database.
 pub(crate) struct Pool {
     pub(crate) database: Arc<str>,
     pub(crate) files: Arc<DatabaseFiles>,
@@ -33,7 +32,6 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool of connections to `files`; opens none.
     pub(crate) fn new(database: Arc<str>, files: DatabaseFiles, options: SqliteOptions) -> Self {
         let permits = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         Self { database, files: Arc::new(files), options: Arc::new(options), permits, idle: Mutex::default() }
@@ -114,7 +112,6 @@ struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread for the connections of `pool`.
     fn start(pool: &Arc<Pool>) -> io::Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);

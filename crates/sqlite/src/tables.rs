@@ -12,7 +12,6 @@ pub(crate) struct SqliteTable {
     pub(crate) name: String,
     pub(crate) kind: TableKind,
     pub(crate) is_without_rowid: bool,
-    /// Whether its columns enforce their types.
     pub(crate) is_strict: bool,
 }
 
@@ -52,7 +51,6 @@ pub(crate) fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
     Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
 }
 
-/// The SQL that created `table`.
 pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<String> {
     let schema = quote_identifier(&table.schema);
     let sql = format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = ?1 AND name = ?2");
@@ -131,14 +129,12 @@ fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::
     rows.collect()
 }
 
-/// Whether the primary key has an index of its own.
 fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
     connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
 }
 
 impl TableColumn {
-    /// Whether it is computed from other columns.
     pub(crate) fn is_generated(&self) -> bool {
         self.generated != GeneratedKind::No
     }
@@ -160,7 +156,6 @@ impl TableColumn {
         }
     }
 
-    /// The column as listed for callers.
     pub(crate) fn describe(self, table: &SqliteTable) -> ColumnEntry {
         // In other tables, SQLite allows null in a primary key, because of an old bug.
         let is_key = self.key_position > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
@@ -194,7 +189,6 @@ pub(crate) enum SqliteType {
     Any,
 }
 
-/// `columns` as row policies see them.
 pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
     let columns = columns.iter();
     columns

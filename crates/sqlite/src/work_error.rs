@@ -9,7 +9,6 @@ const READONLY_ROLLBACK: i32 = 776;
 /// The same, if the process may not read the journal.
 const READONLY_RECOVERY: i32 = 264;
 
-/// Why a piece of work failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkError {
     #[error(transparent)]
@@ -40,7 +39,6 @@ pub(crate) enum WorkError {
     ClientError(#[from] Error),
 }
 
-/// Why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenFileError {
     /// The schema of the file, and the reason.

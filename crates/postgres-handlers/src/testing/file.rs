@@ -3,11 +3,9 @@
 use super::TestResult;
 use crate::script::{Script, ScriptStatement};
 
-/// The comment at the top of a file that sets the isolation level of its transaction.
 const ISOLATION: &str = "isolation:";
 const ISOLATIONS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 
-/// A test file that can be run.
 pub(super) struct TestFile<'a> {
     pub(super) statements: Vec<ScriptStatement<'a>>,
     /// As in `BEGIN`.

@@ -20,14 +20,11 @@ use crate::script::ScriptStatement;
 /// The additional waiting time after the time limit of a statement: a file may switch off the limit of the server.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of results of one file.
 const RESULTS_MAX: usize = 100_000;
 const SAVEPOINT: &str = "tidegate_test_statement";
 /// The maximum length of a name or a note, in characters.
 const CHARACTERS_MAX: usize = 10_000;
-/// The maximum number of notes of one result.
 const NOTES_MAX: usize = 100;
-/// The message if a run ends before the end of its file.
 const NOT_RUN: &str = "the rest of the file was not run";
 
 pub(super) struct TestRun {

@@ -19,7 +19,6 @@ use super::tls_settings::TlsMode;
 
 /// How long the probe waits for an answer of a server that did not answer like PostgreSQL.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of bytes of that answer that are examined.
 const PROBE_BYTES: usize = 2;
 /// The SSLRequest message, by which a client requests TLS.
 /// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>

@@ -15,7 +15,6 @@ use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// The keywords and values in `text`, in order.
 pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
     // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
     let uri = text.trim_ascii();
@@ -99,7 +98,6 @@ impl<'a> ConnectionString<'a> {
         pairs.map(|(name, value)| self.pair(name, value, location, true)).collect()
     }
 
-    /// Parses a parameter of a URI that follows `pairs`.
     fn parse_parameter(
         &self,
         parameter: &'a str,
@@ -160,7 +158,6 @@ impl<'a> ConnectionString<'a> {
         }
     }
 
-    /// The keyword `name`, which stands at `at`, with its value.
     fn pair(
         &self,
         name: &str,

@@ -22,7 +22,6 @@ pub struct ConnectError {
     attempts: Vec<AttemptError>,
 }
 
-/// Why one attempt at one address failed.
 #[derive(Debug)]
 pub(super) struct AttemptError {
     /// The host and, if it differs, its address.
@@ -31,7 +30,6 @@ pub(super) struct AttemptError {
     pub(super) server_message: Option<String>,
     pub(super) password_source: String,
     pub(super) tls_mode: TlsMode,
-    /// Whether the connection used TLS.
     pub(super) encrypted: bool,
 }
 

@@ -12,10 +12,8 @@ use super::password_file::PasswordFile;
 use super::settings::Settings;
 
 const DEFAULT_PORT: u16 = 5432;
-/// The maximum number of hosts in a connection string.
 const HOSTS_MAX: usize = 32;
 
-/// A server of a connection string.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) location: HostLocation,
@@ -28,7 +26,6 @@ pub(super) struct Host {
 
 #[derive(Debug, Clone)]
 pub(super) enum HostLocation {
-    /// A TCP port.
     Network {
         /// The name that the certificate must match; it is resolved if there is no address.
         name: String,

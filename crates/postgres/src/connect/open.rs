@@ -17,7 +17,6 @@ use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;
 
-/// The maximum number of addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
 impl ConnectTarget {

@@ -24,7 +24,6 @@ const TERMINATE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of notices in the queue of a subscriber; further notices are lost.
 const NOTICES_MAX: usize = 1000;
 
-/// The receiver of notices, in addition to the log.
 type NoticeSender = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
 
 /// An open, authenticated connection. When it is dropped, it sends Terminate and closes. A running statement may take
@@ -36,14 +35,12 @@ pub struct OpenConnection {
     canceller: Canceller,
     notice_sender: NoticeSender,
     task: JoinHandle<()>,
-    /// The number of notifications received so far.
     notifications: watch::Receiver<u64>,
     /// Signals to the task that the connection was dropped.
     shutdown: DropGuard,
 }
 
 impl OpenConnection {
-    /// Spawns the task that drives the connection.
     pub(super) fn start<S, T>(
         client: Client,
         connection: Connection<S, T>,

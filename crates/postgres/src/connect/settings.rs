@@ -45,17 +45,14 @@ impl Settings {
         self.0.get(name).map(|setting| setting.value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The source of the value of the keyword `name`.
     pub(super) fn origin(&self, name: &str) -> SettingOrigin {
         self.0.get(name).map_or(SettingOrigin::Default, |setting| setting.origin.clone())
     }
 
-    /// The elements of the list in the keyword `name`.
     pub(super) fn list(&self, name: &str) -> Vec<&str> {
         self.text(name).map_or_else(Vec::new, |list| list.split(',').collect())
     }
 
-    /// The value of the keyword `name`, parsed by `read`.
     pub(super) fn read<T>(
         &self,
         name: &'static str,

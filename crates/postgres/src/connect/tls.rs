@@ -39,7 +39,6 @@ pub(super) struct TlsConnector {
 }
 
 impl TlsConnector {
-    /// Creates a connector for the host `name` with the IP address `address`.
     pub(super) fn new(connect: MakeRustlsConnect, name: &str, address: &str, mode: TlsMode) -> Self {
         // A name that cannot occur in a certificate is an error only if the mode verifies it.
         let is_possible = mode == TlsMode::VerifyFull || ServerName::try_from(name).is_ok();
@@ -47,7 +46,6 @@ impl TlsConnector {
         Self { connect, name: name.to_owned(), used: Arc::default() }
     }
 
-    /// Whether a handshake was started.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }

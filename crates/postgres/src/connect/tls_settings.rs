@@ -40,7 +40,6 @@ impl TlsMode {
     }
 }
 
-/// The protection of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
     pub(super) mode: TlsMode,
@@ -48,7 +47,6 @@ pub(super) struct TlsSettings {
     pub(super) is_direct: bool,
     pub(super) roots: RootCertificates,
     pub(super) certificate: Option<TlsFile>,
-    /// The private key of the client.
     pub(super) key: Option<TlsFile>,
     /// Whether the host name is sent to the server (SNI).
     pub(super) sends_name: bool,

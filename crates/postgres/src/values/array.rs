@@ -63,7 +63,6 @@ macro_rules! match_array {
 }
 
 impl ArrayBuilder {
-    /// An empty array of `column`'s values.
     pub(super) fn new(column: &ColumnDecoder) -> Self {
         let data_type = column.field.data_type();
         match (&column.form, data_type) {

@@ -17,7 +17,6 @@ use crate::work_error::WorkError;
 /// Initial capacity of a builder, in values. The first batch has this size.
 const INITIAL_CAPACITY: usize = 64;
 
-/// A batch under construction.
 pub(super) struct SqliteBatchBuilder {
     schema: SchemaRef,
     columns: Vec<(String, ColumnBuilder)>,
@@ -26,7 +25,6 @@ pub(super) struct SqliteBatchBuilder {
 }
 
 impl SqliteBatchBuilder {
-    /// Creates an empty batch for `columns`; `schema` is their Arrow schema.
     pub(super) fn new(columns: &[ResultColumn], schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().zip(columns);
         let columns = columns.map(|(field, column)| (field.name().clone(), ColumnBuilder::new(column.kind))).collect();
@@ -37,7 +35,6 @@ impl SqliteBatchBuilder {
         self.rows
     }
 
-    /// The approximate size of the values, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -60,7 +57,6 @@ impl SqliteBatchBuilder {
         Ok(())
     }
 
-    /// Takes the batch and leaves an empty one.
     pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
@@ -130,7 +126,6 @@ struct AnyBuilder {
     offsets: Vec<i32>,
     /// In the order of [`any_fields`].
     members: [ColumnBuilder; 4],
-    /// The number of values of each member.
     counts: [i32; 4],
 }
 

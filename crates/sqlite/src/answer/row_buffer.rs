@@ -20,7 +20,6 @@ use crate::options::SqliteOptions;
 use crate::session::WorkCancellation;
 use crate::work_error::WorkError;
 
-/// The maximum number of finished batches in the buffer.
 const BUFFERED_BATCHES_MAX: usize = 2;
 /// The number of rows of the first batch. Each later batch has twice as many rows as the one before.
 const FIRST_BATCH_ROWS: usize = 64;
@@ -132,7 +131,6 @@ impl RowBuffer {
     }
 }
 
-/// The state of the buffer as the consumer finds it.
 enum PollOutcome {
     Batch(Result<RecordBatch, Error>),
     End(Result<(), Error>),
@@ -167,7 +165,6 @@ impl RowSender {
         Ok(())
     }
 
-    /// Records how the rows ended.
     pub(crate) fn end(self, end: Result<(), Error>) {
         self.buffer.end(end);
     }
@@ -194,7 +191,6 @@ impl BatchReader {
         Self { buffer, work, has_ended: false }
     }
 
-    /// The next batch, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         if self.has_ended {
             return None;

@@ -11,7 +11,6 @@ use crate::session::ReadTransaction;
 use crate::tables::{SqliteTable, TableKind};
 use crate::work_error::{WorkError, sqlite_message};
 
-/// The maximum number of columns that an error suggests.
 const COLUMNS_MAX: usize = 60;
 
 /// Converts the planning error of `statement` for the caller and adds suggestions.

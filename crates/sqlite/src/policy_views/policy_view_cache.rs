@@ -32,7 +32,6 @@ pub(crate) struct PolicyViewCache {
     is_changed: Cell<bool>,
 }
 
-/// The tables and columns of the files.
 struct FileSchemas {
     versions: Vec<i64>,
     tables: Vec<TableShape>,

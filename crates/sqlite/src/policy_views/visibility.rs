@@ -14,7 +14,6 @@ use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_i
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
 pub(crate) enum TableVisibility {
-    /// Visible through a view.
     Filtered(FilteredTable),
     /// Not visible.
     Denied(Error),
@@ -33,7 +32,6 @@ impl TableVisibility {
     }
 }
 
-/// A table that is read through a view.
 pub(crate) struct FilteredTable {
     pub(crate) view_name: String,
     pub(crate) masks: Vec<(String, Option<Mask>)>,

@@ -39,7 +39,6 @@ const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
 #[derive(Default)]
 pub(super) struct Authorizer {
-    /// Whether internal SQL is being prepared.
     is_internal: AtomicBool,
     reads: Mutex<BTreeSet<(String, String)>>,
     refused_action: Mutex<Option<String>>,
@@ -138,7 +137,6 @@ impl Authorizer {
     }
 }
 
-/// Exists while a caller's SQL is prepared.
 pub(super) struct PlanningScope<'a>(&'a Authorizer);
 
 impl Drop for PlanningScope<'_> {
@@ -147,7 +145,6 @@ impl Drop for PlanningScope<'_> {
     }
 }
 
-/// Exists while internal SQL is allowed.
 pub(super) struct InternalSqlScope<'a>(&'a Authorizer);
 
 impl Drop for InternalSqlScope<'_> {
@@ -185,7 +182,6 @@ fn mask_function_refusal(action: &AuthAction<'_>) -> Option<String> {
     is_mask.then(|| "an internal function of row policies".to_owned())
 }
 
-/// The SQL command of an action that changes something.
 fn action_name(action: &AuthAction<'_>) -> &'static str {
     match action {
         AuthAction::Attach { .. } => "ATTACH",

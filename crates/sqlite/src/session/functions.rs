@@ -109,7 +109,6 @@ fn unhex(converter: &TextConverter, context: &Context<'_>) -> Result<Value> {
     Ok(Value::Blob(bytes))
 }
 
-/// Converts values to text.
 #[derive(Clone)]
 struct TextConverter {
     /// Only SQLite can format a real as SQLite does. This connection has no file and is used for nothing else.
@@ -121,7 +120,6 @@ impl TextConverter {
         Ok(Self { writer: Arc::new(Mutex::new(Connection::open_in_memory()?)) })
     }
 
-    /// `value` as text; `None` for null.
     fn to_text<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
         Ok(match value {
             ValueRef::Null => None,

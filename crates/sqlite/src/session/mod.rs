@@ -30,7 +30,6 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// Creates a session on `files`; opens nothing.
     pub(crate) fn new(files: Arc<DatabaseFiles>, options: Arc<SqliteOptions>) -> Self {
         Self { files, options, open: None, current_work: CurrentWork::default() }
     }
@@ -135,7 +134,6 @@ impl ReadTransaction<'_> {
         self.run_internal(|connection| connection.execute_batch(end)).map_err(WorkError::Sqlite)
     }
 
-    /// Applies the row policies of the caller.
     fn apply_policies(&mut self, policy_caller: Option<&PolicyCaller>) -> Result<(), WorkError> {
         let _scope = self.authorizer.allow_internal();
         let views_for = |caller| self.view_cache.views_for(self.connection, self.files, caller);
@@ -163,12 +161,10 @@ impl ReadTransaction<'_> {
         self.view_cache.create_mergeable_view(self.connection, policy_views, key).map_err(WorkError::PolicyView)
     }
 
-    /// Whether policies apply to any table.
     pub(crate) fn has_policies(&self) -> bool {
         self.policy_views.is_some()
     }
 
-    /// The visibility of `table`, if a policy applies to it.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.policy_views.as_ref()?.visibility(table)
     }

@@ -23,7 +23,6 @@ use crate::work_error::OpenFileError;
 /// The number of virtual machine instructions between two checks for cancellation: about ten microseconds.
 const PROGRESS_INSTRUCTIONS: i32 = 1_000;
 
-/// The characters of a path that are escaped in a URI.
 const ESCAPED_IN_URI: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// The work that uses the connection now.

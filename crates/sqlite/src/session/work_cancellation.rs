@@ -34,7 +34,6 @@ impl WorkCancellation {
         Self::new(CancellationToken::new(), None)
     }
 
-    /// Fires when the work is cancelled.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.cancellation
     }
