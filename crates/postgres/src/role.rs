@@ -155,9 +155,9 @@ fn check_role(row: &Row, findings: &mut Vec<RoleFinding>) -> Result<(), Error> {
     };
     let attributes = [
         (1, "is a superuser", "NOSUPERUSER"),
-        (2, "goes around row-level security", "NOBYPASSRLS"),
-        (3, "may make roles", "NOCREATEROLE"),
-        (4, "may make databases", "NOCREATEDB"),
+        (2, "bypasses row-level security", "NOBYPASSRLS"),
+        (3, "can create roles", "NOCREATEROLE"),
+        (4, "can create databases", "NOCREATEDB"),
         (5, "may replicate", "NOREPLICATION"),
     ];
     for (index, subject, option) in attributes {

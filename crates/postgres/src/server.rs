@@ -61,7 +61,7 @@ impl PostgresServer {
             None => self.inspect(&mut lease).await?,
         };
         if self.options.strict && !findings.is_empty() {
-            let message = format!("the database {} is closed: its login role may do more than read", self.database);
+            let message = format!("the database {} is closed: its login role can do more than read", self.database);
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."));
         }

@@ -7,7 +7,7 @@ use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteTable {
-    /// The schema, which stands for the file.
+    /// The schema, which identifies the file.
     pub(crate) schema: String,
     pub(crate) name: String,
     pub(crate) kind: TableKind,

@@ -52,7 +52,7 @@ impl<'a> ConnectionString<'a> {
         Ok(pairs)
     }
 
-    /// The driver takes an incomplete encoding for text; libpq refuses it.
+    /// The driver reads an incomplete encoding as text; libpq rejects it.
     fn check_percent_encoding(&self, rest: &'a str) -> Result<(), ConnectionStringError> {
         let is_encoded = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
         for (start, _) in rest.match_indices('%') {
@@ -68,7 +68,7 @@ impl<'a> ConnectionString<'a> {
     fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
         let names = location.split('/').next().unwrap_or_default();
         if names.contains("[]") {
-            // The driver takes it for a missing name, which means this machine.
+            // The driver reads it as a missing name, which means this machine.
             return Err(self.malformed("an empty address between [ and ]", location));
         }
         let not_utf8 = || self.malformed("an encoding that is not UTF-8", location);

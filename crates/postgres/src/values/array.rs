@@ -18,7 +18,7 @@ use super::raw::{ValueReader, exactly};
 use super::text::{BytesBuilder, TextRendering};
 use super::{datetime, numeric};
 
-/// An array that grows by binary values. One `match` finds the way of a value; nothing is boxed for it.
+/// Builds an array from binary values. Each value takes one `match` and no allocation.
 pub(super) enum ArrayBuilder {
     Boolean(BooleanBuilder),
     Int16(PrimitiveBuilder<Int16Type>),
@@ -40,7 +40,7 @@ pub(super) enum ArrayBuilder {
     Struct(StructBuilder),
 }
 
-/// The same expression for each array of numbers, and the other arms of the `match`.
+/// A `match` with the same expression for all primitive arrays.
 macro_rules! match_array {
     ($self:expr, $array:ident => $expression:expr, { $($others:tt)* }) => {
         match $self {
@@ -87,7 +87,7 @@ impl ArrayBuilder {
         }
     }
 
-    /// Adds a value, none for NULL.
+    /// Appends a value; `None` is NULL.
     pub(super) fn append(&mut self, value: Option<&[u8]>) -> Result<(), ValueError> {
         let Some(bytes) = value else {
             self.append_null();
@@ -125,7 +125,7 @@ impl ArrayBuilder {
         })
     }
 
-    /// The bytes that the values take, nearly: marks of NULLs are not counted.
+    /// The approximate size of the values, in bytes; the null buffer is not counted.
     pub(super) fn bytes(&self) -> usize {
         match_array!(self, array => size_of_val(array.values_slice()), {
             Self::Boolean(array) => array.len() / 8,
@@ -135,7 +135,7 @@ impl ArrayBuilder {
         })
     }
 
-    /// The values so far; the next array begins empty.
+    /// Takes the array and leaves an empty builder.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ValueError> {
         Ok(match_array!(self, array => Arc::new(array.finish()), {
             Self::Boolean(array) => Arc::new(array.finish()),
@@ -160,13 +160,13 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
     Ok(())
 }
 
-/// Lists of the items of arrays of one dimension.
+/// Builds lists from arrays of one dimension.
 pub(super) struct ListBuilder {
     field: FieldRef,
-    /// The type that each array must name.
+    /// The oid of the item type in each array.
     oid: u32,
     items: ArrayBuilder,
-    /// Where each list begins, and where the last ends.
+    /// The start of each list, and the end of the last one.
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
@@ -182,8 +182,8 @@ impl ListBuilder {
         }
     }
 
-    /// Adds an array: the number of its dimensions, whether it has NULLs, the type of its items; for each dimension its
-    /// length and its first index, which is of no interest here; the items with their lengths.
+    /// Appends an array: the number of dimensions, whether it has NULLs, the item type; for each dimension the length and
+    /// the first index, which is ignored; the items with their lengths.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
         let mut reader = ValueReader(bytes);
         let (dimensions, _has_nulls, oid) = (reader.int32()?, reader.int32()?, reader.uint32()?);
@@ -227,10 +227,10 @@ impl ListBuilder {
     }
 }
 
-/// Structs of the members of composites.
+/// Builds structs from composites.
 pub(super) struct StructBuilder {
     fields: Fields,
-    /// The type that each member must name, and its values.
+    /// The oid of each member's type, and its values.
     members: Vec<(u32, ArrayBuilder)>,
     nulls: NullBufferBuilder,
 }
@@ -244,7 +244,7 @@ impl StructBuilder {
         }
     }
 
-    /// Adds a composite: the number of its members, then for each its type and its value with its length.
+    /// Appends a composite: the number of members, then the type and the value with its length for each.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
         let mut reader = ValueReader(bytes);
         if usize::try_from(reader.int32()?) != Ok(self.members.len()) {
@@ -309,7 +309,7 @@ mod tests {
     const MODIFIERS: [i32; 3] = [-1, (10 << 16 | 2) + 4, (60 << 16 | 20) + 4];
 
     proptest! {
-        /// Bytes of few values, so that lengths and signs are met.
+        /// Bytes of few different values, so that lengths and signs are valid more often.
         #[test]
         fn arbitrary_bytes_do_not_panic(values in prop::collection::vec(prop::collection::vec(
             prop_oneof![3 => Just(0_u8), 1 => 0..6_u8, 1 => Just(0xff), 1 => any::<u8>()], 0..40), 1..20)) {
@@ -366,11 +366,11 @@ mod tests {
         assert_eq!(refused(&Type::INT4, b"\0\0\x01"), ValueError::Malformed);
         assert_eq!(refused(&Type::JSONB, b"\x02{}"), ValueError::Malformed);
         assert_eq!(refused(&Type::TIME, &(-1_i64).to_be_bytes()), ValueError::Malformed);
-        // An array of `bigint` where one of `integer` was told.
+        // An array of `bigint` instead of the declared `integer`.
         assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\0\0\0\0\0\0\0\0\x14"), ValueError::Malformed);
         assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\x02\0\0\0\0\0\0\0\x17"), ValueError::Dimensions(2));
         assert_eq!(refused(&Type::TEXT, b"caf\xe9"), ValueError::NotUtf8);
-        // Valid as a whole, but the values part a character.
+        // Valid as a whole, but the boundary of the values divides a character.
         assert_eq!(array_of(&Type::TEXT, -1, &[Some(b"\xc3"), Some(b"\xa9")]).unwrap_err(), ValueError::NotUtf8);
     }
 }

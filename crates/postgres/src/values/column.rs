@@ -8,23 +8,23 @@ use tokio_postgres::types::{Kind, Type};
 
 use super::text::TextRendering;
 
-/// The most digits that Arrow's decimals have.
+/// The maximum number of digits of Arrow's decimals.
 const DECIMAL128_DIGITS: i32 = 38;
 const DECIMAL256_DIGITS: i32 = 76;
 
-/// A column of a result: its Arrow field, and how its binary values are read.
+/// A column of a result: its Arrow field, and how its binary values are decoded.
 #[derive(Debug, Clone)]
 pub struct ColumnDecoder {
     pub(super) field: Field,
     pub(super) form: BinaryForm,
-    /// The type's object id, which stands before values within others.
+    /// The type's object id, which precedes values in arrays and composites.
     pub(super) oid: u32,
 }
 
-/// How binary values are read, beside what their Arrow type says.
+/// How binary values are decoded.
 #[derive(Debug, Clone)]
 pub(super) enum BinaryForm {
-    /// Values whose Arrow type says it.
+    /// As the Arrow type determines.
     Scalar,
     Text(TextRendering),
     List(Box<ColumnDecoder>),
@@ -32,13 +32,13 @@ pub(super) enum BinaryForm {
 }
 
 impl ColumnDecoder {
-    /// The column `name` of type `kind` with its modifier (-1 where it has none), or none if the type's binary form is
-    /// not known: such a column is selected as text and is a [`ColumnDecoder::for_text`].
+    /// The column `name` of type `kind` with its modifier (-1 for none). `None` if the binary form of the type is
+    /// unknown: such a column is selected as text and decoded by [`ColumnDecoder::for_text`].
     pub fn for_type(name: &str, kind: &Type, modifier: i32) -> Option<Self> {
         let (data_type, form, meaning) = match kind.kind() {
             Kind::Domain(base) => {
                 let base = Self::for_type(name, base, modifier)?;
-                // Within arrays and composites a domain stands under its own id.
+                // In arrays and composites, a domain has its own id.
                 return Some(Self {
                     field: with_type_name(base.field, type_name(kind, modifier)),
                     oid: kind.oid(),
@@ -52,7 +52,7 @@ impl ColumnDecoder {
                 structure(members.collect::<Option<Vec<Self>>>()?)
             }
             Kind::Simple | Kind::Pseudo => scalar(kind, modifier)?,
-            // Ranges and multiranges, and what later servers bring.
+            // Ranges, multiranges, and kinds of later servers.
             _ => return None,
         };
         let field = Field::new(name, data_type, true);
@@ -66,13 +66,13 @@ impl ColumnDecoder {
         Self { field, form: BinaryForm::Text(TextRendering::Plain), oid: Type::TEXT.oid() }
     }
 
-    /// The field that it becomes.
+    /// The Arrow field.
     pub fn field(&self) -> &Field {
         &self.field
     }
 }
 
-/// The schema of `columns`; names may be empty or come twice.
+/// The schema of `columns`; names may be empty or equal.
 pub fn arrow_schema(columns: &[ColumnDecoder]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Fields>()))
 }
@@ -92,7 +92,7 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
         Type::FLOAT4 => plain(DataType::Float32),
         Type::FLOAT8 => plain(DataType::Float64),
         Type::NUMERIC => number(modifier),
-        // What a function that returns nothing returns is empty, and cannot be cast.
+        // The result of a function without a result is empty and cannot be cast.
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CSTRING | Type::VOID => {
             text(TextRendering::Plain)
         }
@@ -109,7 +109,7 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
         Type::TIMESTAMP => plain(DataType::Timestamp(microseconds, None)),
         Type::TIMESTAMPTZ => plain(DataType::Timestamp(microseconds, Some("UTC".into()))),
         Type::INTERVAL => plain(DataType::Interval(IntervalUnit::MonthDayNano)),
-        // A type of an extension, known by its name alone; its binary form is that of text.
+        // A type of an extension, recognised by its name; its binary form is that of text.
         _ if kind.name() == "citext" => text(TextRendering::Plain),
         _ => return None,
     };
@@ -143,11 +143,11 @@ fn structure(members: Vec<ColumnDecoder>) -> ColumnParts {
     (DataType::Struct(fields), BinaryForm::Struct(members), None)
 }
 
-/// The name of `kind` with its modifier (-1 where it has none), as `format_type` of PostgreSQL writes it; types that a
-/// user made have their bare name.
+/// The name of `kind` with its modifier (-1 for none), as PostgreSQL's `format_type` writes it. User-defined types have
+/// their bare name.
 pub fn type_name(kind: &Type, modifier: i32) -> String {
     match kind.kind() {
-        // The vectors of the catalog are arrays too, and have names of their own.
+        // The vectors of the catalog are arrays too, with their own names.
         Kind::Array(item) if kind.name().starts_with('_') => format!("{}[]", type_name(item, modifier)),
         _ => scalar_name(kind, modifier),
     }
@@ -184,7 +184,7 @@ fn with_precision(name: &str, modifier: i32, zone: &str) -> String {
     if modifier >= 0 { format!("{name}({modifier}) {zone}") } else { format!("{name} {zone}") }
 }
 
-/// Modifiers of `varchar`, `char` and `numeric` count the header of a stored value.
+/// Modifiers of `varchar`, `char` and `numeric` include the header of a stored value.
 const HEADER_BYTES: i32 = 4;
 
 /// The precision and the scale of a modifier of `numeric`, if it has them.

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::types::{FromSql, Type};
 
-/// A value of any type as its bytes, borrowed from the row; none for NULL.
+/// The bytes of a value of any type, borrowed from the row; `None` is NULL.
 pub(crate) struct RawBytes<'a>(pub(crate) Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for RawBytes<'a> {
@@ -22,7 +22,7 @@ impl<'a> FromSql<'a> for RawBytes<'a> {
     }
 }
 
-/// The bytes of a value that has parts, read from its front.
+/// Reads a value with several parts.
 pub(super) struct ValueReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> ValueReader<'a> {
@@ -50,7 +50,7 @@ impl<'a> ValueReader<'a> {
         self.fixed().map(|[byte]| byte)
     }
 
-    /// A value with its length in front; -1 is NULL.
+    /// A value that is preceded by its length; -1 is NULL.
     pub(super) fn read_value(&mut self) -> Result<Option<&'a [u8]>, ValueError> {
         let length = self.int32()?;
         if length == -1 {
@@ -62,7 +62,7 @@ impl<'a> ValueReader<'a> {
         Ok(Some(value))
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes are left.
     pub(super) fn expect_end(self) -> Result<(), ValueError> {
         if self.0.is_empty() { Ok(()) } else { Err(ValueError::Malformed) }
     }
@@ -81,11 +81,11 @@ pub(super) fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ValueErro
 /// Why a value cannot become an Arrow value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueError {
-    /// Its bytes are not the binary form of its type.
+    /// The bytes are not the binary form of the type.
     Malformed,
     /// NaN, in a column of decimals.
     NotANumber,
-    /// A timestamp or interval beyond what 64 bits hold.
+    /// A date, timestamp or interval that exceeds its Arrow type.
     OutOfRange(&'static str),
     /// An array of more than one dimension.
     Dimensions(i32),
@@ -96,7 +96,7 @@ pub(super) enum ValueError {
 }
 
 impl ValueError {
-    /// The error for the reader, who knows the value's column as `column`.
+    /// The error for the caller; `column` is the name of the value's column.
     pub(super) fn into_error(self, column: &str) -> Error {
         let invalid = |subject: String, hint: &str| {
             Error::new(ErrorKind::InvalidArguments, format!("column {column:?} holds {subject}")).with_hint(hint)

@@ -14,7 +14,7 @@ use super::raw::{ValueError, ValueReader, exactly};
 /// The version of the binary form of `jsonb`, the byte before its text.
 const JSONB_VERSION: u8 = 1;
 
-/// Room that a column asks for when a batch begins.
+/// The maximum initial capacity of a column.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// How a binary value becomes text.
@@ -23,7 +23,7 @@ pub(super) enum TextRendering {
     Plain,
     /// `"char"`: one byte.
     Char,
-    /// The text stands behind a version.
+    /// A version byte, then the text.
     Jsonb,
     Number,
     Uuid,
@@ -57,10 +57,10 @@ impl TextRendering {
     }
 }
 
-/// Values of any length, one after the other in one buffer.
+/// Builds arrays of values with any length in one buffer.
 pub(super) struct BytesBuilder {
     bytes: Vec<u8>,
-    /// Where each value begins, and where the last ends.
+    /// The start of each value, and the end of the last one.
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
@@ -72,7 +72,7 @@ impl Default for BytesBuilder {
 }
 
 impl BytesBuilder {
-    /// Adds the value that `write` appends.
+    /// Appends the value that `write` writes.
     pub(super) fn append(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), ValueError>,
@@ -84,7 +84,7 @@ impl BytesBuilder {
     }
 
     pub(super) fn append_null(&mut self) {
-        // An offset is a length that fitted before.
+        // The last offset fitted before.
         self.offsets.push(self.offsets.last().copied().unwrap_or_default());
         self.nulls.append_null();
     }
@@ -93,7 +93,7 @@ impl BytesBuilder {
         self.bytes.len() + size_of_val(self.offsets.as_slice())
     }
 
-    /// The values as text, which is proved here for all at once.
+    /// The values as text; the whole buffer is validated at once.
     pub(super) fn finish_text(&mut self) -> Result<StringArray, ValueError> {
         let (offsets, bytes, nulls) = self.take();
         StringArray::try_new(offsets, bytes, nulls).map_err(|_| ValueError::NotUtf8)
@@ -105,7 +105,7 @@ impl BytesBuilder {
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
-        // The next batch will be about as large, unless a huge value made this one so.
+        // The next batch is probably about as large, unless this one contains a huge value.
         let bytes = Vec::with_capacity(self.bytes.len().min(KEPT_BYTES_MAX));
         let mut offsets = Vec::with_capacity(self.offsets.len().min(KEPT_BYTES_MAX / size_of::<i32>()));
         offsets.push(0);
@@ -117,7 +117,7 @@ impl BytesBuilder {
 
 fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     match exactly(bytes)? {
-        // The server's way to say that it is empty.
+        // The server represents an empty value as zero.
         [0] => {}
         [byte] if byte.is_ascii() => out.push(byte),
         [byte] => out.extend([b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
@@ -133,7 +133,7 @@ fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the digits of a bit string: their number, then eight a byte.
+/// Writes the digits of a bit string. Its binary form is their number, then eight digits in each byte.
 fn write_bits(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = ValueReader(bytes);
     let length = usize::try_from(reader.int32()?).map_err(|_| ValueError::Malformed)?;
@@ -147,7 +147,7 @@ fn write_bits(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
 const IPV4: u8 = 2;
 const IPV6: u8 = 3;
 
-/// Writes the address, with the length of its network where that says something.
+/// Writes the address, with the prefix length if it is a network or not the default.
 fn write_inet(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = ValueReader(bytes);
     let (family, bits, is_network, length) = (reader.byte()?, reader.byte()?, reader.byte()? != 0, reader.byte()?);

@@ -48,7 +48,7 @@ impl EscapeFixture {
         self.folder.path().join(name)
     }
 
-    /// Plans `filter_to_sql` and, if that is let through, runs it to its end.
+    /// Plans `sql`, and runs it to its end if it is accepted.
     async fn plan_and_run(&self, sql: &str) -> Result<usize, Error> {
         let sqlite_statement = SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
         plan_statement(self.pool.clone(), None, sqlite_statement).await?;
