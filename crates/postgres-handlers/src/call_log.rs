@@ -42,11 +42,15 @@ LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.n
 
 /// The call log of one database. Its writer starts with the first call.
 pub(crate) struct CallLog {
+    writer: Arc<CallWriter>,
+    lines: OnceLock<mpsc::Sender<CallLine>>,
+}
+
+struct CallWriter {
     database: Arc<PostgresDatabase>,
     name: Arc<str>,
     insert_sql: String,
-    lines: OnceLock<mpsc::Sender<CallLine>>,
-    lost: Arc<AtomicU64>,
+    lost: AtomicU64,
 }
 
 struct CallLine {
@@ -58,12 +62,13 @@ struct CallLine {
 impl CallLog {
     pub(crate) fn new(database: Arc<PostgresDatabase>, name: Arc<str>, schema: &SchemaName) -> Self {
         let insert_sql = INSERT_SQL.replace("{schema}", schema.as_str());
-        Self { database, name, insert_sql, lines: OnceLock::new(), lost: Arc::default() }
+        let writer = CallWriter { database, name, insert_sql, lost: AtomicU64::new(0) };
+        Self { writer: Arc::new(writer), lines: OnceLock::new() }
     }
 
     /// Records that the call `job` of the handler of `record`, with `arguments`, has ended.
     pub(crate) fn record(&self, record: &HandlerRecord, job: &Job, arguments: Value, failure: Option<&Error>) {
-        let Ok(role) = self.database.role_of(job.principal()) else { return };
+        let Ok(role) = self.writer.database.role_of(job.principal()) else { return };
         let [user, tenant] = user_and_tenant(job.principal());
         let uri = match job.target() {
             CallTarget::Resource(uri) => Some(uri),
@@ -88,29 +93,21 @@ impl CallLog {
         });
         let line = CallLine { role: role.map(str::to_owned), json };
         if self.lines.get_or_init(|| self.spawn_writer()).try_send(line).is_err() {
-            count_lost_lines(&self.lost, 1, &self.name, "the queue is full");
+            self.writer.count_lost(1, "the queue is full");
         }
     }
 
     fn spawn_writer(&self) -> mpsc::Sender<CallLine> {
         let (sender, lines) = mpsc::channel(QUEUED_LINES_MAX);
-        let (database, name, lost) = (self.database.clone(), self.name.clone(), self.lost.clone());
-        let writer = CallWriter { database, name, insert_sql: self.insert_sql.clone(), lost };
-        self.database.spawn(writer.run(lines));
+        let writer = self.writer.clone();
+        self.writer.database.spawn(async move { writer.run(lines).await });
         sender
     }
 }
 
-struct CallWriter {
-    database: Arc<PostgresDatabase>,
-    name: Arc<str>,
-    insert_sql: String,
-    lost: Arc<AtomicU64>,
-}
-
 impl CallWriter {
     /// Writes until the database is closed and the queue is empty, or until no sender is left.
-    async fn run(self, mut lines: mpsc::Receiver<CallLine>) {
+    async fn run(&self, mut lines: mpsc::Receiver<CallLine>) {
         let mut batch = Vec::with_capacity(BATCH_LINES_MAX);
         loop {
             let count = tokio::select! {
@@ -128,7 +125,7 @@ impl CallWriter {
                 let count = of_role.len();
                 if let Err(error) = self.write(role, of_role).await {
                     let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
-                    count_lost_lines(&self.lost, count, &self.name, &reason);
+                    self.count_lost(count, &reason);
                 }
             }
         }
@@ -145,14 +142,15 @@ impl CallWriter {
         };
         written.await.map_err(|error| internal_statement_error(&error, &self.name))
     }
-}
 
-/// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
-fn count_lost_lines(lost: &AtomicU64, count: usize, database: &str, reason: &str) {
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    let before = lost.fetch_add(count, Ordering::Relaxed);
-    let now = before.saturating_add(count);
-    if before.checked_ilog2() != now.checked_ilog2() {
-        tracing::warn!(database, lost = now, "calls of handlers are missing from the call log: {reason}");
+    /// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
+    fn count_lost(&self, count: usize, reason: &str) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let before = self.lost.fetch_add(count, Ordering::Relaxed);
+        let lost = before.saturating_add(count);
+        if before.checked_ilog2() != lost.checked_ilog2() {
+            let database = &*self.name;
+            tracing::warn!(database, lost, "calls of handlers are missing from the call log: {reason}");
+        }
     }
 }

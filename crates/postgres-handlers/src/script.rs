@@ -5,7 +5,7 @@
 
 mod token;
 
-use self::token::{ScriptScanner, ScriptToken};
+use self::token::{ScriptScanner, ScriptToken, TokenKind};
 
 /// The maximum number of words of a statement that are kept; the first ones determine its kind.
 const WORDS_MAX: usize = 16;
@@ -30,18 +30,16 @@ pub(crate) struct ScriptStatement<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}")]
+#[error("{message}")]
 pub(crate) struct ScriptError {
     pub(crate) line: usize,
-    pub(crate) problem: ScriptProblem,
+    pub(crate) message: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ScriptProblem {
-    #[error("{0} that begins here is not terminated")]
-    Unterminated(&'static str),
-    #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
-    MetaCommand(String),
+impl ScriptError {
+    fn unterminated(line: usize, subject: &str) -> Self {
+        Self { line, message: format!("{subject} that begins here is not terminated") }
+    }
 }
 
 impl<'a> Script<'a> {
@@ -105,23 +103,23 @@ impl<'a> StatementBuilder<'a> {
     /// Adds the next token; returns true if it ends the statement.
     fn push_token(&mut self, token: ScriptToken<'a>) -> bool {
         let ScriptToken { kind, text, offset, line } = token;
-        if kind == token::TokenKind::Blank {
+        if kind == TokenKind::Blank {
             return false;
         }
         self.first.get_or_insert((offset, line));
         let before = self.previous_word.take();
         let is_name = std::mem::take(&mut self.is_name_next);
         match kind {
-            token::TokenKind::Word => {
+            TokenKind::Word => {
                 self.push_word(text, line, before.filter(|_| !is_name), is_name);
                 self.previous_word = Some(text);
                 self.is_name_next = text.eq_ignore_ascii_case("as");
             }
-            token::TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
-            token::TokenKind::Open => self.parentheses.push(line),
-            token::TokenKind::Close => drop(self.parentheses.pop()),
-            token::TokenKind::Dot => self.is_name_next = true,
-            token::TokenKind::Quoted | token::TokenKind::Other | token::TokenKind::Blank => {}
+            TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
+            TokenKind::Open => self.parentheses.push(line),
+            TokenKind::Close => drop(self.parentheses.pop()),
+            TokenKind::Dot => self.is_name_next = true,
+            TokenKind::Quoted | TokenKind::Other | TokenKind::Blank => {}
         }
         false
     }
@@ -151,10 +149,9 @@ impl<'a> StatementBuilder<'a> {
     }
 
     fn check_closed(&self) -> Result<(), ScriptError> {
-        let endless = |line, subject| Err(ScriptError { line, problem: ScriptProblem::Unterminated(subject) });
         match self.parentheses.first() {
-            _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
-            Some(line) => endless(*line, "the parenthesis"),
+            _ if self.blocks > 0 => Err(ScriptError::unterminated(self.block_line, "the body BEGIN ATOMIC")),
+            Some(line) => Err(ScriptError::unterminated(*line, "the parenthesis")),
             None => Ok(()),
         }
     }

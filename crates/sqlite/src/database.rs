@@ -17,7 +17,7 @@ use crate::options::SqliteOptions;
 use crate::plan::{SqliteStatement, plan_statement};
 use crate::policy_views::{PolicyCaller, policy_names};
 use crate::pool::Pool;
-use crate::session::{ReadTransaction, WorkCancellation};
+use crate::session::ReadTransaction;
 use crate::tables::policy_columns;
 
 /// A database over the tables of one or more SQLite files.
@@ -68,7 +68,7 @@ impl SqliteDatabase {
                 borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
             Ok(policies.find_problems(&tables))
         };
-        self.pool.read(WorkCancellation::unbounded(), None, work).await
+        self.pool.read(None, work).await
     }
 
     /// The number of connections on which a query could start now.
@@ -101,7 +101,7 @@ impl Database for SqliteDatabase {
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let work = |reading: &ReadTransaction<'_>| catalog::read_catalog(reading).map(Arc::new);
-        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
+        self.pool.read(self.policy_caller(principal), work).await
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
@@ -110,7 +110,7 @@ impl Database for SqliteDatabase {
             let table = catalog::find_table(reading, &table, &database)?;
             catalog::visible_columns(reading, &table)
         };
-        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
+        self.pool.read(self.policy_caller(principal), work).await
     }
 
     /// The stamp of the files, and of the columns or tables. It changes with rows too, also with those of other tables.

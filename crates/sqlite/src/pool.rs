@@ -51,12 +51,12 @@ impl Pool {
     /// Runs `work` on a connection and waits for its result. If the future is dropped, the work stops.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        cancellation: Arc<WorkCancellation>,
         policy_caller: Option<Arc<PolicyCaller>>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError> + Send + 'static,
     ) -> Result<T, Error> {
         let permit = self.acquire().await?;
         let (sender, receiver) = oneshot::channel();
+        let cancellation = WorkCancellation::unbounded();
         let _stop = StopOnDrop(cancellation.clone());
         self.start(permit, move |session| {
             let outcome = session.read(&cancellation, policy_caller.as_deref(), work);

@@ -22,7 +22,7 @@ impl<'a> TestFile<'a> {
                 "a NUL character, which SQL cannot contain".to_owned(),
             )]);
         }
-        let script = Script::split(text).map_err(|error| vec![failure(error.line, error.problem.to_string())])?;
+        let script = Script::split(text).map_err(|error| vec![failure(error.line, error.message)])?;
         let refused = |statement: &ScriptStatement<'_>| Some(failure(statement.line, forbidden_reason(statement)?));
         let mut failures: Vec<TestResult> = script.statements.iter().filter_map(refused).collect();
         let isolation = parse_isolation(text).unwrap_or_else(|failed| {

@@ -100,11 +100,11 @@ impl ConnectAttempt<'_> {
         let opened = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller, was_encrypted())
+                OpenConnection::start(client, connection, canceller)
             }),
             None => config.connect(NoTls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller, false)
+                OpenConnection::start(client, connection, canceller)
             }),
         };
         let failed = |kind| AttemptError { encrypted: was_encrypted(), ..self.error(kind) };

@@ -31,7 +31,6 @@ type NoticeSender = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
 pub struct OpenConnection {
     client: Client,
     server_version: u32,
-    encrypted: bool,
     canceller: Canceller,
     notice_sender: NoticeSender,
     task: JoinHandle<()>,
@@ -41,12 +40,7 @@ pub struct OpenConnection {
 }
 
 impl OpenConnection {
-    pub(super) fn start<S, T>(
-        client: Client,
-        connection: Connection<S, T>,
-        canceller: Canceller,
-        encrypted: bool,
-    ) -> Self
+    pub(super) fn start<S, T>(client: Client, connection: Connection<S, T>, canceller: Canceller) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -58,7 +52,7 @@ impl OpenConnection {
         let driver = drive_connection(connection, unneeded.clone(), canceller.clone(), notice_sender.clone(), count);
         let task = tokio::spawn(driver);
         let shutdown = unneeded.drop_guard();
-        Self { client, server_version, encrypted, canceller, notice_sender, task, notifications, shutdown }
+        Self { client, server_version, canceller, notice_sender, task, notifications, shutdown }
     }
 
     /// The client.
@@ -69,11 +63,6 @@ impl OpenConnection {
     /// The version of the server as in `server_version_num`: 150008 for 15.8; 0 if unknown.
     pub fn server_version(&self) -> u32 {
         self.server_version
-    }
-
-    /// Whether the connection uses TLS.
-    pub fn is_encrypted(&self) -> bool {
-        self.encrypted
     }
 
     /// Waits for a notification. Several notifications that arrive before count as one. Returns false after the
@@ -128,10 +117,7 @@ impl OpenConnection {
 
 impl fmt::Debug for OpenConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenConnection")
-            .field("server_version", &self.server_version)
-            .field("encrypted", &self.encrypted)
-            .finish_non_exhaustive()
+        f.debug_struct("OpenConnection").field("server_version", &self.server_version).finish_non_exhaustive()
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) async fn plan_statement(
         };
         plan().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
     };
-    let (columns, summary) = pool.read(WorkCancellation::unbounded(), caller.clone(), work).await?;
+    let (columns, summary) = pool.read(caller.clone(), work).await?;
     Ok(SqlitePlan { pool, caller, statement, schema: arrow_schema(&columns), columns, summary })
 }
 

@@ -76,7 +76,7 @@ fn is_same_answer(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// What is wrong with the answer to `filter_to_sql`; `Ok(false)` where it is refused.
+/// What is wrong with the answer to `sql`; `Ok(false)` where it is refused.
 async fn compare(node: &SqliteFixture, connection: &Connection, sql: &str) -> Result<bool, String> {
     let ours = node.answer(sql, OutputFormat::Mcp).await;
     match (query_sqlite(connection, sql), ours) {

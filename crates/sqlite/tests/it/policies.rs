@@ -108,7 +108,7 @@ impl SqliteFixture {
         Ok(batches)
     }
 
-    /// The rows or the error of `filter_to_sql`, as text.
+    /// The rows or the error of `sql`, as text.
     pub(crate) async fn run_to_text(&self, sql: &str) -> String {
         match Statement::parse(sql, SqlDialect::Sqlite) {
             Ok(statement) => outcome_text(self.collect_batches(&statement).await),

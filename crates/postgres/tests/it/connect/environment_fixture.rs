@@ -178,3 +178,9 @@ fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
+
+/// Whether the session is encrypted according to the server.
+pub(super) async fn is_encrypted(connected: &OpenConnection) -> bool {
+    query_value(connected, "SELECT coalesce(bool_or(ssl), false) FROM pg_stat_ssl WHERE pid = pg_backend_pid()").await
+        == "t"
+}

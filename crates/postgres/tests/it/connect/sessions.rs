@@ -10,8 +10,8 @@ use crate::cluster::Cluster;
 use crate::test_database::{OpenedDatabase, wait_until};
 
 use super::environment_fixture::{
-    EnvironmentFixture, authority_file, connect, connect_error_text, make_role, network_port, network_string,
-    query_value, superuser_string,
+    EnvironmentFixture, authority_file, connect, connect_error_text, is_encrypted, make_role, network_port,
+    network_string, query_value, superuser_string,
 };
 
 /// The folder and the port of the superuser's socket.
@@ -29,7 +29,7 @@ async fn connects_over_a_socket() {
     let connected = connect(&superuser_string("")).await;
     let number: u32 = query_value(&connected, "SHOW server_version_num").await.parse().unwrap();
     assert_eq!(connected.server_version(), number);
-    assert!(!connected.is_encrypted());
+    assert!(!is_encrypted(&connected).await);
     assert!(!connected.is_closed());
 
     let (folder, port) = socket_connection();
@@ -170,7 +170,7 @@ async fn cancelling_stops_the_statement_over_tls_and_without() {
     for (mode, encrypted) in modes {
         let connected =
             connect(&network_string(&format!("user={role} password=right-password dbname=postgres {mode}"))).await;
-        assert_eq!(connected.is_encrypted(), encrypted, "{mode}");
+        assert_eq!(is_encrypted(&connected).await, encrypted, "{mode}");
         assert_cancel_stops_statement(connected).await;
     }
 }
