@@ -150,7 +150,7 @@ impl CallWriter {
         let lost = before.saturating_add(count);
         if before.checked_ilog2() != lost.checked_ilog2() {
             let database = &*self.name;
-            tracing::warn!(database, lost, "calls of handlers are missing from the call log: {reason}");
+            tracing::warn!(database, lost, "calls of handlers are missing from the exchange log: {reason}");
         }
     }
 }

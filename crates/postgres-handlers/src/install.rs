@@ -3,7 +3,7 @@
 //! It does not use the pool, whose connections are read-only and belong to another role than the owner of the schema.
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_postgres::connect::{ConnectTarget, OpenConnection};
+use tidegate_postgres::connect::ConnectTarget;
 use tokio_postgres::Client;
 
 use crate::inspection::{InstallInspection, InstallStatus, SchemaInventory, owner_error};
@@ -103,9 +103,7 @@ impl Installer {
     /// # Errors
     /// As [`Self::upgrade`], and if an object outside the schema depends on it.
     pub async fn uninstall(&self, mode: InstallMode) -> Result<(), Error> {
-        let connection = self.connect().await?;
-        let removed = async {
-            let client = connection.client();
+        let remove = async |client: &Client| {
             let inspection = self.begin(client).await?;
             inspection.check_installed()?;
             inspection.check_rights()?;
@@ -113,9 +111,7 @@ impl Installer {
             execute(client, &self.layer.uninstall_sql()).await?;
             end(client, mode).await
         };
-        let removed = removed.await;
-        connection.close().await;
-        removed
+        self.with_connection(remove).await
     }
 
     /// The installation status. Changes nothing and also works on a standby.
@@ -123,9 +119,7 @@ impl Installer {
     /// # Errors
     /// Fails if the server cannot be reached or if no handlers are installed.
     pub async fn status(&self) -> Result<InstallStatus, Error> {
-        let connection = self.connect().await?;
-        let status = async {
-            let client = connection.client();
+        let read = async |client: &Client| {
             let begin = format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {TIMEOUTS_SQL}; SET LOCAL search_path = pg_catalog, pg_temp"
             );
@@ -134,19 +128,15 @@ impl Installer {
             inspection.check_installed()?;
             InstallStatus::query(client, &inspection).await
         };
-        let status = status.await;
-        connection.close().await;
-        status
+        self.with_connection(read).await
     }
 
     async fn apply(
         &self,
         mode: InstallMode,
-        check: impl FnOnce(&InstallInspection) -> Result<(), Error>,
+        check: fn(&InstallInspection) -> Result<(), Error>,
     ) -> Result<InstallChanges, Error> {
-        let connection = self.connect().await?;
-        let changed = async {
-            let client = connection.client();
+        let change = async |client: &Client| {
             let schema = self.layer.schema();
             let inspection = self.begin(client).await?;
             check(&inspection)?;
@@ -161,15 +151,16 @@ impl Installer {
             end(client, mode).await?;
             Ok(InstallChanges::between(&inspection, &before, &after))
         };
-        let changed = changed.await;
-        // After an error, the transaction ends with the connection.
-        connection.close().await;
-        changed
+        self.with_connection(change).await
     }
 
-    async fn connect(&self) -> Result<OpenConnection, Error> {
+    /// Runs `work` on a new connection. After an error, its transaction ends with the connection.
+    async fn with_connection<T>(&self, work: impl AsyncFnOnce(&Client) -> Result<T, Error>) -> Result<T, Error> {
         let connection = self.target.connect("tidegate pg").await;
-        connection.map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))
+        let connection = connection.map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?;
+        let outcome = work(connection.client()).await;
+        connection.close().await;
+        outcome
     }
 
     /// Begins the transaction and waits for concurrent installations.

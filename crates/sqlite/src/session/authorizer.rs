@@ -50,17 +50,15 @@ pub(super) struct Authorizer {
 
 impl Authorizer {
     /// Allows everything while the returned scope exists.
-    pub(super) fn allow_internal(&self) -> InternalSqlScope<'_> {
-        self.is_internal.store(true, Ordering::Release);
-        InternalSqlScope(self)
+    pub(super) fn allow_internal(&self) -> FlagScope<'_> {
+        FlagScope::new(&self.is_internal)
     }
 
     /// Forgets the last statement. A caller's SQL is prepared while the returned scope exists.
-    pub(super) fn begin_planning(&self) -> PlanningScope<'_> {
+    pub(super) fn begin_planning(&self) -> FlagScope<'_> {
         self.reads.lock().clear();
         *self.refused_action.lock() = None;
-        self.is_planning.store(true, Ordering::Release);
-        PlanningScope(self)
+        FlagScope::new(&self.is_planning)
     }
 
     /// Sets the visibility of tables for the following statements.
@@ -137,19 +135,19 @@ impl Authorizer {
     }
 }
 
-pub(super) struct PlanningScope<'a>(&'a Authorizer);
+/// Sets a flag of the authorizer while it exists.
+pub(super) struct FlagScope<'a>(&'a AtomicBool);
 
-impl Drop for PlanningScope<'_> {
-    fn drop(&mut self) {
-        self.0.is_planning.store(false, Ordering::Release);
+impl<'a> FlagScope<'a> {
+    fn new(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Release);
+        Self(flag)
     }
 }
 
-pub(super) struct InternalSqlScope<'a>(&'a Authorizer);
-
-impl Drop for InternalSqlScope<'_> {
+impl Drop for FlagScope<'_> {
     fn drop(&mut self) {
-        self.0.is_internal.store(false, Ordering::Release);
+        self.0.store(false, Ordering::Release);
     }
 }
 
