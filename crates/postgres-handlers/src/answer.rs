@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn malformed_answer_is_rejected() {
         assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), None).is_err());
-        for wrong in [
+        for invalid in [
             json!(null),
             json!([]),
             json!({}),
@@ -238,7 +238,7 @@ mod tests {
             result(json!({"content": [{"type": "poem", "text": ""}]})),
             result(json!({"content": [], "isError": "no"})),
         ] {
-            assert!(read(HandlerKind::Tool, &wrong).is_err(), "{wrong}");
+            assert!(read(HandlerKind::Tool, &invalid).is_err(), "{invalid}");
         }
         let both = result(json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]}));
         assert!(read(HandlerKind::Resource, &both).is_err());
@@ -250,8 +250,10 @@ mod tests {
     fn null_counts_as_structured_content() {
         let promised = record(HandlerKind::Tool, json!({"outputSchema": {}}));
         let answer = result(json!({"content": [], "structuredContent": null})).to_string();
-        let Ok(HandlerAnswer::Done(given)) = HandlerAnswer::parse(&promised, Some(&answer)) else { panic!("{answer}") };
-        assert_eq!(given.structured.unwrap().get(), "null");
+        let Ok(HandlerAnswer::Done(output)) = HandlerAnswer::parse(&promised, Some(&answer)) else {
+            panic!("{answer}")
+        };
+        assert_eq!(output.structured.unwrap().get(), "null");
         let none = result(json!({"content": []})).to_string();
         assert!(HandlerAnswer::parse(&promised, Some(&none)).is_err());
     }
@@ -259,12 +261,12 @@ mod tests {
     #[test]
     fn structured_content_is_checked_against_schema() {
         let schema = JsonSchema::new(json!({"type": "object", "required": ["a"]})).unwrap();
-        let given = |structured: Value| {
+        let answer = |structured: Value| {
             read(HandlerKind::Tool, &result(json!({"content": [], "structuredContent": structured}))).unwrap()
         };
-        assert!(given(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
-        assert!(given(json!({})).check_schema(Some(&schema)).is_err());
-        assert!(given(json!({})).check_schema(None).is_ok());
+        assert!(answer(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
+        assert!(answer(json!({})).check_schema(Some(&schema)).is_err());
+        assert!(answer(json!({})).check_schema(None).is_ok());
     }
 
     #[test]

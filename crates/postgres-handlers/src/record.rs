@@ -150,7 +150,7 @@ mod tests {
         let schema = SchemaName::parse("api").unwrap();
         let options = HandlerOptions { schema, writes: false, records_calls: false };
         assert_eq!(function_name("api.mcp_tool_x_1f(api.mcp_request)", &options).unwrap(), "api.mcp_tool_x_1f");
-        for wrong in [
+        for invalid in [
             "pg_sleep(1)",
             "api.mcp_tool_x_1f(integer)",
             "other.mcp_tool_x_1f(api.mcp_request)",
@@ -158,7 +158,7 @@ mod tests {
             "api.mcp_tool_x(1), pg_sleep(1)(api.mcp_request)",
             "",
         ] {
-            assert!(function_name(wrong, &options).is_err(), "{wrong}");
+            assert!(function_name(invalid, &options).is_err(), "{invalid}");
         }
     }
 }

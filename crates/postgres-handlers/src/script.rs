@@ -20,7 +20,7 @@ pub(crate) struct Script<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptStatement<'a> {
     /// The statement with its semicolon, and with the blanks and comments before it.
-    pub(crate) piece: &'a str,
+    pub(crate) source: &'a str,
     /// The line of its first word, from 1.
     pub(crate) line: usize,
     /// The length of the blanks and comments before it, in bytes.
@@ -50,19 +50,19 @@ impl<'a> Script<'a> {
         let mut start = 0;
         while let Some(token) = scanner.next_token()? {
             if open.push_token(token) {
-                let piece = &text[start..scanner.position()];
-                statements.extend(std::mem::take(&mut open).finish(piece, start));
+                let source = &text[start..scanner.position()];
+                statements.extend(std::mem::take(&mut open).finish(source, start));
                 start = scanner.position();
             }
         }
         open.check_closed()?;
-        let piece = &text[start..];
-        let rest = match open.finish(piece, start) {
+        let source = &text[start..];
+        let rest = match open.finish(source, start) {
             Some(statement) => {
                 statements.push(statement);
                 ""
             }
-            None => piece,
+            None => source,
         };
         Ok(Self { statements, rest })
     }
@@ -70,7 +70,7 @@ impl<'a> Script<'a> {
 
 impl<'a> ScriptStatement<'a> {
     pub(crate) fn sql(&self) -> &'a str {
-        &self.piece[self.leading..]
+        &self.source[self.leading..]
     }
 
     /// Whether the word at `index` is `word`; ignores the case.
@@ -156,10 +156,10 @@ impl<'a> StatementBuilder<'a> {
         }
     }
 
-    /// The statement, if `piece`, which begins at `start`, contains one.
-    fn finish(self, piece: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
+    /// The statement, if `source`, which begins at `start`, contains one.
+    fn finish(self, source: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
         let (offset, line) = self.first?;
-        Some(ScriptStatement { piece, line, leading: offset - start, words: self.words })
+        Some(ScriptStatement { source, line, leading: offset - start, words: self.words })
     }
 }
 

@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn each_file_records_its_migration_step() {
         for (number, name, sql) in FILES.iter().filter(|(_, name, _)| *name != "privileges") {
-            let kept = format!(
+            let insert = format!(
                 "INSERT INTO @schema@.migration (version, name) VALUES ({number}, '{name}') ON CONFLICT (version) DO NOTHING;\n"
             );
-            assert_eq!(sql.matches(&kept).count(), 1, "{name}");
+            assert_eq!(sql.matches(&insert).count(), 1, "{name}");
         }
     }
 

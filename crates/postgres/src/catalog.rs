@@ -31,7 +31,7 @@ ORDER BY 1, 2 LIMIT $2";
 
 /// The columns that the role may read, of the relation with that name in the given schema or on the search path.
 const COLUMNS_SQL: &str = "
-WITH found AS (
+WITH relation AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
     AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
@@ -45,14 +45,14 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.a
        EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
                WHERE k.conrelid = a.attrelid AND k.contype = 'u' AND k.conkey = ARRAY[a.attnum]),
        (SELECT k.confrelid::regclass::text || '(' || f.attname || ')' FROM pg_catalog.pg_constraint k
-        JOIN LATERAL pg_catalog.generate_subscripts(k.conkey, 1) AS place ON k.conkey[place] = a.attnum
-        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[place]
+        JOIN LATERAL pg_catalog.generate_subscripts(k.conkey, 1) AS ordinal ON k.conkey[ordinal] = a.attnum
+        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[ordinal]
         WHERE k.conrelid = a.attrelid AND k.contype = 'f' ORDER BY k.conname LIMIT 1),
        (SELECT pg_catalog.string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder)
         FROM (SELECT enumlabel, enumsortorder FROM pg_catalog.pg_enum WHERE enumtypid = a.atttypid
               ORDER BY enumsortorder LIMIT 20) e)
-FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
-WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
+FROM relation JOIN pg_catalog.pg_attribute a ON a.attrelid = relation.oid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(relation.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
 /// The tables that the current role may read.

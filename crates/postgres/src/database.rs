@@ -31,7 +31,7 @@ const STAMP_MAX_AGE_SECONDS: u64 = 5;
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
     stamps: StampCache,
-    opened: Instant,
+    opened_at: Instant,
 }
 
 impl PostgresDatabase {
@@ -44,7 +44,7 @@ impl PostgresDatabase {
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
         let server = Arc::new(PostgresServer::new(name, pool, options));
-        Ok(Self { server, stamps: StampCache::default(), opened: Instant::now() })
+        Ok(Self { server, stamps: StampCache::default(), opened_at: Instant::now() })
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.
@@ -130,7 +130,7 @@ impl Database for PostgresDatabase {
     /// be included. The server is queried at most every five seconds.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened.elapsed().as_secs() / STAMP_MAX_AGE_SECONDS;
+        let moment = self.opened_at.elapsed().as_secs() / STAMP_MAX_AGE_SECONDS;
         self.stamps.get(key, moment, compute_schema_stamp(self, table, principal)).await
     }
 

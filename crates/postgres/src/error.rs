@@ -99,7 +99,7 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
         }
         ErrorKind::Internal => return Error::internal(detail),
         _ => match error_position(db_error, text) {
-            Some(place) => format!("{} at {place}", db_error.message()),
+            Some(position) => format!("{} at {position}", db_error.message()),
             None => db_error.message().to_owned(),
         },
     };

@@ -236,10 +236,10 @@ mod tests {
         let allow = vec!["reader".to_owned(), "analyst".to_owned()];
         let strict = RunAs::Claim { claim: "db_role".into(), allow: allow.clone(), default: None };
         assert_eq!(strict.role_of(&caller(json!({"db_role": "analyst"}))).unwrap(), Some("analyst"));
-        for wrong in
+        for invalid in
             [json!({}), json!({"db_role": "postgres"}), json!({"db_role": ["reader"]}), json!({"db_role": null})]
         {
-            assert_eq!(strict.role_of(&caller(wrong)).unwrap_err().kind(), ErrorKind::Forbidden);
+            assert_eq!(strict.role_of(&caller(invalid)).unwrap_err().kind(), ErrorKind::Forbidden);
         }
         let lenient = RunAs::Claim { claim: "db_role".into(), allow, default: Some("guest".into()) };
         assert_eq!(lenient.role_of(&caller(json!({}))).unwrap(), Some("guest"));

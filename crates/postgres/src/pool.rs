@@ -77,7 +77,7 @@ impl ConnectionManager {
             *self.last_error.lock() = Some((Instant::now(), error.clone()));
             error
         })?;
-        let opened = async {
+        let session = async {
             let pooler = match self.options.is_behind_pooler {
                 true => {
                     Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
@@ -86,7 +86,7 @@ impl ConnectionManager {
             };
             PostgresSession::open(connection, &self.options, pooler).await
         };
-        opened.await.map_err(|error| error::internal_statement_error(&error, &self.database))
+        session.await.map_err(|error| error::internal_statement_error(&error, &self.database))
     }
 }
 

@@ -97,7 +97,7 @@ impl ConnectAttempt<'_> {
             port: self.host.port,
             connector: connector.clone(),
         };
-        let opened = match connector.clone() {
+        let connected = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
                 OpenConnection::start(client, connection, canceller)
@@ -108,7 +108,7 @@ impl ConnectAttempt<'_> {
             }),
         };
         let failed = |kind| AttemptError { encrypted: was_encrypted(), ..self.error(kind) };
-        let connection = opened.map_err(|error| {
+        let connection = connected.map_err(|error| {
             let server_message = error.as_db_error().map(|error| error.message().to_owned());
             AttemptError { server_message, ..failed(ConnectErrorKind::from_driver(&error)) }
         })?;

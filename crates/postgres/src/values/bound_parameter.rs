@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn parameters_are_sent_as_text() {
         assert_eq!(written(&Parameter::Null), None);
-        let texts = [
+        let cases = [
             (Parameter::Boolean(true), "true"),
             (Parameter::Integer(i64::MIN), "-9223372036854775808"),
             (Parameter::Float(3.0), "3"),
@@ -89,7 +89,7 @@ mod tests {
             (Parameter::Float(f64::NEG_INFINITY), "-Infinity"),
             (Parameter::Text("it's".to_owned()), "it's"),
         ];
-        for (parameter, text) in texts {
+        for (parameter, text) in cases {
             assert_eq!(written(&parameter).as_deref(), Some(text));
         }
     }

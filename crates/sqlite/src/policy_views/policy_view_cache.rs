@@ -47,8 +47,8 @@ impl PolicyViewCache {
         connection.create_scalar_function(format!("{MASK_PREFIX}{token}").as_str(), 3, flags, move |context| {
             let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = context.get_raw(0) else { return Ok(None) };
             let mask = match (context.get::<i64>(1)?, u32::try_from(context.get::<i64>(2)?).unwrap_or(0)) {
-                (1, kept) => Mask::KeepFirst(kept),
-                (2, kept) => Mask::KeepLast(kept),
+                (1, length) => Mask::KeepFirst(length),
+                (2, length) => Mask::KeepLast(length),
                 _ => Mask::Hash,
             };
             Ok(mask.mask_text(&String::from_utf8_lossy(bytes), &key))

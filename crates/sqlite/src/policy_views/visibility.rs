@@ -130,9 +130,9 @@ fn build_filtered_table(
             None => name.clone(),
             Some(mask) => match mask_code(mask) {
                 None => format!("NULL AS {name}"),
-                Some((code, kept)) => {
+                Some((code, length)) => {
                     // The cast gives the result text affinity in comparisons.
-                    format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {kept}) AS TEXT) AS {name}")
+                    format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {length}) AS TEXT) AS {name}")
                 }
             },
         });
@@ -171,8 +171,8 @@ fn build_filtered_table(
 /// The code and the length of a mask of text; `None` for a mask that hides the value.
 fn mask_code(mask: Mask) -> Option<(u8, u32)> {
     match mask {
-        Mask::KeepFirst(kept) => Some((1, kept)),
-        Mask::KeepLast(kept) => Some((2, kept)),
+        Mask::KeepFirst(length) => Some((1, length)),
+        Mask::KeepLast(length) => Some((2, length)),
         Mask::Hash => Some((3, 0)),
         Mask::Deny | Mask::Null => None,
     }
