@@ -32,7 +32,7 @@ pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_adv
 pub(crate) struct PostgresSession {
     connection: Arc<OpenConnection>,
     /// Prepared statements by role and text: a name in the text may mean another table to another role.
-    statements: Mutex<LruCache<(Option<String>, Box<str>), Arc<PreparedStatement>>>,
+    statements: Mutex<LruCache<StatementKey, Arc<PreparedStatement>>>,
     settings: SettingsQuery,
     /// Whether the role is among the settings.
     sets_role: bool,
@@ -151,7 +151,9 @@ impl PostgresSession {
     }
 }
 
-fn statement_key(role: Option<&str>, text: &str) -> (Option<String>, Box<str>) {
+type StatementKey = (Option<String>, Box<str>);
+
+fn statement_key(role: Option<&str>, text: &str) -> StatementKey {
     (role.map(str::to_owned), Box::from(text))
 }
 
