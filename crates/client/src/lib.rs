@@ -4,7 +4,6 @@
 //! A credential is sent only to the server that it was given for, and no message contains it.
 
 mod address;
-mod backoff;
 mod bearer_token;
 pub mod bridge;
 pub mod fetch;

@@ -6,6 +6,7 @@ mod access;
 mod answer_format;
 mod audited_statement;
 mod authenticator;
+mod backoff;
 mod call_target;
 mod caller;
 mod content;
@@ -32,6 +33,7 @@ pub use audited_statement::AuditedStatement;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
 };
+pub use backoff::Backoff;
 pub use call_target::{CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
 pub use caller::{Caller, Owner, Toolset};
 pub use content::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};

@@ -16,18 +16,14 @@ use crate::record::{HandlerKind, HandlerRecord};
 /// The request id that handlers receive. The adapter uses the id of the client's request.
 pub(crate) const REQUEST_ID: &str = "\"1\"";
 
-/// The answer of a handler.
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
-    /// The handler succeeded.
     Done(HandlerOutput),
     /// A tool reports in its content that it failed.
     Failed(HandlerOutput),
-    /// A JSON-RPC error, with a message for the caller.
     Error(Error),
 }
 
-/// The content of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerOutput {
     blocks: Vec<(ContentRole, Content)>,
@@ -88,10 +84,7 @@ fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Opti
 }
 
 impl HandlerAnswer {
-    /// Parses the answer of the handler of `record`.
-    ///
-    /// # Errors
-    /// The reason why the answer is invalid, for the log.
+    /// Parses the answer of the handler of `record`. The error is for the log.
     pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
         let envelope: JsonRpcEnvelope<'_> =
@@ -109,30 +102,19 @@ impl HandlerAnswer {
         }
     }
 
-    /// Validates the structured content against `schema`.
-    ///
-    /// # Errors
-    /// The violations, for the log.
+    /// Validates the structured content against `schema`. The error is for the log.
     pub(crate) fn check_schema(&self, schema: Option<&JsonSchema>) -> Result<(), String> {
-        let (Self::Done(given), Some(schema)) = (self, schema) else { return Ok(()) };
-        let Some(structured) = &given.structured else { return Ok(()) };
+        let (Self::Done(HandlerOutput { structured: Some(structured), .. }), Some(schema)) = (self, schema) else {
+            return Ok(());
+        };
         let value: Value = serde_json::from_str(structured.get()).map_err(|error| error.to_string())?;
         schema
             .check(&value)
             .map_err(|violations| format!("its structuredContent does not match its outputSchema: {violations:?}"))
     }
-
-    /// Whether the changes of the handler are committed.
-    pub(crate) fn is_done(&self) -> bool {
-        matches!(self, Self::Done(_))
-    }
 }
 
 impl HandlerOutput {
-    /// Sends the answer.
-    ///
-    /// # Errors
-    /// `CancelJob` if the client is gone, `Internal` if the structured content does not match its schema.
     pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
         for (role, block) in self.blocks {
             match kind {
@@ -156,36 +138,34 @@ impl HandlerOutput {
 }
 
 fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, String> {
-    let wrong = |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
+    let invalid =
+        |error: serde_json::Error| format!("its result is not a valid {} result: {error}", record.kind.name());
     match record.kind {
         HandlerKind::Tool => {
-            let result: ToolResult = serde_json::from_str(result).map_err(wrong)?;
+            let result: ToolResult = serde_json::from_str(result).map_err(invalid)?;
             if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
                 return Err("it has an outputSchema, and its result has no structuredContent".to_owned());
             }
-            let blocks = result.content.into_iter().map(|block| Ok((ContentRole::Assistant, parse_content(block)?)));
-            let blocks: Vec<_> = blocks.collect::<Result<_, String>>()?;
-            let given = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
-            Ok(if result.is_error { HandlerAnswer::Failed(given) } else { HandlerAnswer::Done(given) })
+            let block = |block| Ok((ContentRole::Assistant, parse_content(block)?));
+            let blocks = result.content.into_iter().map(block).collect::<Result<_, String>>()?;
+            let output = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
+            Ok(if result.is_error { HandlerAnswer::Failed(output) } else { HandlerAnswer::Done(output) })
         }
         HandlerKind::Resource => {
-            let result: ResourceResult = serde_json::from_str(result).map_err(wrong)?;
-            let blocks = result
-                .contents
-                .into_iter()
-                .map(|one| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(one)?))));
-            let blocks = blocks.collect::<Result<_, String>>()?;
+            let result: ResourceResult = serde_json::from_str(result).map_err(invalid)?;
+            let block = |contents| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(contents)?)));
+            let blocks = result.contents.into_iter().map(block).collect::<Result<_, String>>()?;
             Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
         }
         HandlerKind::Prompt => {
-            let result: PromptResult = serde_json::from_str(result).map_err(wrong)?;
-            let message = |PromptMessage { role, content: block }: PromptMessage| {
-                let role = match role.as_str() {
+            let result: PromptResult = serde_json::from_str(result).map_err(invalid)?;
+            let message = |message: PromptMessage| {
+                let role = match message.role.as_str() {
                     "user" => ContentRole::User,
                     "assistant" => ContentRole::Assistant,
                     other => return Err(format!("the role of a message is {other:?}, neither user nor assistant")),
                 };
-                Ok((role, parse_content(block)?))
+                Ok((role, parse_content(message.content)?))
             };
             let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
             Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
@@ -241,7 +221,7 @@ mod tests {
     #[test]
     fn malformed_answer_is_rejected() {
         assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), None).is_err());
-        for wrong in [
+        for invalid in [
             json!(null),
             json!([]),
             json!({}),
@@ -258,7 +238,7 @@ mod tests {
             result(json!({"content": [{"type": "poem", "text": ""}]})),
             result(json!({"content": [], "isError": "no"})),
         ] {
-            assert!(read(HandlerKind::Tool, &wrong).is_err(), "{wrong}");
+            assert!(read(HandlerKind::Tool, &invalid).is_err(), "{invalid}");
         }
         let both = result(json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]}));
         assert!(read(HandlerKind::Resource, &both).is_err());
@@ -270,8 +250,10 @@ mod tests {
     fn null_counts_as_structured_content() {
         let promised = record(HandlerKind::Tool, json!({"outputSchema": {}}));
         let answer = result(json!({"content": [], "structuredContent": null})).to_string();
-        let Ok(HandlerAnswer::Done(given)) = HandlerAnswer::parse(&promised, Some(&answer)) else { panic!("{answer}") };
-        assert_eq!(given.structured.unwrap().get(), "null");
+        let Ok(HandlerAnswer::Done(output)) = HandlerAnswer::parse(&promised, Some(&answer)) else {
+            panic!("{answer}")
+        };
+        assert_eq!(output.structured.unwrap().get(), "null");
         let none = result(json!({"content": []})).to_string();
         assert!(HandlerAnswer::parse(&promised, Some(&none)).is_err());
     }
@@ -279,12 +261,12 @@ mod tests {
     #[test]
     fn structured_content_is_checked_against_schema() {
         let schema = JsonSchema::new(json!({"type": "object", "required": ["a"]})).unwrap();
-        let given = |structured: Value| {
+        let answer = |structured: Value| {
             read(HandlerKind::Tool, &result(json!({"content": [], "structuredContent": structured}))).unwrap()
         };
-        assert!(given(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
-        assert!(given(json!({})).check_schema(Some(&schema)).is_err());
-        assert!(given(json!({})).check_schema(None).is_ok());
+        assert!(answer(json!({"a": 1})).check_schema(Some(&schema)).is_ok());
+        assert!(answer(json!({})).check_schema(Some(&schema)).is_err());
+        assert!(answer(json!({})).check_schema(None).is_ok());
     }
 
     #[test]

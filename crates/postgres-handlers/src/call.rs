@@ -10,15 +10,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{CallTarget, Error, ErrorKind, JsonSchema, Principal, Violation};
-use tidegate_postgres::{CallTransaction, TransactionIdentity, backoff_delay, error, user_and_tenant};
+use tidegate_postgres::error::{
+    common_handler_error, handler_error_detail, internal_statement_error, is_function_missing, is_retryable,
+};
+use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
 use crate::answer::{HandlerAnswer, REQUEST_ID};
-use crate::catalog::HandlerCatalog;
-use crate::database_handlers::DatabaseHandlers;
-use crate::failure::{self, HandlerFailure};
+use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
 /// The maximum size of an answer in the database, in bytes.
@@ -28,18 +29,31 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 pub(crate) struct FunctionHandler {
     handlers: Arc<DatabaseHandlers>,
     record: Arc<HandlerRecord>,
-    /// Calls the function of the handler.
     statement: Statement,
     /// Executes the database's own identity check, if it has one.
     identity_check: Option<String>,
-    /// The schema of its structured content.
     output_schema: Option<Arc<JsonSchema>>,
-    /// Whether the exchange log records the calls.
-    logs_exchanges: bool,
+    records_calls: bool,
 }
 
-/// The outcome of an attempt that had no conflict with concurrent transactions.
-type AttemptResult = Result<HandlerAnswer, HandlerFailure>;
+/// Why a handler gave no valid answer.
+enum HandlerFailure {
+    /// An error of the server, which may be a conflict with concurrent transactions.
+    Server(tokio_postgres::Error),
+    Client(Error),
+}
+
+impl From<tokio_postgres::Error> for HandlerFailure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<Error> for HandlerFailure {
+    fn from(error: Error) -> Self {
+        Self::Client(error)
+    }
+}
 
 impl FunctionHandler {
     pub(crate) fn new(
@@ -57,79 +71,85 @@ impl FunctionHandler {
             record.function
         );
         let statement = Statement::from_owner(text, Vec::new(), SqlDialect::Postgres);
-        let identity_check = catalog
-            .checks_identity
-            .then(|| format!("SELECT {schema}.enter_identity($1::pg_catalog.text::pg_catalog.jsonb)"));
-        let logs_exchanges = catalog.logs_exchanges;
-        Self { handlers, record, statement, identity_check, output_schema, logs_exchanges }
+        let check = || format!("SELECT {schema}.enter_identity($1::pg_catalog.text::pg_catalog.jsonb)");
+        let identity_check = catalog.checks_identity.then(check);
+        Self { handlers, record, statement, identity_check, output_schema, records_calls: catalog.records_calls }
     }
 
-    async fn run_with_retries(&self, request: &HandlerRequest) -> AttemptResult {
-        let mut tries = 0;
+    async fn run_with_retries(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
+        let (mut retries, mut backoff) = (0, retry_backoff());
         loop {
             match self.attempt(request).await {
                 Err(HandlerFailure::Server(error))
-                    if error::is_retryable(&error) && tries < self.record.transaction.retries_max =>
+                    if is_retryable(&error) && retries < self.record.transaction.retries_max =>
                 {
-                    tries += 1;
-                    tokio::time::sleep(backoff_delay(tries)).await;
+                    retries += 1;
+                    tokio::time::sleep(backoff.next_delay()).await;
                 }
                 outcome => return outcome,
             }
         }
     }
 
-    async fn attempt(&self, request: &HandlerRequest) -> AttemptResult {
+    async fn attempt(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
         let mut transaction = self.handlers.database.begin(&self.record.transaction, &request.identity).await?;
-        if let Some(time) = self.record.timeout {
-            let limit = format!("SET LOCAL statement_timeout = {}", time.as_millis());
-            transaction.query(&limit, &[]).await?;
+        if let Some(timeout) = self.record.timeout {
+            let sql = format!("SET LOCAL statement_timeout = {}", timeout.as_millis());
+            transaction.query(&sql, &[]).await?;
         }
-        let is_known = match &self.identity_check {
+        let is_recognised = match &self.identity_check {
             Some(check) => self.check_identity(&mut transaction, check, request).await?,
             None => true,
         };
-        let prepared = transaction.prepare(&self.statement).await;
-        let prepared = prepared.map_err(|error| failure::prepare_error(error, &self.record))?;
-        let parameters = request.parameters(is_known);
-        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|one| one as &(dyn ToSql + Sync)).collect();
+        let prepared = transaction.prepare(&self.statement).await.map_err(|error| self.prepare_error(error))?;
+        let parameters = request.parameters(is_recognised);
+        let parameters: Vec<_> = parameters.iter().map(|parameter| parameter as &(dyn ToSql + Sync)).collect();
         if !self.record.transaction.writes {
             // Nothing is committed, so the answer need not be checked before the end.
             return self.read_answer(transaction.run_and_roll_back(&prepared, &parameters).await?.first());
         }
         let rows = transaction.run(&prepared, &parameters).await.map_err(HandlerFailure::Server);
         let answer = rows.and_then(|rows| self.read_answer(rows.first()));
-        match answer.as_ref().is_ok_and(|answer| answer.is_done() || self.record.commits_on_error) {
+        let is_done = |answer: &HandlerAnswer| matches!(answer, HandlerAnswer::Done(_));
+        match answer.as_ref().is_ok_and(|answer| is_done(answer) || self.record.commits_on_error) {
             true => transaction.commit().await?,
             false => transaction.roll_back().await,
         }
         answer
     }
 
-    /// Sends the answer, or returns the error.
-    async fn send(&self, outcome: AttemptResult, reply: &ReplySender) -> Result<Metadata, Error> {
+    async fn send(
+        &self,
+        outcome: Result<HandlerAnswer, HandlerFailure>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
         match outcome {
-            Ok(HandlerAnswer::Done(given)) => given.send(self.record.kind, reply).await,
-            Ok(HandlerAnswer::Failed(given)) => {
-                let message = given.first_text().unwrap_or("the tool failed").to_owned();
-                given.send(self.record.kind, reply).await?;
+            Ok(HandlerAnswer::Done(output)) => output.send(self.record.kind, reply).await,
+            Ok(HandlerAnswer::Failed(output)) => {
+                let message = output.first_text().unwrap_or("the tool failed").to_owned();
+                output.send(self.record.kind, reply).await?;
                 Err(Error::new(ErrorKind::Failed, message).mark_rendered())
             }
-            Ok(HandlerAnswer::Error(error)) => Err(error),
-            Err(failure) => Err(failure.into_error(&self.record, &self.handlers.name, self.handlers.options.writes)),
+            Ok(HandlerAnswer::Error(error)) | Err(HandlerFailure::Client(error)) => Err(error),
+            Err(HandlerFailure::Server(error)) => Err(self.server_error(&error)),
         }
     }
 
-    fn read_answer(&self, row: Option<&tokio_postgres::Row>) -> AttemptResult {
-        let broken = |why: String| HandlerFailure::InvalidAnswer(why);
-        let row = row.ok_or_else(|| broken("it returned no row".to_owned()))?;
+    fn read_answer(&self, row: Option<&tokio_postgres::Row>) -> Result<HandlerAnswer, HandlerFailure> {
+        let (kind, name) = (self.record.kind.name(), &self.record.name);
+        let invalid = |reason: String| {
+            let database = &self.handlers.name;
+            Error::internal(format!("database {database}: the handler of the {kind} {name:?}: {reason}"))
+        };
+        let row = row.ok_or_else(|| invalid("it returned no row".to_owned()))?;
         let (text, is_null): (Option<&str>, bool) = (row.try_get(0)?, row.try_get(1)?);
         if text.is_none() && !is_null {
-            return Err(HandlerFailure::TooLarge);
+            let message = format!("the answer of the {kind} {name:?} exceeds the limit of 16 MiB");
+            return Err(Error::new(ErrorKind::TooLarge, message).into());
         }
-        let answer = HandlerAnswer::parse(&self.record, text).map_err(broken)?;
+        let answer = HandlerAnswer::parse(&self.record, text).map_err(invalid)?;
         // Before the changes are committed.
-        answer.check_schema(self.output_schema.as_deref()).map_err(broken)?;
+        answer.check_schema(self.output_schema.as_deref()).map_err(invalid)?;
         Ok(answer)
     }
 
@@ -141,11 +161,53 @@ impl FunctionHandler {
         request: &HandlerRequest,
     ) -> Result<bool, HandlerFailure> {
         let rows = transaction.query(check, &[&request.context]).await?;
-        let is_known = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
-        if !is_known && self.record.requires_auth {
-            return Err(HandlerFailure::UnknownCaller);
+        let is_recognised = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+        if !is_recognised && self.record.requires_auth {
+            let message = "the handler requires a caller that the database recognises";
+            return Err(Error::new(ErrorKind::Unauthenticated, message).into());
         }
-        Ok(is_known)
+        Ok(is_recognised)
+    }
+
+    /// The error if the call could not be prepared. Usually the handler was dropped or its privilege revoked, and the
+    /// registry is not updated yet.
+    fn prepare_error(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Internal => error,
+            _ => self.not_found_error(),
+        }
+    }
+
+    fn server_error(&self, error: &tokio_postgres::Error) -> Error {
+        let (kind, database) = (self.record.kind.name(), &self.handlers.name);
+        let Some(db_error) = error.as_db_error() else { return internal_statement_error(error, database) };
+        if let Some(error) = common_handler_error(error, db_error, kind, database) {
+            return error;
+        }
+        let subject = format!("the handler of the {kind} {:?}", self.record.name);
+        let detail = handler_error_detail(db_error, &subject, database);
+        match db_error.code().code() {
+            "25006" if self.record.read_only => {
+                let message =
+                    format!("write_in_read_only_handler: the {kind} is declared read-only and tried to write");
+                Error::new(ErrorKind::Forbidden, message).with_detail(detail)
+            }
+            "25006" if !self.handlers.options.writes => {
+                let message =
+                    format!("the {kind} tried to write, but the handlers of {database} are read-only on this node");
+                Error::new(ErrorKind::Forbidden, message)
+                    .with_hint("To allow it, set writes: true under handlers in the configuration.")
+                    .with_detail(detail)
+            }
+            _ if is_function_missing(db_error) => self.not_found_error(),
+            _ => Error::internal(detail),
+        }
+    }
+
+    /// The same error as for a name that never existed.
+    fn not_found_error(&self) -> Error {
+        let (kind, name) = (self.record.kind.name(), &self.record.name);
+        Error::new(ErrorKind::NotFound, format!("there is no {kind} {name:?}"))
     }
 }
 
@@ -161,15 +223,14 @@ impl Handler for FunctionHandler {
             outcome = self.run_with_retries(&request) => outcome,
         };
         let outcome = self.send(outcome, &reply).await;
-        if self.logs_exchanges {
+        if self.records_calls {
             let arguments = Value::Object(job.arguments().clone());
-            self.handlers.record_call(&self.record, &job, arguments, outcome.as_ref().err());
+            self.handlers.call_log.record(&self.record, &job, arguments, outcome.as_ref().err());
         }
         outcome
     }
 }
 
-/// The request to a handler.
 struct HandlerRequest {
     identity: TransactionIdentity,
     arguments: String,
@@ -179,16 +240,13 @@ struct HandlerRequest {
 }
 
 impl HandlerRequest {
-    /// # Errors
     /// Fails if PostgreSQL cannot represent the request.
     fn from_job(job: &Job, identity: TransactionIdentity) -> Result<Self, Error> {
         let uri = match job.target() {
             CallTarget::Resource(uri) => Some(uri.clone()),
             CallTarget::Tool(_) | CallTarget::Prompt(_) | CallTarget::Completion(_) => None,
         };
-        if uri.as_ref().is_some_and(|uri| uri.contains('\0'))
-            || job.variables().values().any(|value| value.contains('\0'))
-        {
+        if uri.iter().chain(job.variables().values()).any(|text| text.contains('\0')) {
             return Err(Error::new(ErrorKind::NotFound, "no resource of this database has U+0000 in its URI"));
         }
         Ok(Self {
@@ -202,16 +260,14 @@ impl HandlerRequest {
 
     /// The parameters of the call. For an unrecognised caller the context is empty, since a handler may read it
     /// directly.
-    fn parameters(&self, is_known: bool) -> [Option<&str>; 4] {
-        let context = if is_known { self.context.as_str() } else { "{}" };
+    fn parameters(&self, is_recognised: bool) -> [Option<&str>; 4] {
+        let context = if is_recognised { self.context.as_str() } else { "{}" };
         [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables)]
     }
 }
 
-/// The arguments as JSON text that PostgreSQL can represent.
-///
-/// # Errors
-/// `InvalidArguments` with each occurrence of U+0000, which PostgreSQL's text cannot contain.
+/// The arguments as JSON text; `InvalidArguments` with each occurrence of U+0000, which PostgreSQL's text cannot
+/// contain.
 pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String, Error> {
     let mut violations = Vec::new();
     for (name, value) in arguments {
@@ -226,19 +282,19 @@ pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String
     }
 }
 
-fn find_nul(value: &Value, path: &str, found: &mut Vec<Violation>) {
+fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
     match value {
-        Value::String(text) if text.contains('\0') => found.push(nul_violation(path.to_owned())),
+        Value::String(text) if text.contains('\0') => violations.push(nul_violation(path.to_owned())),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), found));
+            items.iter().enumerate().for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), violations));
         }
         Value::Object(members) => {
             for (name, member) in members {
                 let path = format!("{path}.{}", name.replace('\0', "\\u0000"));
                 if name.contains('\0') {
-                    found.push(nul_violation(path.clone()));
+                    violations.push(nul_violation(path.clone()));
                 }
-                find_nul(member, &path, found);
+                find_nul(member, &path, violations);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -258,9 +314,9 @@ pub(crate) fn caller_context(principal: &Principal) -> Value {
             context.insert(name.to_owned(), value.replace('\0', "\\u0000").into());
         }
     }
-    let mut nul = Vec::new();
-    principal.claims.values().for_each(|claim| find_nul(claim, "", &mut nul));
-    if !principal.claims.is_empty() && nul.is_empty() {
+    let mut violations = Vec::new();
+    principal.claims.values().for_each(|claim| find_nul(claim, "", &mut violations));
+    if !principal.claims.is_empty() && violations.is_empty() {
         context.insert("claims".to_owned(), Value::Object(principal.claims.clone()));
     }
     Value::Object(context)

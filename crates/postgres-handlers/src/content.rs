@@ -52,15 +52,12 @@ struct Contents {
     blob: Option<String>,
 }
 
-/// Parses a content block.
-///
-/// # Errors
-/// The reason why it is invalid, for the log.
+/// Parses a content block. The error is for the log.
 pub(crate) fn parse_content(block: Value) -> Result<Content, String> {
     let block = Block::deserialize(block).map_err(|error| format!("a content block is invalid: {error}"))?;
     Ok(match block {
-        Block::Text { text, annotations: hints } => {
-            Content::Text { text, annotations: hints.as_ref().map(parse_annotations) }
+        Block::Text { text, annotations } => {
+            Content::Text { text, annotations: annotations.as_ref().map(parse_annotations) }
         }
         Block::Image { data, mime_type } => Content::Image { data: decode_base64(&data)?, mime_type },
         Block::Audio { data, mime_type } => Content::Audio { data: decode_base64(&data)?, mime_type },
@@ -71,31 +68,35 @@ pub(crate) fn parse_content(block: Value) -> Result<Content, String> {
     })
 }
 
-/// Parses the contents of a resource.
-///
-/// # Errors
-/// The reason why they are invalid, for the log.
-pub(crate) fn parse_resource_contents(one: Value) -> Result<ResourceContents, String> {
-    let one = Contents::deserialize(one).map_err(|error| format!("its resource contents are invalid: {error}"))?;
-    let body = match (one.text, one.blob) {
+/// Parses the contents of a resource. The error is for the log.
+pub(crate) fn parse_resource_contents(contents: Value) -> Result<ResourceContents, String> {
+    let contents =
+        Contents::deserialize(contents).map_err(|error| format!("its resource contents are invalid: {error}"))?;
+    let body = match (contents.text, contents.blob) {
         (Some(text), None) => ResourceBody::Text(text),
         (None, Some(blob)) => ResourceBody::Blob(decode_base64(&blob)?),
         _ => return Err("its resource contents must have either text or blob".to_owned()),
     };
-    Ok(ResourceContents { uri: one.uri, mime_type: one.mime_type, body })
+    Ok(ResourceContents { uri: contents.uri, mime_type: contents.mime_type, body })
 }
 
 /// Parses annotations; ignores invalid members.
-pub(crate) fn parse_annotations(hints: &Value) -> Annotations {
+pub(crate) fn parse_annotations(annotations: &Value) -> Annotations {
     let role = |role: &Value| match role.as_str() {
         Some("user") => Some(ContentRole::User),
         Some("assistant") => Some(ContentRole::Assistant),
         _ => None,
     };
     Annotations {
-        audience: hints.get("audience").and_then(Value::as_array).into_iter().flatten().filter_map(role).collect(),
-        priority: hints.get("priority").and_then(Value::as_f64),
-        last_modified: hints.get("lastModified").and_then(Value::as_str).map(str::to_owned),
+        audience: annotations
+            .get("audience")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(role)
+            .collect(),
+        priority: annotations.get("priority").and_then(Value::as_f64),
+        last_modified: annotations.get("lastModified").and_then(Value::as_str).map(str::to_owned),
     }
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn parse_icons(icons: Option<&Value>) -> Vec<Icon> {
 
 /// Decodes base64; PostgreSQL's base64 contains line breaks.
 fn decode_base64(text: &str) -> Result<Bytes, String> {
-    let unbroken: String = text.chars().filter(|one| !one.is_ascii_whitespace()).collect();
+    let unbroken: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
     STANDARD
         .decode(unbroken)
         .map(Bytes::from)

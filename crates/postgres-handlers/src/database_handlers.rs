@@ -1,78 +1,160 @@
-//! The handlers of one database: its connections, the options of its owner, and the exchange log.
+//! The handlers of one database that are visible to the roles of calls.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::Error;
-use tidegate_postgres::PostgresDatabase;
-use tidegate_runtime::{Handler, Job};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_postgres::error::internal_statement_error;
+use tidegate_postgres::{CallTransaction, PostgresDatabase};
+use tidegate_sql::Transaction;
+use tokio_postgres::error::SqlState;
 
-use crate::call::FunctionHandler;
-use crate::catalog::HandlerCatalog;
-use crate::entries::HandlerEntry;
-use crate::exchange_log::ExchangeRecorder;
-use crate::record::HandlerRecord;
-use crate::rows::HandlerRows;
-use crate::schema_name::SchemaName;
-use crate::watcher::HandlerWatcher;
+use crate::call_log::CallLog;
+use crate::record::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
 
-/// The configuration of the handlers that callers may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandlerOptions {
-    /// The schema that contains them.
-    pub schema: SchemaName,
-    /// Whether they may write. Otherwise each runs in a read-only transaction, whatever its metadata says.
-    pub writes: bool,
-    /// Whether each call is recorded in the exchange log of the database, even if the log is switched off there.
-    pub audit: bool,
-}
+/// The maximum number of handlers of a database; further ones are left out, with a warning.
+const HANDLERS_MAX: usize = 10_000;
 
 /// The handlers of one database.
 pub struct DatabaseHandlers {
     pub(crate) database: Arc<PostgresDatabase>,
-    /// The name of the database.
     pub(crate) name: Arc<str>,
     pub(crate) options: HandlerOptions,
-    exchange_log: ExchangeRecorder,
+    pub(crate) call_log: CallLog,
+}
+
+/// All handlers of a database.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HandlerCatalog {
+    /// Increases with each change of the handlers.
+    pub revision: i64,
+    /// The handlers without duplicates, by kind and name.
+    pub handlers: Vec<Arc<HandlerRecord>>,
+    /// The problems of handlers that are left out.
+    pub problems: Vec<String>,
+    pub(crate) records_calls: bool,
+    /// Whether the owner has set an identity check.
+    pub(crate) checks_identity: bool,
 }
 
 impl DatabaseHandlers {
     /// The handlers of `database`, whose name is `name`.
     pub fn new(name: &str, database: Arc<PostgresDatabase>, options: HandlerOptions) -> Arc<Self> {
-        Arc::new(Self { database, name: name.into(), options, exchange_log: ExchangeRecorder::default() })
+        let name: Arc<str> = name.into();
+        let call_log = CallLog::new(database.clone(), name.clone(), &options.schema);
+        Arc::new(Self { database, name, options, call_log })
     }
 
-    /// Watches for changes since the `known` handlers.
-    pub fn watch(self: &Arc<Self>, known: Option<HandlerCatalog>) -> HandlerWatcher {
-        HandlerWatcher::new(self.clone(), known)
-    }
-
-    /// The registry entry for `record` of `catalog`. A handler that returns rows is executed by the tool that `rows`
-    /// creates.
+    /// The handlers that are visible to the roles of calls.
     ///
     /// # Errors
-    /// The reason why the handler cannot be served, although the database accepted it.
-    pub fn entry(
-        self: &Arc<Self>,
-        catalog: &HandlerCatalog,
-        record: &Arc<HandlerRecord>,
-        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
-    ) -> Result<HandlerEntry, String> {
-        let output_schema = record.output_schema()?;
-        let handler: Arc<dyn Handler> = match record.returns_rows {
-            true => rows(HandlerRows::new(self.clone(), record.clone(), catalog)),
-            false => Arc::new(FunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
-        };
-        record.to_entry(handler, output_schema, &self.database)
+    /// `Unavailable` if the server cannot be reached, `NotFound` if the schema does not exist, `Forbidden` if none of
+    /// the roles has access to it.
+    pub async fn list(&self) -> Result<HandlerCatalog, Error> {
+        let mut catalogs = Vec::new();
+        let mut refused = None;
+        for role in self.database.roles() {
+            match self.list_for_role(role).await {
+                Ok(catalog) => catalogs.push(catalog),
+                // One role may have access while another has none.
+                Err(error) if error.kind() == ErrorKind::Forbidden => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(error) if catalogs.is_empty() => Err(error),
+            _ => Ok(merge_catalogs(catalogs)),
+        }
     }
 
-    /// Records in the exchange log that the call `job` of the handler of `record` has ended.
-    pub(crate) fn record_call(
-        &self,
-        record: &HandlerRecord,
-        job: &Job,
-        arguments: serde_json::Value,
-        failure: Option<&Error>,
-    ) {
-        self.exchange_log.record_call(self, record, job, arguments, failure);
+    async fn list_for_role(&self, role: Option<String>) -> Result<HandlerCatalog, Error> {
+        let identity = self.database.identity_for_role(role);
+        let mut transaction = self.database.begin(&Transaction::default(), &identity).await?;
+        let role = identity.role.as_deref();
+        let catalog = read_catalog(&mut transaction, &self.options, role).await;
+        let catalog = catalog.map_err(|error| read_error(&error, &self.name, &self.options, role))?;
+        transaction.roll_back().await;
+        Ok(catalog)
     }
+}
+
+async fn read_catalog(
+    transaction: &mut CallTransaction,
+    options: &HandlerOptions,
+    role: Option<&str>,
+) -> Result<HandlerCatalog, tokio_postgres::Error> {
+    let schema = options.schema.as_str();
+    let registry = format!("SELECT revision, logs_exchanges, identity_check IS NOT NULL FROM {schema}.registry");
+    let mut catalog = HandlerCatalog::default();
+    if let Some(row) = transaction.query(&registry, &[]).await?.first() {
+        catalog.revision = row.try_get(0)?;
+        catalog.records_calls = options.records_calls || row.try_get(1)?;
+        catalog.checks_identity = row.try_get(2)?;
+    }
+    let handlers = HANDLERS_SQL.replace("{schema}", schema);
+    let rows = transaction.query(&format!("{handlers} LIMIT {HANDLERS_MAX}"), &[]).await?;
+    if rows.len() == HANDLERS_MAX {
+        let problem = format!("there are more than {HANDLERS_MAX} handlers; only the first {HANDLERS_MAX} are served");
+        catalog.problems.push(problem);
+    }
+    for row in &rows {
+        match HandlerRecord::from_row(row, options, role) {
+            Ok(record) => catalog.handlers.push(Arc::new(record)),
+            Err(RecordError::Row(error)) => return Err(error),
+            Err(RecordError::Invalid(reason)) => {
+                let (kind, name): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
+                catalog.problems.push(format!("the {kind} {name:?} is left out: {reason}"));
+            }
+        }
+    }
+    Ok(catalog)
+}
+
+fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
+    let schema = &options.schema;
+    let (kind, message, hint) = match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => (
+            ErrorKind::Forbidden,
+            format!(
+                "the role {} has no access to the handlers of the database {database}",
+                role.unwrap_or("the login role")
+            ),
+            format!("The owner of the schema can run SELECT {schema}.grant_mcp_access('ROLE')."),
+        ),
+        Some(&(SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_SCHEMA)) => (
+            ErrorKind::NotFound,
+            format!("the database {database} has no handlers in the schema {schema}"),
+            "Create it with tidegate pg install.".to_owned(),
+        ),
+        Some(&(SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION)) => (
+            ErrorKind::NotFound,
+            format!("the schema {schema} of the database {database} has an older version"),
+            "Upgrade it with tidegate pg upgrade.".to_owned(),
+        ),
+        _ => return internal_statement_error(error, database),
+    };
+    Error::new(kind, message).with_hint(hint)
+}
+
+fn merge_catalogs(catalogs: Vec<HandlerCatalog>) -> HandlerCatalog {
+    // The oldest revision: changes in between are read again.
+    let revision = catalogs.iter().map(|catalog| catalog.revision).min().unwrap_or_default();
+    let mut merged = HandlerCatalog { revision, ..HandlerCatalog::default() };
+    let mut handlers: BTreeMap<(HandlerKind, String), HandlerRecord> = BTreeMap::new();
+    for catalog in catalogs {
+        merged.records_calls = catalog.records_calls;
+        merged.checks_identity = catalog.checks_identity;
+        for problem in catalog.problems {
+            if !merged.problems.contains(&problem) {
+                merged.problems.push(problem);
+            }
+        }
+        for record in catalog.handlers {
+            let roles = record.roles.clone();
+            let merged_record = handlers.entry((record.kind, record.name.clone()));
+            merged_record.or_insert_with(|| Arc::unwrap_or_clone(record)).roles.extend(roles);
+        }
+    }
+    merged.handlers = handlers.into_values().map(Arc::new).collect();
+    merged
 }

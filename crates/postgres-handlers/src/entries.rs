@@ -7,8 +7,11 @@ use tidegate_core::{Access, JsonSchema, PrincipalRule, UriTemplate};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_runtime::{Handler, Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
 
+use crate::call::FunctionHandler;
 use crate::content::{parse_annotations, parse_icons};
+use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::{HandlerKind, HandlerRecord};
+use crate::rows::HandlerRows;
 
 /// A registry entry that a handler implements.
 pub enum HandlerEntry {
@@ -22,44 +25,50 @@ pub enum HandlerEntry {
     Prompt(Box<Prompt>),
 }
 
-impl HandlerRecord {
-    /// Creates the entry for `handler`.
+impl DatabaseHandlers {
+    /// The registry entry for `record` of `catalog`. A handler that returns rows is executed by the tool that `rows`
+    /// creates.
     ///
     /// # Errors
-    /// The reason why it cannot be served, although the database accepted it.
-    pub(crate) fn to_entry(
-        &self,
-        handler: Arc<dyn Handler>,
-        output_schema: Option<Arc<JsonSchema>>,
-        database: &Arc<PostgresDatabase>,
+    /// The reason why the handler cannot be served, although the database accepted it.
+    pub fn entry(
+        self: &Arc<Self>,
+        catalog: &HandlerCatalog,
+        record: &Arc<HandlerRecord>,
+        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
     ) -> Result<HandlerEntry, String> {
-        let access = self.access(database.clone());
-        match self.kind {
-            HandlerKind::Tool => {
-                self.to_tool(handler, output_schema, access).map(|tool| HandlerEntry::Tool(Box::new(tool)))
-            }
-            HandlerKind::Prompt => Ok(HandlerEntry::Prompt(Box::new(self.to_prompt(handler, access)))),
-            HandlerKind::Resource => match self.text("uriTemplate") {
-                Some(template) => self.to_template(&template, handler, access),
-                None => self.to_resource(handler, access),
+        let output_schema = record.output_schema()?;
+        let handler: Arc<dyn Handler> = match record.returns_rows {
+            true => rows(HandlerRows::new(self.clone(), record.clone(), catalog)),
+            false => Arc::new(FunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
+        };
+        let access = record.access(self.database.clone());
+        match record.kind {
+            HandlerKind::Tool => record.to_tool(handler, output_schema, access),
+            HandlerKind::Prompt => Ok(HandlerEntry::Prompt(Box::new(record.to_prompt(handler, access)))),
+            HandlerKind::Resource => match record.text("uriTemplate") {
+                Some(template) => record.to_template(&template, handler, access),
+                None => record.to_resource(handler, access),
             },
         }
     }
+}
 
+impl HandlerRecord {
     /// Grants access to principals that run as a role with the privilege to execute the handler.
     fn access(&self, database: Arc<PostgresDatabase>) -> Access {
         let roles = self.roles.clone();
-        let only_for = PrincipalRule::new(move |principal| {
+        let principal_rule = PrincipalRule::new(move |principal| {
             database.role_of(principal).is_ok_and(|role| roles.contains(&role.map(str::to_owned)))
         });
-        Access { requires_authentication: self.requires_auth, principal_rule: Some(only_for), ..Access::default() }
+        Access {
+            requires_authentication: self.requires_auth,
+            principal_rule: Some(principal_rule),
+            ..Access::default()
+        }
     }
 
-    /// The schema of its structured content.
-    ///
-    /// # Errors
-    /// The reason why the schema is invalid.
-    pub(crate) fn output_schema(&self) -> Result<Option<Arc<JsonSchema>>, String> {
+    fn output_schema(&self) -> Result<Option<Arc<JsonSchema>>, String> {
         let schema = self.definition.get("outputSchema").cloned().map(JsonSchema::new).transpose();
         Ok(schema.map_err(|error| format!("outputSchema: {error}"))?.map(Arc::new))
     }
@@ -69,7 +78,7 @@ impl HandlerRecord {
         handler: Arc<dyn Handler>,
         output_schema: Option<Arc<JsonSchema>>,
         access: Access,
-    ) -> Result<Tool, String> {
+    ) -> Result<HandlerEntry, String> {
         let mut tool = Tool::new(self.name.clone(), String::new(), handler).with_access(access);
         tool.title = self.text("title");
         tool.description = self.text("description");
@@ -80,12 +89,12 @@ impl HandlerRecord {
             tool.input_schema = Arc::new(JsonSchema::object(json).map_err(|error| format!("inputSchema: {error}"))?);
         }
         tool.output_schema = output_schema;
-        Ok(tool)
+        Ok(HandlerEntry::Tool(Box::new(tool)))
     }
 
     fn tool_annotations(&self) -> Option<ToolAnnotations> {
-        let text = self.definition.get("annotations");
-        let hint = |name: &str| text.and_then(|text| text.get(name)).and_then(Value::as_bool);
+        let annotations = self.definition.get("annotations");
+        let hint = |name: &str| annotations.and_then(|annotations| annotations.get(name)).and_then(Value::as_bool);
         let annotations = ToolAnnotations {
             read_only: hint("readOnlyHint").or(self.read_only.then_some(true)),
             destructive: hint("destructiveHint"),
@@ -130,7 +139,7 @@ impl HandlerRecord {
         prompt.meta = self.meta();
         prompt.access = access;
         let arguments = self.definition.get("arguments").and_then(Value::as_array).into_iter().flatten();
-        let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text = |argument: &Value, name: &str| argument.get(name).and_then(Value::as_str).map(str::to_owned);
         prompt.arguments = arguments
             .map(|argument| PromptArgument {
                 name: text(argument, "name").unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! Inspects the schema of handlers in a database, and the privileges of the current role.
+//! Inspects the schema of handlers in a database, as far as the current role may read it: its owner, its content, and
+//! the status of the installation.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +13,15 @@ use crate::sql_layer::MigrationStep;
 pub(super) struct InstallInspection {
     pub(super) database: String,
     pub(super) schema: SchemaName,
-    /// The current role.
     role: String,
     may_create_schemas: bool,
     /// `None` if the schema does not exist.
     owner: Option<SchemaOwner>,
-    /// Whether handlers are installed in it.
     pub(super) is_installed: bool,
 }
 
-/// The owner of the schema and its content.
 struct SchemaOwner {
     name: String,
-    /// Whether the current role has the owner's privileges.
     is_current_role: bool,
 }
 
@@ -34,21 +31,19 @@ impl InstallInspection {
             client.query_typed(&INSPECTION_SQL.replace("@schema@", schema.as_str()), &[]).await.map_err(owner_error)?;
         let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
         let read = |row: &Row| -> Result<Self, tokio_postgres::Error> {
-            let owner: Option<String> = row.try_get(3)?;
-            let is_asking = row.try_get(4)?;
+            let (owner, is_current_role): (Option<String>, bool) = (row.try_get(3)?, row.try_get(4)?);
             Ok(Self {
                 database: row.try_get(0)?,
                 schema: schema.clone(),
                 role: row.try_get(1)?,
                 may_create_schemas: row.try_get(2)?,
-                owner: owner.map(|name| SchemaOwner { name, is_current_role: is_asking }),
+                owner: owner.map(|name| SchemaOwner { name, is_current_role }),
                 is_installed: row.try_get(5)?,
             })
         };
         read(row).map_err(owner_error)
     }
 
-    /// The owner of the schema.
     pub(super) fn owner(&self) -> &str {
         self.owner.as_ref().map_or("", |owner| owner.name.as_str())
     }
@@ -63,31 +58,30 @@ impl InstallInspection {
         let Self { database, schema, role, .. } = self;
         match &self.owner {
             None if self.may_create_schemas => Ok(()),
-            None => Err(Error::new(
-                ErrorKind::Forbidden,
-                format!(
+            None => {
+                let message = format!(
                     "the role {role} cannot create a schema in the database {database}: it lacks the privilege CREATE"
-                ),
-            )
-            .with_hint(format!(
-                "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
-                 AUTHORIZATION {1}.",
-                quote_identifier(database),
-                quote_identifier(role)
-            ))),
+                );
+                let hint = format!(
+                    "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
+                     AUTHORIZATION {1}.",
+                    quote_identifier(database),
+                    quote_identifier(role)
+                );
+                Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint))
+            }
             Some(owner) if owner.is_current_role => Ok(()),
-            Some(SchemaOwner { name, .. }) => Err(Error::new(
-                ErrorKind::Forbidden,
-                format!(
+            Some(SchemaOwner { name, .. }) => {
+                let message = format!(
                     "the schema {schema} of the database {database} is owned by {name}, and the role {role} is not a \
                      member of {name}"
-                ),
-            )
-            .with_hint(format!("Connect as {name} or as a member of that role, or choose another schema."))),
+                );
+                let hint = format!("Connect as {name} or as a member of that role, or choose another schema.");
+                Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint))
+            }
         }
     }
 
-    /// Rejects a schema without an installation.
     pub(super) fn check_installed(&self) -> Result<(), Error> {
         let Self { database, schema, .. } = self;
         let message = match &self.owner {
@@ -99,7 +93,6 @@ impl InstallInspection {
     }
 }
 
-/// `name` as an SQL identifier, for statements in hints.
 fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -108,9 +101,9 @@ fn quote_identifier(name: &str) -> String {
 /// the privileges of both.
 const INSPECTION_SQL: &str = "
     SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
-        pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,
-        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(held.owner, 'USAGE'), false),
-        coalesce(held.is_installed, false)
+        pg_get_userbyid(CASE WHEN pg_has_role(installed.owner, 'USAGE') THEN nspowner ELSE installed.owner END)::text,
+        coalesce(pg_has_role(nspowner, 'USAGE') AND pg_has_role(installed.owner, 'USAGE'), false),
+        coalesce(installed.is_installed, false)
     FROM (VALUES (1)) AS one
         LEFT JOIN pg_namespace ON nspname = '@schema@'
         LEFT JOIN LATERAL (
@@ -118,7 +111,7 @@ const INSPECTION_SQL: &str = "
                 CASE WHEN count(*) = 3 THEN min(relowner::bigint)::oid ELSE nspowner END AS owner
             FROM pg_class
             WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
-        ) AS held ON true";
+        ) AS installed ON true";
 
 /// The migration steps and functions of a schema, used to determine what an installation changed.
 #[derive(Default)]
@@ -129,7 +122,6 @@ pub(super) struct SchemaInventory {
 }
 
 impl SchemaInventory {
-    /// Reads the inventory of a schema in which handlers are installed.
     pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
         let steps = read_steps(client, schema).await?;
         let functions = FUNCTIONS.replace("@schema@", schema.as_str());
@@ -140,7 +132,6 @@ impl SchemaInventory {
     }
 }
 
-/// The migration steps that were applied to the schema.
 pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
     let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
     let rows = client.query_typed(&sql, &[]).await.map_err(owner_error)?;
@@ -175,3 +166,145 @@ pub(crate) fn owner_error(error: tokio_postgres::Error) -> Error {
         None => refused,
     }
 }
+
+/// The maximum number of lines of the call log that are counted.
+const LINES_COUNTED_MAX: i64 = 1_000_000;
+
+/// The status of an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallStatus {
+    /// The database.
+    pub database: String,
+    /// The schema of handlers.
+    pub schema: SchemaName,
+    /// The role that owns it.
+    pub owner: String,
+    /// Whether the current role has the owner's privileges. Other roles see less.
+    pub has_owner_rights: bool,
+    /// The installed version.
+    pub version: InstalledVersion,
+    /// The number of handlers of each type that occurs; `None` if the role may not read them.
+    pub handlers: Option<Vec<(String, u64)>>,
+    /// The call log; `None` if the role may not read it or if it does not exist.
+    pub call_log: Option<CallLogStatus>,
+    /// The roles that may dispatch.
+    pub dispatch_roles: Vec<String>,
+}
+
+/// The installed version of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstalledVersion {
+    /// The role may not read it.
+    Hidden,
+    /// The installation is older than version numbers.
+    Unversioned,
+    /// The version number.
+    Version(u32),
+}
+
+/// The status of the call log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLogStatus {
+    /// Whether calls are recorded.
+    pub is_on: bool,
+    /// The number of lines; `None` if the role may not read them.
+    pub lines: Option<LineCount>,
+}
+
+/// A number of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineCount {
+    /// The exact number.
+    Exactly(u64),
+    /// More than this number.
+    MoreThan(u64),
+}
+
+impl InstallStatus {
+    pub(super) async fn query(client: &Client, inspection: &InstallInspection) -> Result<Self, Error> {
+        let query = async |sql: &str| {
+            let sql = sql.replace("@schema@", inspection.schema.as_str());
+            client.query_typed(&sql, &[]).await.map_err(owner_error)
+        };
+        let rows = query(READABLE_TABLES_SQL).await?;
+        let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
+        let is_readable = |column: usize| row.try_get::<_, bool>(column).map_err(owner_error);
+        let version = match is_readable(0)? {
+            true => InstalledVersion::from_steps(&read_steps(client, &inspection.schema).await?),
+            false => InstalledVersion::Hidden,
+        };
+        let handlers = match is_readable(1)? {
+            true => Some(read_counts(&query(HANDLER_COUNTS_SQL).await?).map_err(owner_error)?),
+            false => None,
+        };
+        let lines = match is_readable(3)? {
+            true => {
+                let rows = query(LINE_COUNT_SQL).await?;
+                let count = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(owner_error)?;
+                Some(LineCount::from_count(count))
+            }
+            false => None,
+        };
+        let call_log = match is_readable(2)? {
+            true => {
+                let rows = query(LOGGING_SWITCH_SQL).await?;
+                let is_on = rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(owner_error)?;
+                Some(CallLogStatus { is_on, lines })
+            }
+            false => None,
+        };
+        let roles = query(DISPATCH_ROLES_SQL).await?;
+        let dispatch_roles = roles.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(owner_error)?;
+        Ok(Self {
+            database: inspection.database.clone(),
+            schema: inspection.schema.clone(),
+            owner: inspection.owner().to_owned(),
+            has_owner_rights: inspection.has_owner_rights(),
+            version,
+            handlers,
+            call_log,
+            dispatch_roles,
+        })
+    }
+}
+
+impl InstalledVersion {
+    fn from_steps(steps: &[MigrationStep]) -> Self {
+        steps.iter().filter_map(MigrationStep::version).max().map_or(Self::Unversioned, Self::Version)
+    }
+}
+
+impl LineCount {
+    fn from_count(counted: i64) -> Self {
+        match u64::try_from(counted.min(LINES_COUNTED_MAX)).unwrap_or(0) {
+            count if counted > LINES_COUNTED_MAX => Self::MoreThan(count),
+            count => Self::Exactly(count),
+        }
+    }
+}
+
+fn read_counts(rows: &[tokio_postgres::Row]) -> Result<Vec<(String, u64)>, tokio_postgres::Error> {
+    let count = |row: &tokio_postgres::Row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()));
+    rows.iter().map(count).collect()
+}
+
+/// The tables that the role may read. The call log was added later, so its switch may be missing.
+const READABLE_TABLES_SQL: &str = "
+    SELECT coalesce(bool_or(relname = 'migration'), false), coalesce(bool_or(relname = 'handler'), false),
+        coalesce(bool_or(relname = 'registry' AND EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'logs_exchanges' AND NOT attisdropped
+        )), false),
+        coalesce(bool_or(relname = 'exchange'), false)
+    FROM pg_class
+    WHERE relnamespace = '@schema@'::regnamespace AND relkind = 'r'
+        AND has_schema_privilege(relnamespace, 'USAGE') AND has_table_privilege(oid, 'SELECT')";
+
+const HANDLER_COUNTS_SQL: &str =
+    "SELECT type, count(*) FROM @schema@.handler GROUP BY type ORDER BY type = 'prompt', type = 'resource', type";
+const LOGGING_SWITCH_SQL: &str = "SELECT logs_exchanges FROM @schema@.registry";
+const LINE_COUNT_SQL: &str = "SELECT count(*) FROM (SELECT FROM @schema@.exchange LIMIT 1000001) AS line";
+const DISPATCH_ROLES_SQL: &str = "
+    SELECT DISTINCT rolname::text
+    FROM pg_proc, aclexplode(proacl) AS entry JOIN pg_roles ON pg_roles.oid = grantee
+    WHERE pronamespace = '@schema@'::regnamespace AND proname = 'mcp_handle_request' AND grantee <> proowner
+    ORDER BY 1";

@@ -3,13 +3,12 @@
 //! It does not use the pool, whose connections are read-only and belong to another role than the owner of the schema.
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_postgres::connect::{ConnectTarget, OpenConnection};
+use tidegate_postgres::connect::ConnectTarget;
 use tokio_postgres::Client;
 
-use crate::inspection::{InstallInspection, SchemaInventory, owner_error};
+use crate::inspection::{InstallInspection, InstallStatus, SchemaInventory, owner_error};
 use crate::schema_name::SchemaName;
 use crate::sql_layer::{HandlerSchemaScripts, MigrationStep};
-use crate::status::InstallStatus;
 
 /// Time limits: for waiting for a concurrent installation, and for each statement.
 const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";
@@ -57,22 +56,21 @@ impl InstallChanges {
         self.steps.is_empty() && self.functions_added + self.functions_replaced + self.functions_dropped == 0
     }
 
-    fn between(install_inspection: &InstallInspection, before: &SchemaInventory, after: &SchemaInventory) -> Self {
+    fn between(inspection: &InstallInspection, before: &SchemaInventory, after: &SchemaInventory) -> Self {
         let steps = after.steps.iter().filter(|step| !before.steps.contains(step)).cloned();
-        let count = |of: &SchemaInventory, holds: &dyn Fn(&str, &String) -> bool| {
-            of.functions.iter().filter(|(name, digest)| holds(name, digest)).count()
-        };
+        let (old, new) = (&before.functions, &after.functions);
         Self {
-            database: install_inspection.database.clone(),
-            schema: install_inspection.schema.clone(),
-            was_installed: install_inspection.is_installed,
+            database: inspection.database.clone(),
+            schema: inspection.schema.clone(),
+            was_installed: inspection.is_installed,
             version_before: before.steps.iter().filter_map(MigrationStep::version).max(),
             steps: steps.collect(),
-            functions_added: count(after, &|name, _| !before.functions.contains_key(name)),
-            functions_replaced: count(after, &|name, digest| {
-                before.functions.get(name).is_some_and(|was| was != digest)
-            }),
-            functions_dropped: count(before, &|name, _| !after.functions.contains_key(name)),
+            functions_added: new.keys().filter(|name| !old.contains_key(*name)).count(),
+            functions_replaced: new
+                .iter()
+                .filter(|(name, hash)| old.get(*name).is_some_and(|was| was != *hash))
+                .count(),
+            functions_dropped: old.keys().filter(|name| !new.contains_key(*name)).count(),
         }
     }
 }
@@ -88,36 +86,32 @@ impl Installer {
     /// # Errors
     /// Fails if the server cannot be reached, if the role lacks the privileges, if the schema has another owner or was
     /// created by a newer program, or if the server rejects a statement. In all these cases nothing is changed.
-    pub async fn install(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
-        self.apply(ending, |_| Ok(())).await
+    pub async fn install(&self, mode: InstallMode) -> Result<InstallChanges, Error> {
+        self.apply(mode, |_| Ok(())).await
     }
 
     /// Like [`Self::install`], but requires that handlers are installed.
     ///
     /// # Errors
     /// As [`Self::install`], and if no handlers are installed.
-    pub async fn upgrade(&self, ending: InstallMode) -> Result<InstallChanges, Error> {
-        self.apply(ending, InstallInspection::check_installed).await
+    pub async fn upgrade(&self, mode: InstallMode) -> Result<InstallChanges, Error> {
+        self.apply(mode, InstallInspection::check_installed).await
     }
 
     /// Removes the schema with all handlers.
     ///
     /// # Errors
     /// As [`Self::upgrade`], and if an object outside the schema depends on it.
-    pub async fn uninstall(&self, ending: InstallMode) -> Result<(), Error> {
-        let connected = self.connect().await?;
-        let done = async {
-            let client = connected.client();
-            let install_inspection = self.begin(client).await?;
-            install_inspection.check_installed()?;
-            install_inspection.check_rights()?;
-            check_not_newer(&install_inspection, &SchemaInventory::read(client, self.layer.schema()).await?.steps)?;
+    pub async fn uninstall(&self, mode: InstallMode) -> Result<(), Error> {
+        let remove = async |client: &Client| {
+            let inspection = self.begin(client).await?;
+            inspection.check_installed()?;
+            inspection.check_rights()?;
+            check_not_newer(&inspection, &SchemaInventory::read(client, self.layer.schema()).await?.steps)?;
             execute(client, &self.layer.uninstall_sql()).await?;
-            end(client, ending).await
+            end(client, mode).await
         };
-        let done = done.await;
-        connected.close().await;
-        done
+        self.with_connection(remove).await
     }
 
     /// The installation status. Changes nothing and also works on a standby.
@@ -125,53 +119,48 @@ impl Installer {
     /// # Errors
     /// Fails if the server cannot be reached or if no handlers are installed.
     pub async fn status(&self) -> Result<InstallStatus, Error> {
-        let connected = self.connect().await?;
-        let status = async {
-            let client = connected.client();
+        let read = async |client: &Client| {
             let begin = format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {TIMEOUTS_SQL}; SET LOCAL search_path = pg_catalog, pg_temp"
             );
             execute(client, &begin).await?;
-            let install_inspection = InstallInspection::query(client, self.layer.schema()).await?;
-            install_inspection.check_installed()?;
-            InstallStatus::query(client, &install_inspection).await
+            let inspection = InstallInspection::query(client, self.layer.schema()).await?;
+            inspection.check_installed()?;
+            InstallStatus::query(client, &inspection).await
         };
-        let status = status.await;
-        connected.close().await;
-        status
+        self.with_connection(read).await
     }
 
     async fn apply(
         &self,
-        ending: InstallMode,
-        check: impl FnOnce(&InstallInspection) -> Result<(), Error>,
+        mode: InstallMode,
+        check: fn(&InstallInspection) -> Result<(), Error>,
     ) -> Result<InstallChanges, Error> {
-        let connected = self.connect().await?;
-        let changed = async {
-            let client = connected.client();
+        let change = async |client: &Client| {
             let schema = self.layer.schema();
-            let install_inspection = self.begin(client).await?;
-            check(&install_inspection)?;
-            install_inspection.check_rights()?;
-            let before = match install_inspection.is_installed {
+            let inspection = self.begin(client).await?;
+            check(&inspection)?;
+            inspection.check_rights()?;
+            let before = match inspection.is_installed {
                 true => SchemaInventory::read(client, schema).await?,
                 false => SchemaInventory::default(),
             };
-            check_not_newer(&install_inspection, &before.steps)?;
+            check_not_newer(&inspection, &before.steps)?;
             execute(client, &self.layer.install_sql()).await?;
             let after = SchemaInventory::read(client, schema).await?;
-            end(client, ending).await?;
-            Ok(InstallChanges::between(&install_inspection, &before, &after))
+            end(client, mode).await?;
+            Ok(InstallChanges::between(&inspection, &before, &after))
         };
-        let changed = changed.await;
-        // After an error, the transaction ends with the connection.
-        connected.close().await;
-        changed
+        self.with_connection(change).await
     }
 
-    async fn connect(&self) -> Result<OpenConnection, Error> {
-        let connected = self.target.connect("tidegate pg").await;
-        connected.map_err(|error| Error::new(ErrorKind::Unavailable, error.log_message()))
+    /// Runs `work` on a new connection. After an error, its transaction ends with the connection.
+    async fn with_connection<T>(&self, work: impl AsyncFnOnce(&Client) -> Result<T, Error>) -> Result<T, Error> {
+        let connection = self.target.connect("tidegate pg").await;
+        let connection = connection.map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?;
+        let outcome = work(connection.client()).await;
+        connection.close().await;
+        outcome
     }
 
     /// Begins the transaction and waits for concurrent installations.
@@ -186,7 +175,7 @@ impl Installer {
 }
 
 /// Rejects a downgrade: this program does not support the schema of a newer one.
-fn check_not_newer(install_inspection: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
+fn check_not_newer(inspection: &InstallInspection, steps: &[MigrationStep]) -> Result<(), Error> {
     let Some(unknown) = steps.iter().rfind(|step| !step.is_known()) else { return Ok(()) };
     let subject = match unknown.version() {
         Some(version) => {
@@ -196,13 +185,13 @@ fn check_not_newer(install_inspection: &InstallInspection, steps: &[MigrationSte
     };
     let message = format!(
         "the schema {} of the database {} was created by a newer Tidegate: {subject}",
-        install_inspection.schema, install_inspection.database
+        inspection.schema, inspection.database
     );
     Err(Error::new(ErrorKind::InvalidArguments, message).with_hint("Use that version of Tidegate or a newer one."))
 }
 
-async fn end(client: &Client, ending: InstallMode) -> Result<(), Error> {
-    let sql = match ending {
+async fn end(client: &Client, mode: InstallMode) -> Result<(), Error> {
+    let sql = match mode {
         InstallMode::Commit => "COMMIT",
         InstallMode::DryRun => "ROLLBACK",
     };

@@ -6,12 +6,10 @@
 
 mod answer;
 mod call;
-mod catalog;
+mod call_log;
 mod content;
 mod database_handlers;
 mod entries;
-mod exchange_log;
-mod failure;
 mod inspection;
 mod install;
 mod record;
@@ -19,18 +17,16 @@ mod rows;
 mod schema_name;
 mod script;
 mod sql_layer;
-mod status;
 mod testing;
 mod watcher;
 
-pub use catalog::HandlerCatalog;
-pub use database_handlers::{DatabaseHandlers, HandlerOptions};
+pub use database_handlers::{DatabaseHandlers, HandlerCatalog};
 pub use entries::HandlerEntry;
+pub use inspection::{CallLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use install::{InstallChanges, InstallMode, Installer};
-pub use record::{HandlerKind, HandlerRecord};
+pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use rows::HandlerRows;
 pub use schema_name::{SchemaName, SchemaNameError};
 pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
-pub use status::{ExchangeLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

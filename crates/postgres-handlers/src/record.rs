@@ -7,7 +7,18 @@ use serde_json::{Map, Value};
 use tidegate_sql::{Isolation, Transaction};
 use tokio_postgres::Row;
 
-use crate::database_handlers::HandlerOptions;
+use crate::schema_name::SchemaName;
+
+/// The configuration of the handlers that callers may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerOptions {
+    /// The schema that contains them.
+    pub schema: SchemaName,
+    /// Whether they may write. Otherwise each runs in a read-only transaction, whatever its metadata says.
+    pub writes: bool,
+    /// Whether each call is recorded in the call log of the database, even if the log is switched off there.
+    pub records_calls: bool,
+}
 
 /// The kind of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +63,6 @@ pub struct HandlerRecord {
     pub commits_on_error: bool,
     /// The beginning of its transaction and the number of retries.
     pub(crate) transaction: Transaction,
-    /// The time limit of its statement, if any.
     pub(crate) timeout: Option<Duration>,
     /// The qualified name of the function, as SQL.
     pub(crate) function: String,
@@ -68,13 +78,10 @@ pub(crate) const HANDLERS_SQL: &str =
 FROM {schema}.handler, LATERAL {schema}.mcp_transaction_policy(handler.type, handler.name) AS policy
 ORDER BY handler.type, handler.name COLLATE \"C\"";
 
-/// Why a row is not a valid handler.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
-    /// The server did not return the expected columns.
     #[error(transparent)]
     Row(#[from] tokio_postgres::Error),
-    /// A member is invalid.
     #[error("{0}")]
     Invalid(&'static str),
 }
@@ -90,7 +97,7 @@ impl HandlerRecord {
         };
         let definition = serde_json::from_str(row.try_get(2)?);
         let definition = definition.map_err(|_| RecordError::Invalid("its definition is not an object"))?;
-        let only_reads: bool = row.try_get(4)?;
+        let read_only: bool = row.try_get(4)?;
         let retries: i32 = row.try_get(10)?;
         let timeout_ms: Option<i32> = row.try_get(11)?;
         let isolation = match row.try_get::<_, &str>(9)? {
@@ -98,13 +105,13 @@ impl HandlerRecord {
             "repeatable read" => Isolation::RepeatableRead,
             _ => Isolation::ReadCommitted,
         };
-        let writes = options.writes && !only_reads;
+        let writes = options.writes && !read_only;
         Ok(Self {
             kind,
             name: row.try_get(1)?,
             definition,
             requires_auth: row.try_get(3)?,
-            read_only: only_reads,
+            read_only,
             columns: row.try_get(5)?,
             returns_rows: row.try_get(6)?,
             commits_on_error: row.try_get(7)?,
@@ -124,14 +131,13 @@ impl HandlerRecord {
 
 /// The name in `signature`. It becomes part of SQL unchanged, so it must have the form that the registration creates.
 fn function_name(signature: &str, options: &HandlerOptions) -> Result<String, RecordError> {
-    let broken = RecordError::Invalid("its function was not created by the registration");
     let schema = options.schema.as_str();
-    let arguments = format!("({schema}.mcp_request)");
-    let name = signature.strip_prefix(schema).and_then(|rest| rest.strip_prefix('.'));
-    let Some(name) = name.and_then(|rest| rest.strip_suffix(arguments.as_str())) else { return Err(broken) };
-    let is_ours = name.starts_with("mcp_")
-        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
-    if is_ours { Ok(format!("{schema}.{name}")) } else { Err(broken) }
+    let name = signature.strip_prefix(&format!("{schema}."));
+    let name = name.and_then(|rest| rest.strip_suffix(&format!("({schema}.mcp_request)")));
+    let is_plain = |name: &&str| name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    let name = name.filter(|name| name.starts_with("mcp_")).filter(is_plain);
+    name.map(|name| format!("{schema}.{name}"))
+        .ok_or(RecordError::Invalid("its function was not created by the registration"))
 }
 
 #[cfg(test)]
@@ -142,9 +148,9 @@ mod tests {
     #[test]
     fn only_registered_functions_are_accepted() {
         let schema = SchemaName::parse("api").unwrap();
-        let options = HandlerOptions { schema, writes: false, audit: false };
+        let options = HandlerOptions { schema, writes: false, records_calls: false };
         assert_eq!(function_name("api.mcp_tool_x_1f(api.mcp_request)", &options).unwrap(), "api.mcp_tool_x_1f");
-        for wrong in [
+        for invalid in [
             "pg_sleep(1)",
             "api.mcp_tool_x_1f(integer)",
             "other.mcp_tool_x_1f(api.mcp_request)",
@@ -152,7 +158,7 @@ mod tests {
             "api.mcp_tool_x(1), pg_sleep(1)(api.mcp_request)",
             "",
         ] {
-            assert!(function_name(wrong, &options).is_err(), "{wrong}");
+            assert!(function_name(invalid, &options).is_err(), "{invalid}");
         }
     }
 }

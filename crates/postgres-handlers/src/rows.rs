@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_postgres::handler_error::rows_error;
+use tidegate_postgres::error::handler_rows_error;
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 
 use crate::answer::REQUEST_ID;
 use crate::call::{arguments_to_json, caller_context};
-use crate::catalog::HandlerCatalog;
-use crate::database_handlers::DatabaseHandlers;
+use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
 /// A handler that returns rows.
@@ -19,11 +18,9 @@ pub struct HandlerRows {
     handlers: Arc<DatabaseHandlers>,
     text: String,
     transaction: Arc<Transaction>,
-    /// Executes the database's own identity check, if needed.
     identity_check: Option<String>,
     record: Arc<HandlerRecord>,
-    /// Whether the exchange log records the calls.
-    logs_exchanges: bool,
+    records_calls: bool,
 }
 
 impl HandlerRows {
@@ -34,34 +31,33 @@ impl HandlerRows {
         let (caller, context) = match catalog.checks_identity {
             true => (
                 format!(
-                    "(SELECT {schema}.enter_identity($2::pg_catalog.text::pg_catalog.jsonb) AS is_known OFFSET 0) AS who, "
+                    "(SELECT {schema}.enter_identity($2::pg_catalog.text::pg_catalog.jsonb) AS is_recognised OFFSET 0) AS identity, "
                 ),
-                "CASE WHEN who.is_known THEN $2::pg_catalog.text::pg_catalog.jsonb ELSE '{}' END",
+                "CASE WHEN identity.is_recognised THEN $2::pg_catalog.text::pg_catalog.jsonb ELSE '{}' END",
             ),
             false => (String::new(), "$2::pg_catalog.text::pg_catalog.jsonb"),
         };
         // In the select list, the function returns one row at a time; in FROM, it would run to its end first.
         let rows = format!(
             "{caller}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
-             '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS given",
+             '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS returned",
             record.function
         );
         let text = match &record.columns {
             Some(columns) => {
-                format!("SELECT one.* FROM {rows}, LATERAL pg_catalog.jsonb_to_record(given.row) AS one({columns})")
+                format!("SELECT one.* FROM {rows}, LATERAL pg_catalog.jsonb_to_record(returned.row) AS one({columns})")
             }
-            None => format!("SELECT given.row FROM {rows}"),
+            None => format!("SELECT returned.row FROM {rows}"),
         };
         let checks_identity = catalog.checks_identity && record.requires_auth;
         let check = || format!("SELECT {schema}.identity_is_known($1::pg_catalog.text::pg_catalog.jsonb)");
-        let transaction = Transaction { writes: false, ..record.transaction.clone() };
         Self {
             text,
-            transaction: Arc::new(transaction),
+            transaction: Arc::new(Transaction { writes: false, ..record.transaction.clone() }),
             identity_check: checks_identity.then(check),
             handlers,
             record,
-            logs_exchanges: catalog.logs_exchanges,
+            records_calls: catalog.records_calls,
         }
     }
 
@@ -82,8 +78,8 @@ impl HandlerRows {
 
     /// Records that the call `job`, with `arguments`, has ended.
     pub fn record_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
-        if self.logs_exchanges {
-            self.handlers.record_call(&self.record, job, Value::Object(arguments), failure);
+        if self.records_calls {
+            self.handlers.call_log.record(&self.record, job, Value::Object(arguments), failure);
         }
     }
 
@@ -91,7 +87,7 @@ impl HandlerRows {
         let database = &self.handlers.database;
         let mut transaction = database.begin(&Transaction::default(), &database.identity_of(job.principal())?).await?;
         let rows = transaction.query(check, &[context]).await;
-        let rows = rows.map_err(|error| rows_error(&error, &self.handlers.name))?;
+        let rows = rows.map_err(|error| handler_rows_error(&error, &self.handlers.name))?;
         transaction.roll_back().await;
         match rows.first().map(|row| row.try_get(0)) {
             Some(Ok(true)) => Ok(()),

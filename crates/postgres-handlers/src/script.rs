@@ -5,25 +5,22 @@
 
 mod token;
 
-use self::token::{ScriptScanner, ScriptToken};
+use self::token::{ScriptScanner, ScriptToken, TokenKind};
 
 /// The maximum number of words of a statement that are kept; the first ones determine its kind.
 const WORDS_MAX: usize = 16;
 
-/// A script, split into statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script<'a> {
-    /// The statements in order.
     pub(crate) statements: Vec<ScriptStatement<'a>>,
     /// The text after the last statement: blanks and comments.
     pub(crate) rest: &'a str,
 }
 
-/// One statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptStatement<'a> {
     /// The statement with its semicolon, and with the blanks and comments before it.
-    pub(crate) piece: &'a str,
+    pub(crate) source: &'a str,
     /// The line of its first word, from 1.
     pub(crate) line: usize,
     /// The length of the blanks and comments before it, in bytes.
@@ -32,32 +29,20 @@ pub(crate) struct ScriptStatement<'a> {
     words: Vec<&'a str>,
 }
 
-/// Why a script cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}")]
+#[error("{message}")]
 pub(crate) struct ScriptError {
-    /// The line of the problem, from 1.
     pub(crate) line: usize,
-    /// The problem.
-    pub(crate) problem: ScriptProblem,
+    pub(crate) message: String,
 }
 
-/// A problem in a script.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ScriptProblem {
-    /// A construct is not terminated.
-    #[error("{0} that begins here is not terminated")]
-    Unterminated(&'static str),
-    /// A meta-command of `psql`.
-    #[error("{0} is a psql meta-command, which is not supported; use SQL statements only")]
-    MetaCommand(String),
+impl ScriptError {
+    fn unterminated(line: usize, subject: &str) -> Self {
+        Self { line, message: format!("{subject} that begins here is not terminated") }
+    }
 }
 
 impl<'a> Script<'a> {
-    /// Splits `text`.
-    ///
-    /// # Errors
-    /// Fails if a construct is not terminated, or if the script contains a `psql` meta-command.
     pub(crate) fn split(text: &'a str) -> Result<Self, ScriptError> {
         let mut scanner = ScriptScanner::new(text);
         let mut statements = Vec::new();
@@ -65,42 +50,39 @@ impl<'a> Script<'a> {
         let mut start = 0;
         while let Some(token) = scanner.next_token()? {
             if open.push_token(token) {
-                let piece = &text[start..scanner.position()];
-                statements.extend(std::mem::take(&mut open).finish(piece, start));
+                let source = &text[start..scanner.position()];
+                statements.extend(std::mem::take(&mut open).finish(source, start));
                 start = scanner.position();
             }
         }
         open.check_closed()?;
-        let piece = &text[start..];
-        let rest = match open.finish(piece, start) {
+        let source = &text[start..];
+        let rest = match open.finish(source, start) {
             Some(statement) => {
                 statements.push(statement);
                 ""
             }
-            None => piece,
+            None => source,
         };
         Ok(Self { statements, rest })
     }
 }
 
 impl<'a> ScriptStatement<'a> {
-    /// The statement alone.
     pub(crate) fn sql(&self) -> &'a str {
-        &self.piece[self.leading..]
+        &self.source[self.leading..]
     }
 
-    /// Whether the word at `place` is `word`; ignores the case.
-    pub(crate) fn has_word_at(&self, place: usize, word: &str) -> bool {
-        self.words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    /// Whether the word at `index` is `word`; ignores the case.
+    pub(crate) fn has_word_at(&self, index: usize, word: &str) -> bool {
+        self.words.get(index).is_some_and(|other| other.eq_ignore_ascii_case(word))
     }
 
-    /// Whether one of its first words is `word`.
     pub(crate) fn has_word(&self, word: &str) -> bool {
-        (0..self.words.len()).any(|place| self.has_word_at(place, word))
+        self.words.iter().any(|other| other.eq_ignore_ascii_case(word))
     }
 }
 
-/// The statement under construction.
 #[derive(Default)]
 struct StatementBuilder<'a> {
     /// Offset and line of its first token.
@@ -121,23 +103,23 @@ impl<'a> StatementBuilder<'a> {
     /// Adds the next token; returns true if it ends the statement.
     fn push_token(&mut self, token: ScriptToken<'a>) -> bool {
         let ScriptToken { kind, text, offset, line } = token;
-        if kind == token::TokenKind::Blank {
+        if kind == TokenKind::Blank {
             return false;
         }
         self.first.get_or_insert((offset, line));
         let before = self.previous_word.take();
         let is_name = std::mem::take(&mut self.is_name_next);
         match kind {
-            token::TokenKind::Word => {
+            TokenKind::Word => {
                 self.push_word(text, line, before.filter(|_| !is_name), is_name);
                 self.previous_word = Some(text);
                 self.is_name_next = text.eq_ignore_ascii_case("as");
             }
-            token::TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
-            token::TokenKind::Open => self.parentheses.push(line),
-            token::TokenKind::Close => drop(self.parentheses.pop()),
-            token::TokenKind::Dot => self.is_name_next = true,
-            token::TokenKind::Quoted | token::TokenKind::Other | token::TokenKind::Blank => {}
+            TokenKind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
+            TokenKind::Open => self.parentheses.push(line),
+            TokenKind::Close => drop(self.parentheses.pop()),
+            TokenKind::Dot => self.is_name_next = true,
+            TokenKind::Quoted | TokenKind::Other | TokenKind::Blank => {}
         }
         false
     }
@@ -167,18 +149,17 @@ impl<'a> StatementBuilder<'a> {
     }
 
     fn check_closed(&self) -> Result<(), ScriptError> {
-        let endless = |line, subject| Err(ScriptError { line, problem: ScriptProblem::Unterminated(subject) });
         match self.parentheses.first() {
-            _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
-            Some(line) => endless(*line, "the parenthesis"),
+            _ if self.blocks > 0 => Err(ScriptError::unterminated(self.block_line, "the body BEGIN ATOMIC")),
+            Some(line) => Err(ScriptError::unterminated(*line, "the parenthesis")),
             None => Ok(()),
         }
     }
 
-    /// The statement, if `piece`, which begins at `start`, contains one.
-    fn finish(self, piece: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
+    /// The statement, if `source`, which begins at `start`, contains one.
+    fn finish(self, source: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
         let (offset, line) = self.first?;
-        Some(ScriptStatement { piece, line, leading: offset - start, words: self.words })
+        Some(ScriptStatement { source, line, leading: offset - start, words: self.words })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::schema_name::SchemaName;
 /// The placeholder of the schema name in the files.
 const PLACEHOLDER: &str = "@schema@";
 
-/// Migration steps with a number above this offset stand for a version of the whole layer.
+/// Migration steps with a number above this offset are versions of the whole layer.
 const VERSION_OFFSET: u32 = 1000;
 
 /// The SQL layer for one schema.
@@ -81,7 +81,7 @@ impl HandlerSchemaScripts {
 }
 
 impl MigrationStep {
-    /// The version of the layer that this step stands for, if any.
+    /// The version of the layer, if this step records one.
     pub fn version(&self) -> Option<u32> {
         self.number.checked_sub(VERSION_OFFSET).filter(|version| *version > 0)
     }
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn each_file_records_its_migration_step() {
         for (number, name, sql) in FILES.iter().filter(|(_, name, _)| *name != "privileges") {
-            let kept = format!(
+            let insert = format!(
                 "INSERT INTO @schema@.migration (version, name) VALUES ({number}, '{name}') ON CONFLICT (version) DO NOTHING;\n"
             );
-            assert_eq!(sql.matches(&kept).count(), 1, "{name}");
+            assert_eq!(sql.matches(&insert).count(), 1, "{name}");
         }
     }
 

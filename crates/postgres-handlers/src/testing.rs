@@ -4,7 +4,6 @@
 //! produce. Each statement runs within a savepoint, so that an error does not hide later results.
 
 mod file;
-mod results;
 mod run;
 
 use std::time::Duration;
@@ -79,8 +78,7 @@ impl TestReport {
 }
 
 impl TestResult {
-    /// A failed result.
-    fn failed_result(line: Option<usize>, name: impl Into<String>) -> Self {
+    fn failed(line: Option<usize>, name: impl Into<String>) -> Self {
         Self { line, name: name.into(), is_ok: false, notes: Vec::new() }
     }
 

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Backoff, Error, ErrorKind};
 use tidegate_postgres::connect::OpenConnection;
 use tidegate_postgres::error::internal_statement_error;
 use tokio::time::sleep;
 
-use crate::catalog::HandlerCatalog;
-use crate::database_handlers::DatabaseHandlers;
+use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 
 /// Changes within this time are read together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -20,10 +19,9 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The interval where notifications are not available: behind a pooler in transaction mode, and on a standby.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The first delay before the next connection attempt; it doubles.
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// The maximum delay.
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// The first delay before the next attempt after an error.
+const DELAY_MIN: Duration = Duration::from_millis(100);
+const DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// Watches the handlers of one database.
 pub struct HandlerWatcher {
@@ -32,8 +30,9 @@ pub struct HandlerWatcher {
     listen_state: ListenState,
     /// Whether the last read failed, so that the next one does not wait for a change.
     must_read_again: bool,
-    /// The number of consecutive failed attempts.
-    failures: u32,
+    backoff: Backoff,
+    /// Whether the current outage was logged.
+    has_logged_error: bool,
 }
 
 /// How changes are detected.
@@ -46,14 +45,23 @@ enum ListenState {
     Polling,
 }
 
-impl HandlerWatcher {
-    pub(crate) fn new(handlers: Arc<DatabaseHandlers>, last_catalog: Option<HandlerCatalog>) -> Self {
-        let listen_state = ListenState::Disconnected;
-        Self { handlers, last_catalog, listen_state, must_read_again: false, failures: 0 }
+impl DatabaseHandlers {
+    /// Watches for changes since `last_catalog`.
+    pub fn watch(self: &Arc<Self>, last_catalog: Option<HandlerCatalog>) -> HandlerWatcher {
+        HandlerWatcher {
+            handlers: self.clone(),
+            last_catalog,
+            listen_state: ListenState::Disconnected,
+            must_read_again: false,
+            backoff: Backoff::new(DELAY_MIN, DELAY_MAX),
+            has_logged_error: false,
+        }
     }
+}
 
-    /// The handlers, as soon as they differ from the known or last returned ones. Waits for the server without a time
-    /// limit. The method is cancel safe.
+impl HandlerWatcher {
+    /// The handlers, as soon as they differ from the last returned ones, or from those that the watch began with. Waits
+    /// for the server without a time limit. The method is cancel safe.
     pub async fn next_change(&mut self) -> HandlerCatalog {
         loop {
             if let Err(error) = self.wait_for_change().await {
@@ -62,7 +70,8 @@ impl HandlerWatcher {
             }
             match self.handlers.list().await {
                 Ok(catalog) => {
-                    self.failures = 0;
+                    self.backoff.reset();
+                    self.has_logged_error = false;
                     if self.last_catalog.as_ref() != Some(&catalog) {
                         self.last_catalog = Some(catalog.clone());
                         return catalog;
@@ -70,11 +79,11 @@ impl HandlerWatcher {
                 }
                 // The schema was removed, or the roles lost access: then there are no handlers.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
-                    let nothing = HandlerCatalog::default();
-                    if self.last_catalog.as_ref() != Some(&nothing) {
+                    let empty = HandlerCatalog::default();
+                    if self.last_catalog.as_ref() != Some(&empty) {
                         tracing::warn!(database = %self.handlers.name, "{error}");
-                        self.last_catalog = Some(nothing.clone());
-                        return nothing;
+                        self.last_catalog = Some(empty.clone());
+                        return empty;
                     }
                 }
                 Err(error) => {
@@ -87,14 +96,14 @@ impl HandlerWatcher {
 
     /// Waits for a reason to read; the first call returns at once.
     async fn wait_for_change(&mut self) -> Result<(), Error> {
-        let owes_look = std::mem::take(&mut self.must_read_again);
+        let must_read_again = std::mem::take(&mut self.must_read_again);
         match &mut self.listen_state {
             ListenState::Disconnected => self.listen_state = self.listen().await?,
-            _ if owes_look => {}
+            _ if must_read_again => {}
             ListenState::Polling => sleep(POLL_INTERVAL).await,
-            ListenState::Listening(connected) => {
+            ListenState::Listening(connection) => {
                 tokio::select! {
-                    is_told = connected.wait_for_notification() => match is_told {
+                    is_notified = connection.wait_for_notification() => match is_notified {
                         true => sleep(DEBOUNCE).await,
                         false => self.listen_state = ListenState::Disconnected,
                     },
@@ -110,9 +119,9 @@ impl HandlerWatcher {
         if database.is_behind_pooler() {
             return Ok(ListenState::Polling);
         }
-        let connected = database.connect(&format!("tidegate/{name} listens")).await?;
-        match connected.client().batch_execute(&format!("LISTEN {}", options.schema.channel())).await {
-            Ok(()) => Ok(ListenState::Listening(Box::new(connected))),
+        let connection = database.connect(&format!("tidegate/{name} listens")).await?;
+        match connection.client().batch_execute(&format!("LISTEN {}", options.schema.channel())).await {
+            Ok(()) => Ok(ListenState::Listening(Box::new(connection))),
             Err(error) if error.as_db_error().is_some() => {
                 tracing::warn!(database = %name, "LISTEN failed; polling for changes of handlers: {error}");
                 Ok(ListenState::Polling)
@@ -123,12 +132,10 @@ impl HandlerWatcher {
 
     /// Waits before the next attempt.
     async fn back_off(&mut self, error: &Error) {
-        if self.failures == 0 {
+        if !std::mem::replace(&mut self.has_logged_error, true) {
             let detail = error.detail().unwrap_or_default();
             tracing::warn!(database = %self.handlers.name, detail, "cannot read the handlers: {error}");
         }
-        let wait = FIRST_BACKOFF * 2_u32.saturating_pow(self.failures.min(6));
-        self.failures = self.failures.saturating_add(1);
-        sleep(wait.min(BACKOFF_MAX)).await;
+        sleep(self.backoff.next_delay()).await;
     }
 }

@@ -13,10 +13,8 @@ use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
 
 use crate::error;
-use crate::handler_error;
 use crate::values::BatchBuilder;
 
-/// The maximum number of rows of a batch.
 const BATCH_ROWS_MAX: usize = 8_192;
 /// The maximum number of rows of the first batch, so that the first rows arrive early.
 const FIRST_BATCH_ROWS_MAX: usize = 256;
@@ -25,7 +23,6 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// How long an incomplete batch waits for more rows while the server sends none.
 const LINGER: Duration = Duration::from_millis(5);
 
-/// The rows of a running statement.
 pub(crate) struct BatchStream {
     rows: Pin<Box<RowStream>>,
     builder: BatchBuilder,
@@ -36,7 +33,6 @@ pub(crate) struct BatchStream {
     context: ErrorContext,
 }
 
-/// The context for error messages.
 #[derive(Clone)]
 pub(crate) struct ErrorContext {
     pub(crate) database: std::sync::Arc<str>,
@@ -44,9 +40,7 @@ pub(crate) struct ErrorContext {
     pub(crate) author: Author,
 }
 
-/// An error between the rows.
 pub(crate) enum RowError {
-    /// An error of the server.
     Server(tokio_postgres::Error),
     /// A value could not be read.
     Value(Error),
@@ -56,7 +50,7 @@ impl RowError {
     pub(crate) fn into_error(self, context: &ErrorContext) -> Error {
         match self {
             Self::Server(error) if context.author == Author::Handler => {
-                handler_error::rows_error(&error, &context.database)
+                error::handler_rows_error(&error, &context.database)
             }
             Self::Server(error) => error::statement_error(&error, &context.database, &context.text),
             Self::Value(error) => error,
@@ -70,7 +64,6 @@ impl BatchStream {
         Self { rows: Box::pin(rows), builder, rows_max, linger_deadline: None, has_ended: false, context }
     }
 
-    /// Whether the statement has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -79,7 +72,6 @@ impl BatchStream {
         &self.context
     }
 
-    /// The next batch; `None` if there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }

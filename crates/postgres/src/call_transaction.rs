@@ -1,4 +1,4 @@
-//! Transactions in which other code of the node than a statement's plan runs SQL, such as handlers in the database.
+//! Transactions for code of the node that runs SQL itself, such as handlers in the database.
 
 use std::sync::Arc;
 
@@ -9,14 +9,13 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::PostgresDatabase;
 use crate::connect::OpenConnection;
-use crate::lease::Lease;
+use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
 use crate::server::PostgresServer;
-use crate::session::TransactionIdentity;
-use crate::transaction::{COMMIT, ROLLBACK};
+use crate::session::{COMMIT, ROLLBACK, TransactionIdentity};
 
-/// A transaction on a pooled connection, which runs as the role of a call. Dropping it before its end cancels what still
-/// runs and rolls back.
+/// A transaction on a pooled connection, which runs as the role of a call. Dropping it before its end cancels a running
+/// statement and rolls back.
 pub struct CallTransaction {
     server: Arc<PostgresServer>,
     lease: Lease,
@@ -25,7 +24,7 @@ pub struct CallTransaction {
     identity: TransactionIdentity,
 }
 
-/// A statement that is prepared on the connection of a [`CallTransaction`].
+/// A prepared statement of a [`CallTransaction`].
 pub struct PreparedCall(Arc<PreparedStatement>);
 
 impl PostgresDatabase {
@@ -40,7 +39,7 @@ impl PostgresDatabase {
     ) -> Result<CallTransaction, Error> {
         let server = self.server().clone();
         let lease = server.begin(transaction, identity).await?;
-        let connection = lease.session()?.connection().clone();
+        let connection = lease.connection()?;
         Ok(CallTransaction { server, lease, connection, transaction: transaction.clone(), identity: identity.clone() })
     }
 
@@ -78,8 +77,8 @@ impl PostgresDatabase {
     /// # Errors
     /// `Unavailable` if the server cannot be reached.
     pub async fn connect(&self, application_name: &str) -> Result<OpenConnection, Error> {
-        let connected = self.server().pool.target().connect(application_name).await;
-        connected.map_err(|error| error.into_error(&self.server().database))
+        let connection = self.server().pool.target().connect(application_name).await;
+        connection.map_err(|error| error.into_error(&self.server().database))
     }
 
     /// Whether a pooler in transaction mode is configured, so that nothing stays in a session.
@@ -87,14 +86,14 @@ impl PostgresDatabase {
         self.server().options.is_behind_pooler
     }
 
-    /// Runs `work` in the background; closing the database waits for it for a moment.
+    /// Runs `work` in the background; closing the database waits a limited time for it.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.server().background_tasks().spawn(work);
+        self.server().pool.background_tasks().spawn(work);
     }
 
     /// Waits until the database is being closed. Returns the error of calls that end because of it.
     pub async fn closed(&self) -> Error {
-        self.server().closed().await
+        self.server().pool.closed().await
     }
 }
 
@@ -117,8 +116,8 @@ impl CallTransaction {
     /// The error for the caller, if the server refuses the statement.
     pub async fn prepare(&mut self, statement: &Statement) -> Result<PreparedCall, Error> {
         let prepared = self.server.prepare(&mut self.lease, statement, &self.transaction, &self.identity).await?;
-        // Behind a pooler, it may be another connection now.
-        self.connection = self.lease.session()?.connection().clone();
+        // Behind a pooler, the connection may have been replaced.
+        self.connection = self.lease.connection()?;
         Ok(PreparedCall(prepared))
     }
 
@@ -147,7 +146,7 @@ impl CallTransaction {
         self.lease.mark_busy();
         let client = self.connection.client();
         let run = client.query(&call.0.statement, parameters);
-        let (rows, ended) = futures::future::join(run, client.batch_execute(ROLLBACK)).await;
+        let (rows, ended) = futures::join!(run, client.batch_execute(ROLLBACK));
         if ended.is_ok() {
             self.lease.mark_idle();
         }

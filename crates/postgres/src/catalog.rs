@@ -1,14 +1,10 @@
 //! The catalog: tables, views and other relations that the role of the caller may read.
 
-use std::sync::Arc;
-
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus};
 use tidegate_sql::SqlDialect;
-use tokio_postgres::Row;
+use tokio_postgres::{Client, Row};
 
-use crate::error;
-use crate::lease::Lease;
 use crate::options::PostgresOptions;
 
 const DIALECT: SqlDialect = SqlDialect::Postgres;
@@ -16,6 +12,7 @@ const DIALECT: SqlDialect = SqlDialect::Postgres;
 const TABLES_MAX: i64 = 20_000;
 /// The maximum number of columns of a table that are read; the server allows 1,600.
 const COLUMNS_MAX: i64 = 2_000;
+const CHOICES_MAX: usize = 20;
 
 /// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,
 /// and objects of extensions are excluded.
@@ -34,7 +31,7 @@ ORDER BY 1, 2 LIMIT $2";
 
 /// The columns that the role may read, of the relation with that name in the given schema or on the search path.
 const COLUMNS_SQL: &str = "
-WITH found AS (
+WITH relation AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
     AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
@@ -48,29 +45,22 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.a
        EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
                WHERE k.conrelid = a.attrelid AND k.contype = 'u' AND k.conkey = ARRAY[a.attnum]),
        (SELECT k.confrelid::regclass::text || '(' || f.attname || ')' FROM pg_catalog.pg_constraint k
-        JOIN LATERAL pg_catalog.generate_subscripts(k.conkey, 1) AS place ON k.conkey[place] = a.attnum
-        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[place]
+        JOIN LATERAL pg_catalog.generate_subscripts(k.conkey, 1) AS ordinal ON k.conkey[ordinal] = a.attnum
+        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[ordinal]
         WHERE k.conrelid = a.attrelid AND k.contype = 'f' ORDER BY k.conname LIMIT 1),
        (SELECT pg_catalog.string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder)
         FROM (SELECT enumlabel, enumsortorder FROM pg_catalog.pg_enum WHERE enumtypid = a.atttypid
               ORDER BY enumsortorder LIMIT 20) e)
-FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
-WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
+FROM relation JOIN pg_catalog.pg_attribute a ON a.attrelid = relation.oid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(relation.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
-/// The tables that the role of `lease` may read; runs in the transaction of the lease.
-pub(crate) async fn list_tables(
-    lease: &Lease,
-    options: &PostgresOptions,
-    database: &str,
-) -> Result<Arc<Catalog>, Error> {
-    let client = lease.session()?.client();
-    let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await;
-    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
-    let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry_from_row).collect();
-    let mut tables = entries.map_err(|error| error::internal_statement_error(&error, database))?;
+/// The tables that the current role may read.
+pub(crate) async fn list_tables(client: &Client, options: &PostgresOptions) -> Result<Catalog, tokio_postgres::Error> {
+    let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await?;
+    let mut tables = rows.iter().map(entry_from_row).collect::<Result<Vec<_>, _>>()?;
     tables.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Arc::new(Catalog::from_tables(tables)))
+    Ok(Catalog::from_tables(tables))
 }
 
 fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
@@ -93,14 +83,12 @@ fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
     })
 }
 
-/// The columns of `table` that the role of `lease` may read; runs in the transaction of the lease.
+/// The columns of `table` that the current role may read; none if there is no such table.
 pub(crate) async fn list_columns(
-    lease: &Lease,
+    client: &Client,
     table: &str,
     options: &PostgresOptions,
-    database: &str,
-) -> Result<Vec<ColumnEntry>, Error> {
-    let client = lease.session()?.client();
+) -> Result<Vec<ColumnEntry>, tokio_postgres::Error> {
     let parts = DIALECT.table_parts(table);
     let (schema, name) = match parts.as_slice() {
         [schema, name] => (Some(schema), name.as_str()),
@@ -108,25 +96,19 @@ pub(crate) async fn list_columns(
         // No name has more parts, and an empty name does not exist.
         _ => (None, ""),
     };
-    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
-    let rows = rows.map_err(|error| error::internal_statement_error(&error, database))?;
-    if rows.is_empty() {
-        let catalog = list_tables(lease, options, database).await?;
-        let missing = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
-        return Err(missing.with_choices(nearest_tables(table, &catalog)));
-    }
-    let columns: Result<Vec<ColumnEntry>, tokio_postgres::Error> = rows.iter().map(column_from_row).collect();
-    columns.map_err(|error| error::internal_statement_error(&error, database))
+    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await?;
+    rows.iter().map(column_from_row).collect()
+}
+
+pub(crate) fn unknown_table_error(table: &str, catalog: &Catalog) -> Error {
+    let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
+    error.with_choices(nearest_tables(table, catalog))
 }
 
 fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
     let (is_primary, is_unique): (bool, bool) = (row.try_get(4)?, row.try_get(5)?);
     let (references, labels): (Option<String>, Option<String>) = (row.try_get(6)?, row.try_get(7)?);
-    let key = match (is_primary, is_unique) {
-        (true, _) => Some("primary key".to_owned()),
-        (false, true) => Some("unique".to_owned()),
-        (false, false) => None,
-    };
+    let key = if is_primary { Some("primary key") } else { is_unique.then_some("unique") }.map(str::to_owned);
     let references = references.map(|target| format!("references {target}"));
     let labels = labels.map(|labels| format!("one of {labels}"));
     Ok(ColumnEntry {
@@ -144,10 +126,10 @@ fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
 
 fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
     let near = nearest_names(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
-    match near.is_empty() {
-        true => catalog.tables.iter().take(20).map(|entry| entry.name.clone()).collect(),
-        false => near,
+    if !near.is_empty() {
+        return near;
     }
+    catalog.tables.iter().take(CHOICES_MAX).map(|entry| entry.name.clone()).collect()
 }
 
 /// Adds similar table names to the error of a statement that uses an unknown table.

@@ -6,25 +6,24 @@ use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, VersionTagCache, compute_schema_version_tag};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
+use tokio::sync::OnceCell;
 
 use crate::catalog;
 use crate::connect::ConnectTarget;
+use crate::error::internal_statement_error;
 use crate::identity::identity_fingerprint;
-use crate::lease::Lease;
 use crate::options::PostgresOptions;
 use crate::plan::PostgresPlan;
-use crate::pool::Pool;
-use crate::role_inspection::RoleFinding;
+use crate::pool::{Lease, Pool};
+use crate::role::RoleFinding;
 use crate::server::PostgresServer;
-use crate::transaction::ROLLBACK;
+use crate::session::ROLLBACK;
 
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum age of the catalog data behind change notifications, in seconds.
 const VERSION_TAG_MAX_AGE_SECONDS: u64 = 5;
 
 /// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as
@@ -32,7 +31,7 @@ const VERSION_TAG_MAX_AGE_SECONDS: u64 = 5;
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
     version_tags: VersionTagCache,
-    opened: Instant,
+    opened_at: Instant,
 }
 
 impl PostgresDatabase {
@@ -45,7 +44,7 @@ impl PostgresDatabase {
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
         let server = Arc::new(PostgresServer::new(name, pool, options));
-        Ok(Self { server, version_tags: VersionTagCache::default(), opened: Instant::now() })
+        Ok(Self { server, version_tags: VersionTagCache::default(), opened_at: Instant::now() })
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.
@@ -61,24 +60,26 @@ impl PostgresDatabase {
         self.server.pool.connections_in_use()
     }
 
-    /// What the calls share.
     pub(crate) fn server(&self) -> &Arc<PostgresServer> {
         &self.server
     }
 
-    async fn begin_read_only(&self, principal: &Principal) -> Result<Lease, Error> {
+    /// A connection for a lookup in the catalog, whose statement is about to run.
+    async fn begin_lookup(&self, principal: &Principal) -> Result<Lease, Error> {
         let identity = self.server.identity_of(principal)?;
-        self.server.begin(&Transaction::default(), &identity).await
+        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
+        lease.mark_busy();
+        Ok(lease)
+    }
+
+    fn error(&self, error: &tokio_postgres::Error) -> Error {
+        internal_statement_error(error, &self.server.database)
     }
 }
 
-/// Ends the transaction of a lookup on `lease`, whatever its outcome.
-async fn roll_back_lookup<T>(mut lease: Lease, outcome: Result<T, Error>) -> Result<T, Error> {
-    if outcome.is_ok() {
-        // If this fails, the lease discards the connection; the outcome stays valid.
-        let _ = lease.end(ROLLBACK).await;
-    }
-    outcome
+/// Ends the transaction of a successful lookup. If this fails, the lease discards the connection.
+async fn end_lookup(mut lease: Lease) {
+    let _ = lease.end(ROLLBACK).await;
 }
 
 #[async_trait]
@@ -106,27 +107,30 @@ impl Database for PostgresDatabase {
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let mut lease = self.begin_read_only(principal).await?;
-        lease.mark_busy();
-        let outcome = catalog::list_tables(&lease, &self.server.options, &self.server.database).await;
-        roll_back_lookup(lease, outcome).await
+        let lease = self.begin_lookup(principal).await?;
+        let tables = catalog::list_tables(lease.session()?.client(), &self.server.options).await;
+        let tables = tables.map_err(|error| self.error(&error))?;
+        end_lookup(lease).await;
+        Ok(Arc::new(tables))
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let mut lease = self.begin_read_only(principal).await?;
-        lease.mark_busy();
-        let outcome = catalog::list_columns(&lease, table, &self.server.options, &self.server.database).await;
-        if outcome.is_err() {
-            lease.mark_in_transaction();
-        }
-        roll_back_lookup(lease, outcome).await
+        let (lease, options) = (self.begin_lookup(principal).await?, &self.server.options);
+        let client = lease.session()?.client();
+        let columns = catalog::list_columns(client, table, options).await.map_err(|error| self.error(&error))?;
+        let catalog = match columns.is_empty() {
+            true => Some(catalog::list_tables(client, options).await.map_err(|error| self.error(&error))?),
+            false => None,
+        };
+        end_lookup(lease).await;
+        catalog.map_or(Ok(columns), |catalog| Err(catalog::unknown_table_error(table, &catalog)))
     }
 
     /// The version tag of the columns, or of the table names, as visible to the role of `principal`. Rows change too
     /// often to be included. The server is queried at most every five seconds.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
+        let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
         self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
     }
 
@@ -135,22 +139,18 @@ impl Database for PostgresDatabase {
         let identity = self.server.identity_of(principal)?;
         let (server, statement) = (self.server.clone(), statement.clone());
         let mut lease = server.acquire().await?;
-        if let Some(prepared) = server.find_prepared(&lease, &statement, &identity)? {
-            let (explained, has_begun) = (Mutex::default(), false);
-            return Ok(Box::new(PostgresPlan {
-                server,
-                statement,
-                identity,
-                prepared,
-                lease,
-                has_begun,
-                estimate: explained,
-            }));
-        }
-        lease.begin(statement.transaction(), &identity).await?;
-        let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
-        let (explained, has_begun) = (Mutex::new(server.check_cost(&lease, &statement).await?), true);
-        Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, estimate: explained }))
+        let cached = server.find_prepared(&lease, &statement, &identity)?;
+        let has_begun = cached.is_none();
+        let (prepared, estimate) = match cached {
+            Some(prepared) => (prepared, None),
+            None => {
+                lease.begin(statement.transaction(), &identity).await?;
+                let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
+                (prepared, server.check_cost(&lease, &statement).await?)
+            }
+        };
+        let estimate = OnceCell::new_with(estimate);
+        Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, estimate }))
     }
 
     /// A statement of the owner is described with any role, a statement of a caller with the caller's role.
@@ -164,8 +164,10 @@ impl Database for PostgresDatabase {
         let mut lease = self.server.begin(&transaction, &identity).await?;
         // A cached prepared statement has old columns, which would be noticed only when it runs.
         lease.session()?.evict_statement(identity.role.as_deref(), statement.text());
-        let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await;
-        roll_back_lookup(lease, prepared.map(|prepared| prepared.schema.clone())).await
+        // Behind a pooler, the prepared statement must be closed before its transaction ends.
+        let schema = self.server.prepare(&mut lease, statement, &transaction, &identity).await?.schema.clone();
+        end_lookup(lease).await;
+        Ok(schema)
     }
 
     async fn close(&self) {

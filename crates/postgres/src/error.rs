@@ -1,10 +1,14 @@
 //! Converts errors of the server to errors for callers.
 //!
 //! The primary message and the hint go to the caller, because they are about the caller's SQL. Detail and context stay
-//! in the log, because they may quote rows.
+//! in the log, because they may quote rows. A message of a handler in the database may contain data of any user, so it
+//! goes to the caller only if the handler raises it with `mcp_refuse`.
 
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
+
+/// The SQLSTATE of `mcp_refuse`, whose message is for the caller.
+const MCP_REFUSE_CODE: &str = "MCP01";
 
 /// The error of a caller's statement `text`, which is used to convert positions to line and column.
 pub(crate) fn statement_error(error: &tokio_postgres::Error, database: &str, text: &str) -> Error {
@@ -95,7 +99,7 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
         }
         ErrorKind::Internal => return Error::internal(detail),
         _ => match error_position(db_error, text) {
-            Some(place) => format!("{} at {place}", db_error.message()),
+            Some(position) => format!("{} at {position}", db_error.message()),
             None => db_error.message().to_owned(),
         },
     };
@@ -157,4 +161,48 @@ fn error_position(db_error: &DbError, text: &str) -> Option<String> {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     Some(format!("line {line}, column {column}"))
+}
+
+/// The error of a handler while its rows are read. It runs in a read-only transaction.
+pub fn handler_rows_error(error: &tokio_postgres::Error, database: &str) -> Error {
+    let Some(server) = error.as_db_error() else { return internal_statement_error(error, database) };
+    if is_function_missing(server) {
+        return Error::new(ErrorKind::NotFound, "the tool no longer exists");
+    }
+    common_handler_error(error, server, "tool", database)
+        .unwrap_or_else(|| Error::internal(handler_error_detail(server, "a handler with rows", database)))
+}
+
+/// The error of a handler of a `kind`, if it does not depend on the handler.
+pub fn common_handler_error(
+    error: &tokio_postgres::Error,
+    server: &DbError,
+    kind: &str,
+    database: &str,
+) -> Option<Error> {
+    let detail = || handler_error_detail(server, &format!("a handler of a {kind}"), database);
+    Some(match server.code().code() {
+        MCP_REFUSE_CODE => Error::new(ErrorKind::Failed, server.message()),
+        "57014" => Error::new(ErrorKind::TimedOut, format!("the {kind} exceeded its time limit and was cancelled"))
+            .with_detail(detail()),
+        "40001" | "40P01" => {
+            let message = format!("the {kind} failed after repeated conflicts with concurrent changes");
+            Error::new(ErrorKind::Unavailable, message).with_hint("Try again.").with_detail(detail())
+        }
+        code if code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") => {
+            internal_statement_error(error, database)
+        }
+        _ => return None,
+    })
+}
+
+/// The detail of an error of `subject`, which only the log may contain.
+pub fn handler_error_detail(server: &DbError, subject: &str, database: &str) -> String {
+    let context = server.where_().unwrap_or_default();
+    format!("database {database}: {subject} failed: {}: {}\n{context}", server.code().code(), server.message())
+}
+
+/// Whether the function does not exist or the role may not execute it. Only the outermost call has no context.
+pub fn is_function_missing(server: &DbError) -> bool {
+    server.where_().is_none() && matches!(server.code().code(), "42501" | "42883" | "3F000")
 }

@@ -6,10 +6,9 @@ use tidegate_sql::Statement;
 use tokio_postgres::types::ToSql;
 
 use crate::error;
-use crate::lease::Lease;
+use crate::pool::Lease;
 use crate::values::{BoundParameter, RawBytes};
 
-/// The planner's estimate for a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlanEstimate {
     pub(crate) rows: u64,
@@ -29,7 +28,6 @@ const DETAILS: [(&str, &str); 8] = [
     ("Index Cond", "where "),
     ("Filter", "filter: "),
 ];
-/// The maximum depth of a rendered plan.
 const DEPTH_MAX: usize = 40;
 
 impl PlanEstimate {
@@ -56,9 +54,8 @@ impl PlanEstimate {
 
     /// The plan as an indented tree.
     pub(crate) fn render(&self) -> String {
-        let mut text = String::new();
-        write_node(&self.plan, 0, &mut text);
-        text
+        let line = |(depth, node): (usize, &Value)| format!("{}{}\n", "  ".repeat(depth), node_title(node));
+        nodes(&self.plan).into_iter().map(line).collect()
     }
 
     /// Rejects a statement whose estimated cost exceeds `max`; the error names the most expensive node.
@@ -66,29 +63,31 @@ impl PlanEstimate {
         if self.cost <= max {
             return Ok(());
         }
-        let mut worst = (0.0, String::new());
-        find_costliest_node(&self.plan, 0, &mut worst);
+        let cost = |node: &Value| node.get("Total Cost").and_then(Value::as_f64).unwrap_or_default();
+        let own_cost = |node: &Value| cost(node) - children(node).iter().map(cost).sum::<f64>();
+        let costliest = nodes(&self.plan).into_iter().max_by(|(_, a), (_, b)| own_cost(a).total_cmp(&own_cost(b)));
         let message = format!(
             "the estimated cost of the statement is {:.0}, and the limit is {max:.0}; most expensive step: {}",
-            self.cost, worst.1
+            self.cost,
+            costliest.map(|(_, node)| node_title(node)).unwrap_or_default()
         );
         Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Use conditions on indexed columns, or fewer joins. The tool explain shows the whole plan."))
     }
 }
 
-fn write_node(node: &Value, depth: usize, text: &mut String) {
-    if depth > DEPTH_MAX {
-        return;
+/// The nodes of a plan with their depths, parents first, up to the maximum depth.
+fn nodes(plan: &Value) -> Vec<(usize, &Value)> {
+    let (mut nodes, mut stack) = (Vec::new(), vec![(0, plan)]);
+    while let Some((depth, node)) = stack.pop() {
+        nodes.push((depth, node));
+        if depth < DEPTH_MAX {
+            stack.extend(children(node).iter().rev().map(|child| (depth + 1, child)));
+        }
     }
-    let indent = "  ".repeat(depth);
-    text.push_str(&format!("{indent}{}\n", node_title(node)));
-    for child in children(node) {
-        write_node(child, depth + 1, text);
-    }
+    nodes
 }
 
-/// One node in one line: what it does, with its estimates.
 fn node_title(node: &Value) -> String {
     let member = |name: &str| node.get(name).and_then(Value::as_str);
     let mut title = member("Node Type").unwrap_or("Step").to_owned();
@@ -103,16 +102,4 @@ fn node_title(node: &Value) -> String {
 
 fn children(node: &Value) -> &[Value] {
     node.get("Plans").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// Finds the node with the highest cost of its own, without the cost of its children.
-fn find_costliest_node(node: &Value, depth: usize, worst: &mut (f64, String)) {
-    let cost = |node: &Value| node.get("Total Cost").and_then(Value::as_f64).unwrap_or_default();
-    let own = cost(node) - children(node).iter().map(cost).sum::<f64>();
-    if own >= worst.0 {
-        *worst = (own, node_title(node));
-    }
-    if depth < DEPTH_MAX {
-        children(node).iter().for_each(|child| find_costliest_node(child, depth + 1, worst));
-    }
 }

@@ -1,7 +1,7 @@
-//! Whom the database takes a caller for: the role that a call runs as, and the settings that say who calls.
+//! The database identity of callers: the role that a call runs as, and the settings with the caller's claims.
 //!
-//! Both come from the configuration and from claims that were proven; nothing that a caller writes gets here. Roles
-//! are always out of a list, so that a claim can choose but never name one.
+//! Both come from the configuration and from verified claims, never from what a caller writes. Roles are always from a
+//! list, so a claim can only choose among them.
 
 use std::collections::BTreeMap;
 
@@ -12,64 +12,60 @@ use tidegate_query::StableHasher;
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RunAs {
-    /// The one that the connection logged in as.
+    /// The login role of the connection.
     #[default]
     Login,
-    /// This one, whoever calls.
+    /// The same role for all callers.
     Fixed(String),
-    /// The one that a claim of the caller names, if it is among `allow`.
+    /// The role that a claim of the caller names, if it is among `allow`.
     Claim {
-        /// The claim.
+        /// The name of the claim.
         claim: String,
         /// The roles that it may name, at least one.
         allow: Vec<String>,
-        /// The role of callers without the claim; without one they are refused.
+        /// The role of callers without the claim; if there is none, they are refused.
         default: Option<String>,
     },
-    /// The one that belongs to the first of these roles of the configuration that the caller holds.
+    /// The role that is mapped to the first role of the configuration that the caller has.
     Roles {
-        /// Roles of the configuration and those of the database, in the order in which they count.
+        /// Roles of the configuration and the database roles that they are mapped to, in order of precedence.
         mapping: Vec<(String, String)>,
-        /// The role of callers who hold none of them; without one they are refused.
+        /// The role of callers with none of them; if there is none, they are refused.
         default: Option<String>,
     },
 }
 
 impl RunAs {
-    /// The database's role for `principal`; none means the login's.
-    ///
-    /// # Errors
-    /// `Forbidden` when the principal has no role there.
+    /// The database role of `principal`; `None` is the login role.
     pub(crate) fn role_of(&self, principal: &Principal) -> Result<Option<&str>, Error> {
         let refused = || {
             Error::new(ErrorKind::Forbidden, "your identity has no role in this database")
                 .with_hint("Ask the owner of the node for a key or a token that has one.")
         };
-        match self {
-            Self::Login => Ok(None),
-            Self::Fixed(role) => Ok(Some(role)),
+        let role = match self {
+            Self::Login => return Ok(None),
+            Self::Fixed(role) => Some(role),
             Self::Claim { claim, allow, default } => match resolve_claim(principal, claim) {
-                None | Some(Value::Null) => default.as_deref().map(Some).ok_or_else(refused),
-                Some(Value::String(named)) => {
-                    allow.iter().find(|role| **role == named).map(|role| Some(role.as_str())).ok_or_else(refused)
-                }
-                Some(_) => Err(refused()),
+                None | Some(Value::Null) => default.as_ref(),
+                Some(Value::String(name)) => allow.iter().find(|role| **role == name),
+                Some(_) => None,
             },
-            Self::Roles { mapping: of, default } => {
-                let held = of.iter().find(|(role, _)| principal.roles.contains(role)).map(|(_, role)| role);
-                held.or(default.as_ref()).map(|role| Some(role.as_str())).ok_or_else(refused)
+            Self::Roles { mapping, default } => {
+                let mapped = mapping.iter().find(|(role, _)| principal.roles.contains(role)).map(|(_, role)| role);
+                mapped.or(default.as_ref())
             }
-        }
+        };
+        role.map(|role| Some(role.as_str())).ok_or_else(refused)
     }
 
-    /// A role to prepare the owner's statements as.
+    /// Any suitable role for preparing statements of the owner.
     pub(crate) fn any_role(&self) -> Option<&str> {
         match self {
             Self::Login => None,
             Self::Fixed(role) => Some(role),
             Self::Claim { allow, default, .. } => default.as_ref().or(allow.first()).map(String::as_str),
-            Self::Roles { mapping: of, default } => {
-                default.as_ref().or(of.first().map(|(_, role)| role)).map(String::as_str)
+            Self::Roles { mapping, default } => {
+                default.as_ref().or(mapping.first().map(|(_, role)| role)).map(String::as_str)
             }
         }
     }
@@ -80,8 +76,8 @@ impl RunAs {
             Self::Login => Vec::new(),
             Self::Fixed(role) => vec![role],
             Self::Claim { allow, default, .. } => allow.iter().chain(default).map(String::as_str).collect(),
-            Self::Roles { mapping: of, default } => {
-                of.iter().map(|(_, role)| role).chain(default).map(String::as_str).collect()
+            Self::Roles { mapping, default } => {
+                mapping.iter().map(|(_, role)| role).chain(default).map(String::as_str).collect()
             }
         };
         roles.sort_unstable();
@@ -90,48 +86,48 @@ impl RunAs {
     }
 }
 
-/// The settings that tell the database who calls, for `current_setting` in policies.
+/// The settings with the caller's claims, for `current_setting` in policies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimSettings {
-    /// The setting that holds all claims as one JSON object, such as `request.jwt.claims`.
+    /// The setting for all claims as one JSON object, such as `request.jwt.claims`.
     pub combined: Option<String>,
-    /// Settings and the claim that each holds.
+    /// Settings, and the claim of each.
     pub per_claim: BTreeMap<String, String>,
-    /// Whether `auth.user_id` and `auth.tenant_id` say who calls, as handlers inside the database expect. Of somebody
-    /// who showed nothing both are empty.
+    /// Whether `auth.user_id` and `auth.tenant_id` are set, as handlers inside the database expect. They are empty for
+    /// anonymous callers.
     pub for_handlers: bool,
 }
 
-/// Claims that are another in each token or each login, whoever it is for.
+/// Claims that differ in each token or each login of the same principal.
 const PER_TOKEN_CLAIMS: [&str; 16] = [
     // RFC 7519, section 4.1.
     "exp",
     "iat",
     "jti",
     "nbf",
-    // OpenID Connect Core, sections 2, 3.1.3.6 and 3.3.2.11; of sessions, Front-Channel Logout, section 3.
+    // OpenID Connect Core, sections 2, 3.1.3.6 and 3.3.2.11; Front-Channel Logout, section 3.
     "at_hash",
     "auth_time",
     "c_hash",
     "nonce",
     "sid",
-    // Of Microsoft Entra.
+    // Microsoft Entra.
     "aio",
     "rh",
     "uti",
-    // Of Keycloak.
+    // Keycloak.
     "session_state",
-    // Of Amazon Cognito.
+    // Amazon Cognito.
     "event_id",
     "origin_jti",
-    // Of FAPI.
+    // FAPI.
     "s_hash",
 ];
 
-/// The setting that holds the name of whoever calls a handler.
-pub(crate) const USER_SETTING: &str = "auth.user_id";
-/// The setting that holds the tenant of whoever calls a handler.
-pub(crate) const TENANT_SETTING: &str = "auth.tenant_id";
+/// The setting with the name of the caller of a handler.
+const USER_SETTING: &str = "auth.user_id";
+/// The setting with the tenant of the caller of a handler.
+const TENANT_SETTING: &str = "auth.tenant_id";
 
 impl ClaimSettings {
     /// The names of the settings, in the order of [`ClaimSettings::values`].
@@ -140,24 +136,22 @@ impl ClaimSettings {
         self.combined.iter().chain(self.per_claim.keys()).map(String::as_str).chain(handlers)
     }
 
-    /// What the settings hold for `principal`; a claim that it does not have is empty.
+    /// The values of the settings for `principal`; missing claims are empty.
     pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
         self.setting_values(all_claims(principal), principal)
     }
 
-    /// The same, as far as it outlives a token: without the claims of one token among all of them. A claim that a
-    /// setting of its own holds stays, whatever it is, since policies ask for it by name.
+    /// The values without claims of a single token. A claim with its own setting stays, since policies use it by name.
     fn stable_values(&self, principal: &Principal) -> Vec<String> {
-        let mut remembered = principal.clone();
-        // Names come in any order.
-        remembered.claims.values_mut().for_each(Value::sort_all_objects);
-        let mut all = all_claims(&remembered);
+        let mut principal = principal.clone();
+        // The order of names is arbitrary.
+        principal.claims.values_mut().for_each(Value::sort_all_objects);
+        let mut all = all_claims(&principal);
         all.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
         all.sort_keys();
-        self.setting_values(all, &remembered)
+        self.setting_values(all, &principal)
     }
 
-    /// What they hold for `principal` if `all` are all its claims.
     fn setting_values(&self, all: Map<String, Value>, principal: &Principal) -> Vec<String> {
         let all = self.combined.as_ref().map(|_| Value::Object(all).to_string());
         let single = self.per_claim.values().map(|claim| match resolve_claim(principal, claim) {
@@ -166,13 +160,13 @@ impl ClaimSettings {
             Some(other) => other.to_string(),
         });
         let handlers = self.for_handlers.then(|| user_and_tenant(principal)).into_iter().flatten();
-        // Text that the server could not take must not make two callers look alike, so it is spelled out.
+        // The server does not accept NUL. It is escaped, so that different values stay different.
         all.into_iter().chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
     }
 }
 
-/// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
-/// and by the next, under one role and the same settings; zero where it takes everybody for its login.
+/// A hash of the database identity of `principal`: the same for all its tokens with the same role and settings, and zero
+/// if all callers run as the login role.
 pub(crate) fn identity_fingerprint(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
     if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
@@ -190,30 +184,25 @@ pub(crate) fn identity_fingerprint(run_as: &RunAs, settings: &ClaimSettings, pri
     hasher.finish()
 }
 
-/// The verified name and tenant of `principal`; empty for somebody who showed nothing.
+/// The verified name and tenant of `principal`; empty for anonymous callers.
 pub fn user_and_tenant(principal: &Principal) -> [String; 2] {
     match principal.auth_method {
         AuthMethod::Anonymous => [String::new(), String::new()],
         _ => {
-            let tenant =
-                resolve_claim(principal, "tenant").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-            [principal.subject.clone(), tenant]
+            let tenant = resolve_claim(principal, "tenant");
+            [principal.subject.clone(), tenant.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()]
         }
     }
 }
 
-/// A claim of `principal`, or what stands for one where no token said it: `sub`, `tenant`, `roles`.
+/// A claim of `principal`. `sub`, `tenant` and `roles` do not depend on a token.
 fn resolve_claim(principal: &Principal, name: &str) -> Option<Value> {
     match name {
         "sub" => Some(json!(principal.subject)),
-        "tenant" => principal.tenant.as_ref().map(|tenant| json!(tenant)).or_else(|| token_claim(principal, name)),
+        "tenant" if principal.tenant.is_some() => Some(json!(principal.tenant)),
         "roles" => Some(json!(principal.roles)),
-        _ => token_claim(principal, name),
+        _ => principal.claims.get(name).cloned(),
     }
-}
-
-fn token_claim(principal: &Principal, name: &str) -> Option<Value> {
-    principal.claims.get(name).cloned()
 }
 
 fn all_claims(principal: &Principal) -> Map<String, Value> {
@@ -247,10 +236,10 @@ mod tests {
         let allow = vec!["reader".to_owned(), "analyst".to_owned()];
         let strict = RunAs::Claim { claim: "db_role".into(), allow: allow.clone(), default: None };
         assert_eq!(strict.role_of(&caller(json!({"db_role": "analyst"}))).unwrap(), Some("analyst"));
-        for wrong in
+        for invalid in
             [json!({}), json!({"db_role": "postgres"}), json!({"db_role": ["reader"]}), json!({"db_role": null})]
         {
-            assert_eq!(strict.role_of(&caller(wrong)).unwrap_err().kind(), ErrorKind::Forbidden);
+            assert_eq!(strict.role_of(&caller(invalid)).unwrap_err().kind(), ErrorKind::Forbidden);
         }
         let lenient = RunAs::Claim { claim: "db_role".into(), allow, default: Some("guest".into()) };
         assert_eq!(lenient.role_of(&caller(json!({}))).unwrap(), Some("guest"));
@@ -291,7 +280,7 @@ mod tests {
         let of_all = ClaimSettings { combined: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
         let of_claim = RunAs::Claim { claim: "team".into(), allow: vec!["a".into()], default: None };
         let nothing = ClaimSettings::default();
-        // Whom else than the first each tells apart: by the level, and by the team.
+        // Whether each distinguishes callers by the level, and by the team.
         for (run_as, settings, by_level, by_team) in [
             (&RunAs::Login, &of_level, true, false),
             (&RunAs::Login, &of_all, true, true),

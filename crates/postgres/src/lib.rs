@@ -5,37 +5,28 @@
 //!
 //! Handlers in the database, a crate of their own, run SQL through [`CallTransaction`].
 
-mod batch_forwarder;
 mod batch_stream;
 mod call_transaction;
 mod catalog;
-mod composite_types;
 pub mod connect;
 mod database;
 pub mod error;
 mod explain;
-pub mod handler_error;
 mod identity;
-mod lease;
 mod options;
 mod plan;
 mod pool;
 mod pooler;
 mod prepared;
 mod role;
-mod role_inspection;
 mod running_statement;
 mod server;
 mod session;
-mod transaction;
-mod unreachable;
 pub mod values;
 
 pub use call_transaction::{CallTransaction, PreparedCall};
 pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use options::{PostgresOptions, TenantIsolation};
-pub use role::RoleRequest;
-pub use role_inspection::RoleFinding;
-pub use session::TransactionIdentity;
-pub use transaction::backoff_delay;
+pub use role::{RoleFinding, RoleRequest};
+pub use session::{TransactionIdentity, retry_backoff};

@@ -1,45 +1,45 @@
-//! What the owner of a node says of a PostgreSQL database.
+//! The options of a PostgreSQL database.
 
 use std::time::Duration;
 
 use crate::identity::{ClaimSettings, RunAs};
 
-/// What the owner of a node says of a PostgreSQL database.
+/// The options of a [`PostgresDatabase`](crate::PostgresDatabase).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostgresOptions {
     /// The role that calls run as.
     pub run_as: RunAs,
-    /// The settings that say who calls.
+    /// The settings with the identity of the caller.
     pub claims: ClaimSettings,
-    /// What keeps tenants apart.
+    /// How tenants are isolated.
     pub tenancy: TenantIsolation,
-    /// The schemas whose tables are shown; all that the role may use unless said.
+    /// The schemas whose tables are listed; by default all that the role may use.
     pub schemas: Option<Vec<String>>,
-    /// Whether a login role that could do more than read is refused instead of warned about.
+    /// Whether a login role with privileges beyond reading is an error instead of a warning.
     pub strict: bool,
-    /// Whether a pooler in transaction mode (PgBouncer) stands between: then nothing is left in a session.
+    /// Whether connections lead to a pooler in transaction mode (PgBouncer). Then a session keeps no state.
     pub is_behind_pooler: bool,
-    /// The most that the planner may expect a caller's own statement to cost, in the planner's units.
+    /// The maximum estimated cost of a caller's own statement, in the planner's units.
     pub max_cost: Option<f64>,
-    /// Connections at most.
+    /// The maximum number of connections.
     pub connections_max: usize,
     /// How long a call waits for a connection.
     pub acquire_timeout: Duration,
     /// How long a statement waits for a lock.
     pub lock_timeout: Duration,
-    /// How long the server keeps a transaction that nobody speaks in.
+    /// How long the server keeps an idle transaction.
     pub idle_timeout: Duration,
-    /// How old an answer may be that is given again; none is ever, unless said.
+    /// The maximum age of a cached answer; `None` disables the cache.
     pub cached_answer_max_age: Option<Duration>,
 }
 
-/// What keeps tenants apart.
+/// How tenants are isolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TenantIsolation {
-    /// Nothing has to, or roles do: callers may write SQL.
+    /// Not at all, or by roles: callers may write SQL.
     #[default]
     Roles,
-    /// Only the settings that say who calls: callers may not write SQL, which could change a setting.
+    /// Only by the settings with the identity of the caller. Callers may not write SQL, which could change a setting.
     Settings,
 }
 

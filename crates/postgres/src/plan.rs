@@ -1,4 +1,4 @@
-//! A statement that is prepared on a connection of its own and waits to be run.
+//! Runs a prepared statement.
 
 use std::sync::Arc;
 
@@ -6,27 +6,25 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
-use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
 use tidegate_sql::{Author, Statement, Transaction};
+use tokio::sync::OnceCell;
 
-use crate::batch_forwarder;
 use crate::batch_stream::{ErrorContext, RowError};
 use crate::error;
 use crate::explain::PlanEstimate;
-use crate::lease::Lease;
+use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
-use crate::running_statement::{RunningStatement, TransactionBounds, TransactionEnd};
+use crate::running_statement::{RunningStatement, TransactionBounds, spawn_forwarder};
 use crate::server::PostgresServer;
-use crate::session::TransactionIdentity;
-use crate::transaction::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
+use crate::session::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK, TransactionIdentity};
 
-/// Bytes of rows of a writing statement that are held until it is committed; beyond them they leave before.
+/// The maximum size of the rows of a writing statement that are held until it is committed, in bytes. If there are more,
+/// rows are sent before.
 const BUFFERED_BYTES_MAX: usize = 4 << 20;
 
-/// A statement that is prepared.
 pub(crate) struct PostgresPlan {
     pub(crate) server: Arc<PostgresServer>,
     pub(crate) statement: Statement,
@@ -34,18 +32,17 @@ pub(crate) struct PostgresPlan {
     /// Before the lease, so that it is closed within the transaction.
     pub(crate) prepared: Arc<PreparedStatement>,
     pub(crate) lease: Lease,
-    /// Whether its transaction has begun; else it begins together with the statement.
+    /// Whether its transaction has begun; otherwise it begins together with the statement.
     pub(crate) has_begun: bool,
-    pub(crate) estimate: Mutex<Option<Arc<PlanEstimate>>>,
+    pub(crate) estimate: OnceCell<PlanEstimate>,
 }
 
-/// How an attempt to run a statement ended before its first row.
+/// The outcome of an attempt to run a statement up to its first rows.
 enum RunAttempt {
-    /// Rows flow, or there are none.
     Rows(QueryRows),
-    /// Others came in between; the connection is free again.
-    Retry(Error, Lease),
-    /// The prepared statement no longer fits its tables.
+    /// It conflicted with concurrent transactions.
+    Conflict(Error, Lease),
+    /// The prepared statement no longer matches its tables.
     Outdated(Error, Lease),
 }
 
@@ -56,7 +53,7 @@ impl Plan for PostgresPlan {
     }
 
     fn estimated_rows(&self) -> Option<u64> {
-        self.estimate.lock().as_ref().map(|explained| explained.rows)
+        self.estimate.get().map(|estimate| estimate.rows)
     }
 
     fn estimated_bytes(&self) -> Option<u64> {
@@ -64,38 +61,29 @@ impl Plan for PostgresPlan {
     }
 
     fn is_pipeline_breaking(&self) -> bool {
-        self.estimate.lock().as_ref().is_some_and(|explained| explained.is_pipeline_breaking)
+        self.estimate.get().is_some_and(|estimate| estimate.is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, Error> {
-        let known = self.estimate.lock().clone();
-        let explained = match known {
-            Some(explained) => explained,
-            None => {
-                let explained =
-                    Arc::new(PlanEstimate::request(&self.lease, &self.statement, &self.server.database).await?);
-                *self.estimate.lock() = Some(explained.clone());
-                explained
-            }
-        };
-        Ok(explained.render())
+        let request = || PlanEstimate::request(&self.lease, &self.statement, &self.server.database);
+        Ok(self.estimate.get_or_try_init(request).await?.render())
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         let Self { server, statement, identity, mut lease, mut prepared, mut has_begun, .. } = *self;
         let transaction = statement.transaction().clone();
-        let mut tries = 0;
+        let (mut retries, mut backoff) = (0, session::retry_backoff());
         let mut was_outdated = false;
         loop {
             let run = PlanRun { server: &server, statement: &statement, transaction: &transaction, job };
             match run.attempt(lease, prepared, has_begun).await? {
                 RunAttempt::Rows(rows) => return Ok(rows),
-                RunAttempt::Retry(error, freed) => {
-                    if tries == transaction.retries_max {
+                RunAttempt::Conflict(error, freed) => {
+                    if retries == transaction.retries_max {
                         return Err(error);
                     }
-                    tries += 1;
-                    tokio::time::sleep(transaction::backoff_delay(tries)).await;
+                    retries += 1;
+                    tokio::time::sleep(backoff.next_delay()).await;
                     lease = freed;
                 }
                 RunAttempt::Outdated(error, freed) => {
@@ -133,77 +121,70 @@ impl PlanRun<'_> {
             text: self.statement.text().into(),
             author: self.statement.author(),
         };
-        let bounds = TransactionBounds {
-            begin_sql: (!has_begun).then(|| transaction::begin_sql(self.transaction)),
-            transaction_end: self.transaction_end(),
-        };
+        let bounds = self.transaction_bounds(has_begun);
         let started = RunningStatement::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
         let work = async {
             let mut running = started.await?;
             match self.read_first_batches(&mut running).await {
-                Ok(held) => Ok((running, held)),
-                Err(failure) => {
-                    let freed = running.recover_lease(&failure).await;
-                    Err((failure, freed))
+                Ok(batches) => Ok((running, batches)),
+                Err(error) => {
+                    let freed = running.recover_lease(&error).await;
+                    Err((error, freed))
                 }
             }
         };
-        let (failure, freed) = match self.run_in_time(work).await? {
-            Ok((running, held)) => return self.deliver(running, held, schema).await,
+        let (error, freed) = match self.run_in_time(work).await? {
+            Ok((running, batches)) => return self.deliver(running, batches, schema).await.map(RunAttempt::Rows),
             Err(failed) => failed,
         };
-        match (failure, freed) {
-            (RowError::Server(output), Some(lease)) if error::is_retryable(&output) => {
-                Ok(RunAttempt::Retry(RowError::Server(output).into_error(&context), lease))
-            }
-            (RowError::Server(output), Some(lease)) if error::is_statement_outdated(&output) => {
-                Ok(RunAttempt::Outdated(RowError::Server(output).into_error(&context), lease))
-            }
-            (failure, _) => Err(failure.into_error(&context)),
+        let (is_conflict, is_outdated) = match &error {
+            RowError::Server(error) => (error::is_retryable(error), error::is_statement_outdated(error)),
+            RowError::Value(_) => (false, false),
+        };
+        let error = error.into_error(&context);
+        match freed {
+            Some(lease) if is_conflict => Ok(RunAttempt::Conflict(error, lease)),
+            Some(lease) if is_outdated => Ok(RunAttempt::Outdated(error, lease)),
+            _ => Err(error),
         }
     }
 
-    /// What comes before anything is answered: the first batch; of a statement that writes all, if they are few.
+    /// The batches before anything is sent: the first one; for a writing statement all, if they are small.
     async fn read_first_batches(&self, running: &mut RunningStatement) -> Result<Vec<RecordBatch>, RowError> {
-        let mut held = Vec::new();
+        let mut batches = Vec::new();
         let mut bytes = 0;
         while let Some(batch) = running.next().await? {
             bytes += batch.get_array_memory_size();
-            held.push(batch);
+            batches.push(batch);
             if !self.transaction.writes || bytes > BUFFERED_BYTES_MAX {
                 break;
             }
         }
-        Ok(held)
+        Ok(batches)
     }
 
     async fn deliver(
         &self,
         running: RunningStatement,
-        held: Vec<RecordBatch>,
+        first: Vec<RecordBatch>,
         schema: SchemaRef,
-    ) -> Result<RunAttempt, Error> {
-        if !running.has_ended() {
-            let stall = self.transaction.stall_timeout;
-            let rest = batch_forwarder::spawn_forwarder(
-                running,
-                self.server.background_tasks().clone(),
-                self.job.cancellation(),
-                stall,
-            );
-            let batches = futures::stream::iter(held.into_iter().map(Ok)).chain(rest).boxed();
-            return Ok(RunAttempt::Rows(QueryRows { schema, batches }));
+    ) -> Result<QueryRows, Error> {
+        let first = futures::stream::iter(first.into_iter().map(Ok));
+        if running.has_ended() {
+            let context = running.context().clone();
+            running.finish().await.map_err(|error| error.into_error(&context))?;
+            return Ok(QueryRows { schema, batches: first.boxed() });
         }
-        let context = running.context().clone();
-        running.finish().await.map_err(|failure| failure.into_error(&context))?;
-        let batches = futures::stream::iter(held.into_iter().map(Ok)).boxed();
-        Ok(RunAttempt::Rows(QueryRows { schema, batches }))
+        let background_tasks = self.server.pool.background_tasks().clone();
+        let stall_timeout = self.transaction.stall_timeout;
+        let rest = spawn_forwarder(running, background_tasks, self.job.cancellation(), stall_timeout);
+        Ok(QueryRows { schema, batches: first.chain(rest).boxed() })
     }
 
-    /// Ends `work` when the job, the database or the time for the first row does.
+    /// Ends `work` when the job, the database or the time limit for the first row ends.
     async fn run_in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let limit = self.transaction.first_row_timeout;
-        let late = async {
+        let timeout = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
                 None => std::future::pending().await,
@@ -212,25 +193,26 @@ impl PlanRun<'_> {
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
-            error = self.server.closed() => Err(error),
+            error = self.server.pool.closed() => Err(error),
             outcome = work => Ok(outcome),
-            () = late => {
-                let waited = limit.unwrap_or_default().as_millis();
-                Err(Error::new(ErrorKind::TimedOut, format!("no row came within {waited} ms")))
+            () = timeout => {
+                let limit = limit.unwrap_or_default().as_millis();
+                Err(Error::new(ErrorKind::TimedOut, format!("no row came within {limit} ms")))
             }
         }
     }
 
-    fn transaction_end(&self) -> TransactionEnd {
-        let words = match self.statement.author() {
-            _ if self.transaction.writes => return TransactionEnd::AfterRows(COMMIT),
+    fn transaction_bounds(&self, has_begun: bool) -> TransactionBounds {
+        let writes = self.transaction.writes;
+        let end_sql = match self.statement.author() {
+            _ if writes => COMMIT,
             Author::Owner | Author::Handler => ROLLBACK,
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };
-        if self.server.options.is_behind_pooler {
-            TransactionEnd::AfterRows(words)
-        } else {
-            TransactionEnd::Pipelined(words)
+        TransactionBounds {
+            begin_sql: (!has_begun).then(|| session::begin_sql(self.transaction)),
+            end_sql,
+            is_end_pipelined: !writes && !self.server.options.is_behind_pooler,
         }
     }
 }

@@ -1,44 +1,51 @@
-//! The connections of a database: a bounded number, lent to one call each.
+//! The connections of a database: a bounded number, each leased to one call.
+//!
+//! A connection returns to the pool only outside of a transaction and with nothing running. A call that is dropped
+//! earlier leaves an open transaction, which is rolled back, or a running statement. The latter is cancelled, and its
+//! connection is discarded: a cancellation could still hit a later statement.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deadpool::Runtime;
 use deadpool::managed::{Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType};
+use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::Transaction;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connect::ConnectTarget;
+use crate::connect::{ConnectTarget, OpenConnection};
 use crate::error;
-use crate::lease::Lease;
 use crate::options::PostgresOptions;
 use crate::pooler::{PoolerSession, SeenTypes};
-use crate::session::PostgresSession;
-use crate::unreachable::LastConnectFailure;
+use crate::session::{PostgresSession, ROLLBACK, TransactionIdentity};
 
-/// The connections of one database.
-#[derive(Clone)]
+/// The time limit for the rollback of a dropped call, after which its connection is discarded.
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connect error is returned to further calls without another attempt. Otherwise a thousand declared tools
+/// that start together would each wait for the connect timeout.
+const CONNECT_ERROR_MAX_AGE: Duration = Duration::from_secs(1);
+
 pub(crate) struct Pool {
     database: Arc<str>,
     connections: deadpool::managed::Pool<ConnectionManager>,
     background_tasks: Arc<BackgroundTasks>,
 }
 
-/// What outlives the calls: the tasks that clean up after them.
+/// Tasks that may outlive their calls.
 pub(crate) struct BackgroundTasks {
-    pub(crate) tasks: TaskTracker,
+    tasks: TaskTracker,
     /// Fires when the database is closed.
     pub(crate) closing: CancellationToken,
 }
 
-/// Makes connections.
-pub(crate) struct ConnectionManager {
-    target: Arc<ConnectTarget>,
+struct ConnectionManager {
+    target: ConnectTarget,
     options: Arc<PostgresOptions>,
     application_name: String,
     database: Arc<str>,
-    last_failure: LastConnectFailure,
+    last_error: Mutex<Option<(Instant, Error)>>,
     seen_types: Arc<SeenTypes>,
 }
 
@@ -51,7 +58,7 @@ impl Manager for ConnectionManager {
     }
 
     async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<Error> {
-        if session.is_closed() {
+        if session.connection().is_closed() {
             return Err(RecycleError::message("the connection has ended"));
         }
         Ok(())
@@ -60,69 +67,72 @@ impl Manager for ConnectionManager {
 
 impl ConnectionManager {
     async fn open(&self, is_replacement: bool) -> Result<PostgresSession, Error> {
-        if let Some(failure) = self.last_failure.recent(Instant::now()) {
-            return Err(failure);
+        if let Some(error) = recent_error(&self.last_error, Instant::now()) {
+            return Err(error);
         }
         // Connecting is rare and has a large future, which every call would otherwise contain.
-        let connected = Box::pin(self.target.connect(&self.application_name)).await.map_err(|error| {
+        let connection = Box::pin(self.target.connect(&self.application_name)).await.map_err(|error| {
             tracing::warn!(database = %self.database, "{error}");
-            let failure = error.into_error(&self.database);
-            self.last_failure.remember(failure.clone(), Instant::now());
-            failure
+            let error = error.into_error(&self.database);
+            *self.last_error.lock() = Some((Instant::now(), error.clone()));
+            error
         })?;
-        let opened = async {
+        let session = async {
             let pooler = match self.options.is_behind_pooler {
-                true => Some(PoolerSession::detect(connected.client(), self.seen_types.clone(), is_replacement).await?),
+                true => {
+                    Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
+                }
                 false => None,
             };
-            PostgresSession::open(connected, &self.options, pooler).await
+            PostgresSession::open(connection, &self.options, pooler).await
         };
-        opened.await.map_err(|error| error::internal_statement_error(&error, &self.database))
+        session.await.map_err(|error| error::internal_statement_error(&error, &self.database))
     }
 }
 
+/// The last connect error, unless it is too old at the time `now`.
+fn recent_error(last_error: &Mutex<Option<(Instant, Error)>>, now: Instant) -> Option<Error> {
+    let last_error = last_error.lock();
+    let (time, error) = last_error.as_ref()?;
+    (now.saturating_duration_since(*time) < CONNECT_ERROR_MAX_AGE).then(|| error.clone())
+}
+
 impl Pool {
-    /// A pool that connects to `target` when it has to.
-    ///
-    /// # Errors
-    /// `Internal` when it cannot be built.
     pub(crate) fn new(database: Arc<str>, target: ConnectTarget, options: Arc<PostgresOptions>) -> Result<Self, Error> {
-        let opener = ConnectionManager {
-            target: Arc::new(target),
+        let manager = ConnectionManager {
+            target,
             options: options.clone(),
             application_name: format!("tidegate/{database}"),
             database: database.clone(),
-            last_failure: LastConnectFailure::default(),
+            last_error: Mutex::default(),
             seen_types: Arc::default(),
         };
-        let connections = deadpool::managed::Pool::builder(opener)
+        let connections = deadpool::managed::Pool::builder(manager)
             .max_size(options.connections_max.max(1))
             .wait_timeout(Some(options.acquire_timeout))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::internal(error.to_string()))?;
-        let tasks_value = Arc::new(BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() });
-        Ok(Self { database, connections, background_tasks: tasks_value })
+        let background_tasks = BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() };
+        Ok(Self { database, connections, background_tasks: Arc::new(background_tasks) })
     }
 
-    /// A connection for one call.
-    ///
-    /// # Errors
-    /// `Unavailable` when all are lent for too long, or the server cannot be reached.
+    /// A connection for one call; `Unavailable` if none is free in time or the server cannot be reached.
     pub(crate) async fn acquire(&self) -> Result<Lease, Error> {
         match self.connections.get().await {
-            Ok(session) => Ok(Lease::new(session, self.background_tasks.clone(), self.database.clone())),
+            Ok(session) => Ok(Lease {
+                session: Some(session),
+                state: LeaseState::Idle,
+                background_tasks: self.background_tasks.clone(),
+                database: self.database.clone(),
+            }),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy_error()),
             Err(PoolError::Backend(error)) => Err(error),
-            Err(PoolError::Closed) => Err(closed_error(&self.database)),
+            Err(PoolError::Closed) => Err(self.closed_error()),
             Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
         }
     }
 
-    /// A connection in the place of one that is of no use any more.
-    ///
-    /// # Errors
-    /// `Unavailable` when the server cannot be reached.
     pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
         self.connections.manager().open(true).await
     }
@@ -133,40 +143,174 @@ impl Pool {
         Error::new(ErrorKind::Unavailable, message).with_hint("Try again when other calls have ended.")
     }
 
-    /// Where connections lead to, for the owner.
+    fn closed_error(&self) -> Error {
+        Error::new(ErrorKind::Unavailable, format!("the database {} is being closed", self.database))
+    }
+
     pub(crate) fn target(&self) -> &ConnectTarget {
         &self.connections.manager().target
     }
 
-    /// Connections that are lent now.
     pub(crate) fn connections_in_use(&self) -> usize {
         let status = self.connections.status();
         status.size.saturating_sub(status.available)
     }
 
-    /// Types of users that were met.
     pub(crate) fn seen_types(&self) -> &SeenTypes {
         &self.connections.manager().seen_types
     }
 
-    /// What outlives the calls.
     pub(crate) fn background_tasks(&self) -> &Arc<BackgroundTasks> {
         &self.background_tasks
     }
 
-    /// Ends what runs and closes the connections; waits at most `within` for that.
-    pub(crate) async fn close(&self, within: Duration) {
+    /// Waits until the database is being closed. Returns the error of calls that end because of it.
+    pub(crate) async fn closed(&self) -> Error {
+        self.background_tasks.closing.cancelled().await;
+        self.closed_error()
+    }
+
+    /// Ends running calls and closes the connections; waits at most for `timeout`.
+    pub(crate) async fn close(&self, timeout: Duration) {
         self.background_tasks.closing.cancel();
         self.background_tasks.tasks.close();
-        // What has not ended by then is left to the server, which notices that its client is gone.
-        let _ = tokio::time::timeout(within, self.background_tasks.tasks.wait()).await;
+        // The server notices by itself that the client of the remaining statements is gone.
+        let _ = tokio::time::timeout(timeout, self.background_tasks.tasks.wait()).await;
         self.connections.close();
     }
 }
 
-pub(crate) fn closed_error(database: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("the database {database} is being closed"))
+impl BackgroundTasks {
+    /// Runs `work` on the current runtime; without a runtime, it does not run.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.tasks.spawn_on(work, &runtime);
+        }
+    }
 }
 
-/// A connection out of the pool.
-pub(crate) type PooledSession = Object<ConnectionManager>;
+pub(crate) struct Lease {
+    /// `None` only while it is dropped.
+    session: Option<Object<ConnectionManager>>,
+    state: LeaseState,
+    background_tasks: Arc<BackgroundTasks>,
+    database: Arc<str>,
+}
+
+enum LeaseState {
+    Idle,
+    /// In a transaction, and nothing runs.
+    InTransaction,
+    /// Something was sent whose answer has not arrived yet.
+    Busy,
+}
+
+impl Lease {
+    /// The session. It is present while the lease lives; the error saves a panic.
+    pub(crate) fn session(&self) -> Result<&PostgresSession, Error> {
+        self.session.as_deref().ok_or_else(|| Error::internal("a connection was used after it had been given back"))
+    }
+
+    pub(crate) fn connection(&self) -> Result<Arc<OpenConnection>, Error> {
+        Ok(self.session()?.connection().clone())
+    }
+
+    /// Runs `work`, which uses the connection in its open transaction.
+    pub(crate) async fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.state = LeaseState::Busy;
+        let outcome = work.await;
+        self.state = LeaseState::InTransaction;
+        outcome
+    }
+
+    /// Begins a transaction as `identity`. After an error, the connection is discarded.
+    pub(crate) async fn begin(
+        &mut self,
+        transaction: &Transaction,
+        identity: &TransactionIdentity,
+    ) -> Result<(), Error> {
+        self.state = LeaseState::Busy;
+        let begun = self.session()?.begin(transaction, identity).await;
+        begun.map_err(|error| match identity.role.as_deref() {
+            Some(role) => error::role_error(&error, &self.database, role),
+            None => error::internal_statement_error(&error, &self.database),
+        })?;
+        self.state = LeaseState::InTransaction;
+        Ok(())
+    }
+
+    /// Replaces the connection, whose transaction has ended.
+    pub(crate) fn replace(&mut self, replacement: PostgresSession) {
+        if let Some(session) = &mut self.session {
+            **session = replacement;
+        }
+    }
+
+    /// Records that something was sent; until [`Lease::mark_in_transaction`] the state of the connection is unknown.
+    pub(crate) fn mark_busy(&mut self) {
+        self.state = LeaseState::Busy;
+    }
+
+    /// Records that all answers have arrived and the transaction is still open.
+    pub(crate) fn mark_in_transaction(&mut self) {
+        self.state = LeaseState::InTransaction;
+    }
+
+    /// Records that all answers have arrived and the transaction has ended.
+    pub(crate) fn mark_idle(&mut self) {
+        self.state = LeaseState::Idle;
+    }
+
+    /// Ends the transaction with `sql`. After an error, the connection is discarded.
+    pub(crate) async fn end(&mut self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.state = LeaseState::Busy;
+        if let Some(session) = &self.session {
+            session.client().batch_execute(sql).await?;
+        }
+        self.state = LeaseState::Idle;
+        Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        match self.state {
+            // Dropping the session returns it to the pool.
+            LeaseState::Idle => {}
+            LeaseState::InTransaction => self.background_tasks.spawn(roll_back(session)),
+            LeaseState::Busy => self.background_tasks.spawn(cancel_and_drop(Object::take(session))),
+        }
+    }
+}
+
+async fn roll_back(session: Object<ConnectionManager>) {
+    let ended = tokio::time::timeout(ROLLBACK_TIMEOUT, session.client().batch_execute(ROLLBACK)).await;
+    if !matches!(ended, Ok(Ok(()))) {
+        cancel_and_drop(Object::take(session)).await;
+    }
+}
+
+/// Cancels first: dropping the connection alone would wait for every row.
+async fn cancel_and_drop(session: PostgresSession) {
+    if let Err(error) = session.connection().canceller().cancel().await {
+        tracing::warn!("a cancellation did not reach the server: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connect_error_is_reused_for_one_second() {
+        let now = Instant::now();
+        let recent = |error: Option<Error>, at| {
+            recent_error(&Mutex::new(error.map(|error| (now, error))), at).map(|error| error.to_string())
+        };
+        let refused = || Some(Error::new(ErrorKind::Unavailable, "refused"));
+        assert_eq!(recent(None, now), None);
+        assert_eq!(recent(refused(), now).as_deref(), Some("refused"));
+        assert_eq!(recent(refused(), now + CONNECT_ERROR_MAX_AGE), None);
+    }
+}

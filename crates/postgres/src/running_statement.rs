@@ -1,65 +1,57 @@
-//! A statement that runs in a transaction of its own.
+//! A statement that runs in its own transaction.
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use futures::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
+use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{BatchSender, batch_channel};
 use tidegate_sql::Parameter;
+use tokio_util::sync::CancellationToken;
 
 use crate::batch_stream::{BatchStream, ErrorContext, RowError};
-use crate::composite_types::CompositeTypes;
 use crate::connect::OpenConnection;
-use crate::lease::Lease;
-use crate::prepared::PreparedStatement;
-use crate::transaction::ROLLBACK;
+use crate::pool::{BackgroundTasks, Lease};
+use crate::prepared::{CompositeTypes, PreparedStatement};
+use crate::session::ROLLBACK;
 use crate::values::{BatchBuilder, BoundParameter};
 
-/// A statement that runs. Dropping it before its end cancels it: the lease goes first.
+/// A running statement. Dropping it before its end cancels it: the lease is dropped first.
 pub(crate) struct RunningStatement {
     lease: Lease,
     batches: BatchStream,
     prepared: Arc<PreparedStatement>,
-    /// Whether its composite types were the same when its rows had been sent, where it has any: nothing locks them.
-    are_types_current: Option<Pin<Box<MaybeDone<TypeCheckFuture>>>>,
-    end: PendingEnd,
+    /// Whether its composite types, if any, were still the same after its rows were sent: nothing locks them.
+    are_types_current: Option<PendingQuery<bool>>,
+    end: EndCommand,
 }
 
-/// How its transaction ends.
-enum PendingEnd {
-    /// The words were sent behind the statement, so that the end costs no wait.
-    Sent(Pin<Box<MaybeDone<CommandFuture>>>),
-    /// The words are sent when all rows were read.
-    AfterRows(&'static str),
+/// The SQL that ends the transaction.
+enum EndCommand {
+    /// It was sent behind the statement, so that the end costs no further round trip.
+    Sent(PendingQuery<()>),
+    /// It is sent when all rows have been read.
+    Unsent(&'static str),
 }
 
-/// Whether words that begin or end a transaction were understood.
-type CommandFuture = BoxFuture<'static, Result<(), tokio_postgres::Error>>;
+/// A query whose result is stored until it is needed.
+type PendingQuery<T> = Pin<Box<MaybeDone<BoxFuture<'static, Result<T, tokio_postgres::Error>>>>>;
 
-type TypeCheckFuture = BoxFuture<'static, Result<bool, tokio_postgres::Error>>;
-
-/// When a transaction is ended with which words.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum TransactionEnd {
-    /// Sent right behind the statement.
-    Pipelined(&'static str),
-    /// Sent when all rows were read.
-    AfterRows(&'static str),
-}
-
-/// What is sent before and after a statement.
+/// The SQL before and after a statement.
 #[derive(Debug)]
 pub(crate) struct TransactionBounds {
-    /// The words that begin its transaction, where it has not begun. Everything that may only follow their success
-    /// waits for it elsewhere; this is for what the connection would do outside of a transaction too.
+    /// Begins the transaction, if it has not begun. The statement is sent without waiting for the result, so it must be
+    /// one that the connection may also run outside of a transaction.
     pub(crate) begin_sql: Option<String>,
-    /// How the transaction ends.
-    pub(crate) transaction_end: TransactionEnd,
+    pub(crate) end_sql: &'static str,
+    /// Whether `end_sql` is sent right behind the statement.
+    pub(crate) is_end_pipelined: bool,
 }
 
 impl RunningStatement {
-    /// Sends the statement on `lease`.
     pub(crate) async fn start(
         mut lease: Lease,
         prepared: Arc<PreparedStatement>,
@@ -67,54 +59,36 @@ impl RunningStatement {
         bounds: TransactionBounds,
         context: ErrorContext,
     ) -> Result<Self, (RowError, Option<Lease>)> {
-        if let Err(error) = check_parameter_count(prepared.statement.params().len(), parameters.len()) {
-            return Err((RowError::Value(error), None));
-        }
+        let invalid = |error| (RowError::Value(error), None);
+        check_parameter_count(prepared.statement.params().len(), parameters.len()).map_err(invalid)?;
         let builder = BatchBuilder::new(&prepared.columns);
-        let bound = BoundParameter::bind_all(parameters).map_err(|error| (RowError::Value(error), None))?;
+        let bound = BoundParameter::bind_all(parameters).map_err(invalid)?;
         lease.mark_busy();
-        let connected = lease.session().map_err(|error| (RowError::Value(error), None))?.connection().clone();
-        let mut begun = bounds.begin_sql.map(|words| Box::pin(maybe_done(send_command(connected.clone(), words))));
-        let (mut sent, later) = match bounds.transaction_end {
-            TransactionEnd::Pipelined(words) => {
-                (Some(Box::pin(maybe_done(send_command(connected.clone(), words.to_owned())))), None)
-            }
-            TransactionEnd::AfterRows(words) => (None, Some(words)),
-        };
-        let mut are_types_current = (!prepared.composites.is_empty())
-            .then(|| Box::pin(maybe_done(check_types_current(connected.clone(), prepared.composites.clone()))));
+        let connection = lease.connection().map_err(invalid)?;
+        let mut begun = bounds.begin_sql.map(|sql| pending_command(&connection, sql));
+        let mut are_types_current =
+            (!prepared.composites.is_empty()).then(|| pending_type_check(&connection, prepared.composites.clone()));
+        let mut ended = bounds.is_end_pipelined.then(|| pending_command(&connection, bounds.end_sql.to_owned()));
         let rows = {
-            let mut query = std::pin::pin!(connected.client().query_raw(&prepared.statement, bound));
-            // Messages leave in the order in which they are first asked for.
+            let mut query = std::pin::pin!(connection.client().query_raw(&prepared.statement, bound));
+            // Messages are sent in the order in which their futures are first polled.
             let mut is_sent = false;
             std::future::poll_fn(|context| {
                 if is_sent {
                     return query.as_mut().poll(context);
                 }
                 is_sent = true;
-                if let Some(begun) = &mut begun {
-                    let _ = begun.as_mut().poll(context);
-                }
+                let _ = begun.as_mut().map(|begun| begun.as_mut().poll(context));
                 let rows = query.as_mut().poll(context);
-                if let Some(current) = &mut are_types_current {
-                    let _ = current.as_mut().poll(context);
-                }
-                if let Some(end) = &mut sent {
-                    let _ = end.as_mut().poll(context);
-                }
+                let _ = are_types_current.as_mut().map(|current| current.as_mut().poll(context));
+                let _ = ended.as_mut().map(|ended| ended.as_mut().poll(context));
                 rows
             })
             .await
         };
-        let end = match (sent, later) {
-            (Some(sent), _) => PendingEnd::Sent(sent),
-            (None, later) => PendingEnd::AfterRows(later.unwrap_or(ROLLBACK)),
-        };
-        if let Some(mut begun) = begun {
-            begun.as_mut().await;
-            if let Some(Err(error)) = begun.as_mut().take_output() {
-                return Err((RowError::Server(error), None));
-            }
+        let end = ended.map_or(EndCommand::Unsent(bounds.end_sql), EndCommand::Sent);
+        if let Some(begun) = begun {
+            finish(begun).await.map_err(|error| (RowError::Server(error), None))?;
         }
         match rows {
             Ok(rows) => {
@@ -123,15 +97,14 @@ impl RunningStatement {
             }
             Err(error) => {
                 drop(prepared);
-                Err((RowError::Server(error), await_end(lease, end).await))
+                Err((RowError::Server(error), end_failed_transaction(lease, end).await))
             }
         }
     }
 
-    /// The next batch; none when there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, RowError> {
         match self.batches.next().await {
-            // Values that do not have the form of their type are those of a type that has changed since it was read.
+            // A malformed value means that its type changed after the driver loaded it.
             Err(RowError::Value(error))
                 if error.kind() == ErrorKind::Internal && !self.prepared.composites.is_empty() =>
             {
@@ -146,24 +119,20 @@ impl RunningStatement {
         self.batches.has_ended()
     }
 
-    /// Ends the transaction after the last row, and gives the connection back.
+    /// Ends the transaction after the last row, and returns the connection.
     pub(crate) async fn finish(self) -> Result<(), RowError> {
-        let Self { mut lease, batches, prepared, mut are_types_current, end } = self;
-        // A statement that nobody keeps is closed within its transaction, as a pooler wants it.
+        let Self { mut lease, batches, prepared, are_types_current, end } = self;
+        // Behind a pooler, a statement that is not cached must be closed within its transaction.
         drop((batches, prepared));
-        if let Some(current) = &mut are_types_current {
-            current.as_mut().await;
-            if !current.as_mut().take_output().unwrap_or(Ok(true)).map_err(RowError::Server)? {
-                return Err(RowError::Value(types_changed_error()));
-            }
+        if let Some(current) = are_types_current
+            && finish(current).await.map_err(RowError::Server)? == Some(false)
+        {
+            return Err(RowError::Value(types_changed_error()));
         }
         match end {
-            PendingEnd::AfterRows(words) => lease.end(words).await.map_err(RowError::Server),
-            PendingEnd::Sent(mut end) => {
-                end.as_mut().await;
-                if let Some(outcome) = end.as_mut().take_output() {
-                    outcome.map_err(RowError::Server)?;
-                }
+            EndCommand::Unsent(sql) => lease.end(sql).await.map_err(RowError::Server),
+            EndCommand::Sent(ended) => {
+                finish(ended).await.map_err(RowError::Server)?;
                 lease.mark_idle();
                 Ok(())
             }
@@ -174,27 +143,24 @@ impl RunningStatement {
         self.batches.context()
     }
 
-    /// The connection after `failure`, if it can be used again: if it was the server that ended the statement.
-    pub(crate) async fn recover_lease(self, failure: &RowError) -> Option<Lease> {
-        if !matches!(failure, RowError::Server(_)) {
+    /// The connection after `error`, if the server ended the statement with it and the connection can be used again.
+    pub(crate) async fn recover_lease(self, error: &RowError) -> Option<Lease> {
+        if !matches!(error, RowError::Server(_)) {
             return None;
         }
         let Self { lease, batches, prepared, end, .. } = self;
         drop((batches, prepared));
-        await_end(lease, end).await
+        end_failed_transaction(lease, end).await
     }
 }
 
-/// Waits for the end of a transaction whose statement failed.
-async fn await_end(mut lease: Lease, end: PendingEnd) -> Option<Lease> {
-    let ended = match end {
-        PendingEnd::AfterRows(_) => lease.end(ROLLBACK).await,
-        PendingEnd::Sent(mut end) => {
-            end.as_mut().await;
-            end.as_mut().take_output().unwrap_or(Ok(()))
+async fn end_failed_transaction(mut lease: Lease, end: EndCommand) -> Option<Lease> {
+    match end {
+        EndCommand::Unsent(_) => lease.end(ROLLBACK).await.ok()?,
+        EndCommand::Sent(ended) => {
+            finish(ended).await.ok()?;
         }
-    };
-    ended.ok()?;
+    }
     lease.mark_idle();
     Some(lease)
 }
@@ -207,16 +173,86 @@ fn check_parameter_count(expected: usize, actual: usize) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, message))
 }
 
-/// Asks whether `composite_types` are the same still.
-fn check_types_current(connected: Arc<OpenConnection>, composites: CompositeTypes) -> TypeCheckFuture {
-    async move { composites.are_current(connected.client()).await }.boxed()
-}
-
 fn types_changed_error() -> Error {
     Error::new(ErrorKind::Unavailable, "a composite type changed while its values were read").with_hint("Ask again.")
 }
 
-/// Sends `words`, and hears whether they were understood.
-fn send_command(connected: Arc<OpenConnection>, words: String) -> CommandFuture {
-    async move { connected.client().batch_execute(&words).await }.boxed()
+fn pending_command(connection: &Arc<OpenConnection>, sql: String) -> PendingQuery<()> {
+    let connection = connection.clone();
+    Box::pin(maybe_done(async move { connection.client().batch_execute(&sql).await }.boxed()))
+}
+
+fn pending_type_check(connection: &Arc<OpenConnection>, composites: CompositeTypes) -> PendingQuery<bool> {
+    let connection = connection.clone();
+    Box::pin(maybe_done(async move { composites.are_current(connection.client()).await }.boxed()))
+}
+
+async fn finish<T>(mut query: PendingQuery<T>) -> Result<Option<T>, tokio_postgres::Error> {
+    query.as_mut().await;
+    query.as_mut().take_output().transpose()
+}
+
+/// Forwards the remaining rows through a short channel, in a task that ends early if `cancellation` fires or the stream
+/// is dropped.
+///
+/// If the client stops reading, the channel is full, the socket is not read, and the server stops. If the client stops
+/// for longer than `stall_timeout`, the statement is cancelled. A stopped client therefore cannot hold a connection or a
+/// snapshot of the server.
+pub(crate) fn spawn_forwarder(
+    running: RunningStatement,
+    background_tasks: Arc<BackgroundTasks>,
+    cancellation: CancellationToken,
+    stall_timeout: Duration,
+) -> BoxStream<'static, Result<RecordBatch, Error>> {
+    let (sender, batches) = batch_channel(cancellation.clone(), ());
+    let closing = background_tasks.closing.clone();
+    background_tasks.spawn(async move {
+        let outcome = tokio::select! {
+            biased;
+            () = sender.closed() => return,
+            () = cancellation.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+            () = closing.cancelled() => Err(Error::new(ErrorKind::Unavailable, "the database is being closed")),
+            outcome = forward_batches(running, &sender, stall_timeout) => outcome,
+        };
+        match outcome {
+            Ok(()) => sender.complete(),
+            // Waits for the client without holding a batch.
+            Err(error) => tokio::select! {
+                () = closing.cancelled() => {}
+                () = cancellation.cancelled() => {}
+                () = sender.fail(error) => {}
+            },
+        }
+    });
+    batches
+}
+
+async fn forward_batches(
+    mut running: RunningStatement,
+    batches: &BatchSender,
+    stall_timeout: Duration,
+) -> Result<(), Error> {
+    let context = running.context().clone();
+    loop {
+        let batch = match running.next().await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            Err(error) => {
+                running.recover_lease(&error).await;
+                return Err(error.into_error(&context));
+            }
+        };
+        match tokio::time::timeout(stall_timeout, batches.reserve()).await {
+            Ok(Some(permit)) => permit.send(Ok(batch)),
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(stall_error(stall_timeout)),
+        }
+    }
+    running.finish().await.map_err(|error| error.into_error(&context))
+}
+
+fn stall_error(stall_timeout: Duration) -> Error {
+    let seconds = stall_timeout.as_secs_f64();
+    let message = format!("the client read no rows for {seconds} s, so the query was cancelled");
+    Error::new(ErrorKind::TimedOut, message).with_hint("Read the rows faster, or request fewer rows.")
 }

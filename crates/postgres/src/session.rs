@@ -1,49 +1,46 @@
-//! One connection: what is set when it opens, the statements that it has prepared, how a transaction begins on it.
+//! One connection: its settings, its prepared statements, and how transactions begin and end on it.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_sql::Transaction;
+use tidegate_core::Backoff;
+use tidegate_sql::{Isolation, Transaction};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-use crate::connect::{Canceller, OpenConnection};
+use crate::connect::OpenConnection;
 use crate::options::PostgresOptions;
 use crate::pooler::{DEALLOCATE_ALL, PoolerSession};
 use crate::prepared::PreparedStatement;
-use crate::transaction::{self, ROLLBACK};
 
-/// Statements that a connection keeps prepared; the one used longest ago goes first.
+/// The maximum number of prepared statements of a connection; the least recently used one is closed first.
 const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 
-/// One connection to the server.
+/// Ends a transaction that wrote.
+pub(crate) const COMMIT: &str = "COMMIT";
+/// Ends a transaction that only read. A rollback resets its settings too.
+pub(crate) const ROLLBACK: &str = "ROLLBACK";
+/// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
+pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
 pub(crate) struct PostgresSession {
     connection: Arc<OpenConnection>,
+    /// Prepared statements by role and text: a name in the text may mean another table to another role.
     statements: Mutex<LruCache<StatementKey, Arc<PreparedStatement>>>,
     settings: SettingsQuery,
-    /// None where the connection is one of our own.
+    /// Whether the role is among the settings.
+    sets_role: bool,
+    /// `None` without a pooler.
     pooler: Option<PoolerSession>,
 }
 
-/// The role that a statement was prepared as, and its text: a name in it may mean another table to another role.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct StatementKey {
-    role: Option<String>,
-    text: Box<str>,
-}
-
-impl StatementKey {
-    fn new(role: Option<&str>, text: &str) -> Self {
-        Self { role: role.map(str::to_owned), text: Box::from(text) }
-    }
-}
-
-/// The caller of a transaction, as the database sees it.
+/// The database identity of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransactionIdentity {
     /// The role; `None` is the login role.
@@ -52,78 +49,57 @@ pub struct TransactionIdentity {
     pub(crate) claims: Vec<String>,
 }
 
-/// How settings are made for one transaction.
+/// The query that sets the role and the claims of one transaction.
 enum SettingsQuery {
-    /// Nothing is to be set.
     None,
-    /// Prepared once.
-    Prepared { statement: tokio_postgres::Statement, has_role: bool },
-    /// Sent anew each time, with the settings that a connection of our own has from its beginning.
-    Unprepared { text: String, has_role: bool },
+    Prepared(tokio_postgres::Statement),
+    /// Behind a pooler, it is not prepared, and also contains the settings that other connections have from the start.
+    Unprepared(String),
 }
 
 impl PostgresSession {
-    /// A session on the connection that was just made; `pooler` is what stands between, if the options say so.
     pub(crate) async fn open(
-        connected: OpenConnection,
+        connection: OpenConnection,
         options: &PostgresOptions,
         pooler: Option<PoolerSession>,
     ) -> Result<Self, Error> {
-        let client = connected.client();
-        let has_role = !options.run_as.roles().is_empty();
-        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quote_literal);
-        let constants = session_settings(options, connected.server_version());
+        let client = connection.client();
+        let sets_role = !options.run_as.roles().is_empty();
+        let names = sets_role.then_some("role").into_iter().chain(options.claims.names());
+        let names: Vec<String> = names.map(quote_literal).collect();
+        let constants = session_settings(options, connection.server_version());
         let settings = if pooler.is_some() {
-            let constants = constants.into_iter().map(|(name, value)| (quote_literal(name), quote_literal(&value)));
-            let text = set_config_sql(
-                named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))),
-            );
-            SettingsQuery::Unprepared { text, has_role }
+            SettingsQuery::Unprepared(set_config_sql(&names, &constants))
         } else {
-            let once: String =
+            let set: String =
                 constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quote_literal(value))).collect();
-            client.batch_execute(&format!("{once}SET default_transaction_read_only = on")).await?;
-            let named: Vec<_> = named.map(|name| (name, None)).collect();
-            match named.len() {
-                0 => SettingsQuery::None,
-                count => {
-                    let types = vec![Type::TEXT; count];
-                    let statement = client.prepare_typed(&set_config_sql(named.into_iter()), &types).await?;
-                    SettingsQuery::Prepared { statement, has_role }
-                }
+            client.batch_execute(&format!("{set}SET default_transaction_read_only = on")).await?;
+            if names.is_empty() {
+                SettingsQuery::None
+            } else {
+                let types = vec![Type::TEXT; names.len()];
+                SettingsQuery::Prepared(client.prepare_typed(&set_config_sql(&names, &[]), &types).await?)
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        Ok(Self { connection: Arc::new(connected), statements, settings, pooler })
+        Ok(Self { connection: Arc::new(connection), statements, settings, sets_role, pooler })
     }
 
-    /// The connection.
     pub(crate) fn connection(&self) -> &Arc<OpenConnection> {
         &self.connection
     }
 
-    /// The connection's client.
     pub(crate) fn client(&self) -> &Client {
         self.connection.client()
     }
 
-    /// What stops the statement that runs.
-    pub(crate) fn canceller(&self) -> Canceller {
-        self.connection.canceller()
-    }
-
-    /// Whether a transaction says nothing of who calls.
+    /// Whether transactions set neither a role nor claims.
     pub(crate) fn has_no_settings(&self) -> bool {
         matches!(self.settings, SettingsQuery::None)
     }
 
-    /// Whether the connection has ended.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.connection.is_closed()
-    }
-
-    /// Begins a transaction as `identity`. Both messages leave together, and both are answered before anything else is
-    /// sent: a statement never runs as somebody else.
+    /// Begins a transaction as `identity`. The messages are sent together, and all are answered before anything else is
+    /// sent: no statement runs with another identity.
     pub(crate) async fn begin(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
         self.begin_once(transaction, identity).await?;
         match &self.pooler {
@@ -136,60 +112,56 @@ impl PostgresSession {
     }
 
     async fn begin_once(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
-        let mut begin = transaction::begin_sql(transaction);
+        let mut begin = begin_sql(transaction);
         if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
             begin = format!("{begin}; {DEALLOCATE_ALL}");
         }
-        let (began, set) =
-            futures::future::join(self.client().batch_execute(&begin), self.apply_identity(identity)).await;
-        began?;
-        set
+        let (begun, set) = futures::join!(self.client().batch_execute(&begin), self.apply_identity(identity));
+        begun.and(set)
     }
 
     async fn apply_identity(&self, identity: &TransactionIdentity) -> Result<(), Error> {
-        let role = identity.role.as_deref().unwrap_or("none");
-        let values = |has_role: bool| {
-            let role = has_role.then_some(role);
-            role.into_iter().chain(identity.claims.iter().map(String::as_str)).collect::<Vec<&str>>()
-        };
+        let role = self.sets_role.then_some(identity.role.as_deref().unwrap_or("none"));
+        let values: Vec<&str> = role.into_iter().chain(identity.claims.iter().map(String::as_str)).collect();
+        let values = values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT));
         match &self.settings {
             SettingsQuery::None => Ok(()),
-            SettingsQuery::Prepared { statement, has_role } => {
-                let values = values(*has_role);
-                let values: Vec<&(dyn ToSql + Sync)> =
-                    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+            SettingsQuery::Prepared(statement) => {
+                let values: Vec<&(dyn ToSql + Sync)> = values.map(|(value, _)| value).collect();
                 self.client().execute(statement, &values).await.map(drop)
             }
-            SettingsQuery::Unprepared { text, has_role } => {
-                let values = values(*has_role);
-                let values: Vec<(&(dyn ToSql + Sync), Type)> =
-                    values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
+            SettingsQuery::Unprepared(text) => {
+                let values: Vec<_> = values.collect();
                 self.client().query_typed(text, &values).await.map(drop)
             }
         }
     }
 
-    /// The prepared statement of `text` for `role`, if the session has it.
     pub(crate) fn cached_statement(&self, role: Option<&str>, text: &str) -> Option<Arc<PreparedStatement>> {
-        self.statements.lock().get(&StatementKey::new(role, text)).cloned()
+        self.statements.lock().get(&statement_key(role, text)).cloned()
     }
 
-    /// Keeps a prepared statement.
     pub(crate) fn cache_statement(&self, role: Option<&str>, text: &str, prepared: Arc<PreparedStatement>) {
-        self.statements.lock().put(StatementKey::new(role, text), prepared);
+        self.statements.lock().put(statement_key(role, text), prepared);
     }
 
-    /// Forgets a prepared statement that no longer fits.
+    /// Removes a prepared statement that no longer matches its tables.
     pub(crate) fn evict_statement(&self, role: Option<&str>, text: &str) {
-        self.statements.lock().pop(&StatementKey::new(role, text));
+        self.statements.lock().pop(&statement_key(role, text));
     }
 }
 
-/// Settings that are the same for every call. What text means must not depend on the server's configuration, as the
-/// policy has read it; and a server whose client has died must notice.
+type StatementKey = (Option<String>, Box<str>);
+
+fn statement_key(role: Option<&str>, text: &str) -> StatementKey {
+    (role.map(str::to_owned), Box::from(text))
+}
+
+/// Settings that are the same for every call. The meaning of SQL text must not depend on the configuration of the
+/// server, since the statement policy has parsed it; and the server must notice that its client is gone.
 fn session_settings(options: &PostgresOptions, version: u32) -> Vec<(&'static str, String)> {
-    let milliseconds = |time: std::time::Duration| time.as_millis().to_string();
-    let mut constants = vec![
+    let milliseconds = |time: Duration| time.as_millis().to_string();
+    let mut settings = vec![
         ("standard_conforming_strings", "on".to_owned()),
         ("backslash_quote", "safe_encoding".to_owned()),
         ("transform_null_equals", "off".to_owned()),
@@ -200,27 +172,53 @@ fn session_settings(options: &PostgresOptions, version: u32) -> Vec<(&'static st
         ("idle_in_transaction_session_timeout", milliseconds(options.idle_timeout)),
     ];
     if version >= 140_000 {
-        constants.push(("client_connection_check_interval", "5000".to_owned()));
+        settings.push(("client_connection_check_interval", "5000".to_owned()));
     }
-    constants
+    settings
 }
 
-/// Sets each of `settings` for the transaction; one without a value has its parameter, in order.
-fn set_config_sql(settings: impl Iterator<Item = (String, Option<String>)>) -> String {
-    let mut parameter = 0;
-    let calls: Vec<String> = settings
-        .map(|(name, value)| {
-            let value = value.unwrap_or_else(|| {
-                parameter += 1;
-                format!("${parameter}")
-            });
-            format!("pg_catalog.set_config({name}, {value}, true)")
-        })
-        .collect();
+/// Sets the settings `names` (SQL literals) to the parameters, and `constants` to their values, for one transaction.
+fn set_config_sql(names: &[String], constants: &[(&str, String)]) -> String {
+    let parameters = names.iter().zip(1..).map(|(name, number)| (name.clone(), format!("${number}")));
+    let constants = constants.iter().map(|(name, value)| (quote_literal(name), quote_literal(value)));
+    let calls = parameters.chain(constants);
+    let calls: Vec<String> =
+        calls.map(|(name, value)| format!("pg_catalog.set_config({name}, {value}, true)")).collect();
     format!("SELECT {}", calls.join(", "))
 }
 
-/// `text` as a string of SQL. Strings conform to the standard here or hold nothing that would matter.
+/// `text` as an SQL string. It contains no backslash, or strings conform to the standard.
 fn quote_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+pub(crate) fn begin_sql(transaction: &Transaction) -> String {
+    let isolation = match transaction.isolation {
+        Isolation::ReadCommitted => "READ COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    };
+    let access = if transaction.writes { "READ WRITE" } else { "READ ONLY" };
+    let deferrable = if transaction.deferrable { ", DEFERRABLE" } else { "" };
+    format!("BEGIN ISOLATION LEVEL {isolation}, {access}{deferrable}")
+}
+
+/// The delays before the retries of a transaction that conflicted with another one.
+pub fn retry_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(20), Duration::from_millis(1_280))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begin_sql_states_isolation_and_access() {
+        let begin = |transaction: Transaction| super::begin_sql(&transaction);
+        assert_eq!(begin(Transaction::default()), "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
+        let strict = Transaction { isolation: Isolation::Serializable, deferrable: true, ..Transaction::default() };
+        assert_eq!(begin(strict), "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE");
+        let writing = Transaction { isolation: Isolation::RepeatableRead, writes: true, ..Transaction::default() };
+        assert_eq!(begin(writing), "BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE");
+    }
 }

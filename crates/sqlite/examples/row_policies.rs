@@ -63,7 +63,7 @@ fn main() {
             let ratio = through_policy.as_secs_f64() / by_hand.as_secs_f64();
             println!("{through}\n    by hand {by_hand:?}, through the policy {through_policy:?}: {ratio:.2}");
         }
-        // Who asks changes each time, so that all views are taken down and made anew.
+        // The principal changes each time, so that all views are dropped and created again.
         for sql in ["SELECT c1 FROM t1 WHERE c1 = 'x'", "SELECT abs(c1) FROM t1 ORDER BY abs(c1)", "SELECT t1.c1 FROM t1, t2, t3, t4"] {
             let plan = async |database: &Arc<SqliteDatabase>, who: usize| {
                 let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();

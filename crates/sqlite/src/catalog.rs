@@ -6,20 +6,16 @@ use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, Mask, TableEntry, TableStatus};
 
-use crate::policy_views::{TableVisibility, unreadable_under_policy_error};
+use crate::policy_views::{PolicyViews, TableVisibility, unreadable_under_policy_error};
 use crate::session::ReadTransaction;
 use crate::tables::{
     ForeignKey, SqliteTable, TableColumn, TableKind, list_all_tables, load_columns, quote_identifier, table_from_row,
 };
 use crate::work_error::{WorkError, sqlite_message};
 
-/// The maximum number of tables that an error suggests.
 const CHOICES_MAX: usize = 20;
 
 /// The tables of all files, without internal tables and without the shadow tables of virtual tables.
-///
-/// # Errors
-/// Returns SQLite's error.
 pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTable>, WorkError> {
     let tables = reading.run_internal(list_all_tables)?;
     let is_of_a_file = |table: &SqliteTable| reading.files.files.iter().any(|file| file.schema == table.schema);
@@ -27,9 +23,6 @@ pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTab
 }
 
 /// The table `name` of `schema`, if callers can read it.
-///
-/// # Errors
-/// Returns SQLite's error.
 pub(crate) fn lookup_table(
     reading: &ReadTransaction<'_>,
     schema: &str,
@@ -44,22 +37,19 @@ pub(crate) fn lookup_table(
     Ok(tables.into_iter().next())
 }
 
-/// The catalog for callers.
-///
-/// # Errors
-/// Returns SQLite's error. A view that cannot be read is listed with the reason.
 pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, WorkError> {
     let mut counts = HashMap::new();
     for file in &reading.files.files {
         // If ANALYZE never ran, the table of counts does not exist.
-        let counted = reading.run_internal(|connection| read_row_counts(connection, &file.schema)).unwrap_or_default();
-        counts.extend(counted.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
+        let row_counts =
+            reading.run_internal(|connection| read_row_counts(connection, &file.schema)).unwrap_or_default();
+        counts.extend(row_counts.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
     }
-    let listed = list_tables(reading)?;
-    if listed.iter().any(|table| table.kind != TableKind::Table) {
+    let tables = list_tables(reading)?;
+    if tables.iter().any(|table| table.kind != TableKind::Table) {
         reading.create_views_for(None)?;
     }
-    let mut tables: Vec<TableEntry> = listed
+    let mut entries: Vec<TableEntry> = tables
         .into_iter()
         .map(|table| TableEntry {
             name: reading.files.display_name(&table.schema, &table.name),
@@ -72,8 +62,8 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
             status: table_status(reading, &table),
         })
         .collect();
-    tables.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Catalog::from_tables(tables))
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Catalog::from_tables(entries))
 }
 
 /// The row count of each table, from the last ANALYZE.
@@ -82,20 +72,20 @@ fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Ve
         format!("SELECT tbl, max(CAST(stat AS INTEGER)) FROM {}.sqlite_stat1 GROUP BY tbl", quote_identifier(schema));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.raw_query();
-    let mut counted = Vec::new();
+    let mut counts = Vec::new();
     while let Some(row) = rows.next()? {
         // The file may contain anything there.
         if let (Ok(table), Ok(count)) = (row.get::<_, String>(0), row.get::<_, i64>(1)) {
-            counted.extend(u64::try_from(count).ok().map(|count| (table, count)));
+            counts.extend(u64::try_from(count).ok().map(|count| (table, count)));
         }
     }
-    Ok(counted)
+    Ok(counts)
 }
 
 /// Whether a table can be read, as far as can be determined without reading rows.
 fn table_status(reading: &ReadTransaction<'_>, table: &SqliteTable) -> TableStatus {
-    let is_barred = matches!(reading.visibility(table), Some(TableVisibility::Denied(_)));
-    if table.kind == TableKind::Table && !is_barred {
+    let is_denied = matches!(reading.visibility(table), Some(TableVisibility::Denied(_)));
+    if table.kind == TableKind::Table && !is_denied {
         return TableStatus::Readable;
     }
     match check_readable(reading, table) {
@@ -109,10 +99,7 @@ fn table_status(reading: &ReadTransaction<'_>, table: &SqliteTable) -> TableStat
     }
 }
 
-/// Plans to read all of `table`, through its policy view if there is one.
-///
-/// # Errors
-/// The reason why it cannot be read. It reveals nothing that is hidden.
+/// Plans to read all of `table`, through its policy view if there is one. The error reveals nothing that is hidden.
 pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<(), WorkError> {
     if let Some(TableVisibility::Denied(error)) = reading.visibility(table) {
         return Err(error.clone().into());
@@ -125,23 +112,21 @@ pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable)
     })
 }
 
-/// Finds the table `name`: as in the catalog, or unqualified if only one file has such a table.
-///
-/// # Errors
-/// `NotFound` with similar names; `InvalidArguments` if several files have it.
+/// Finds the table `name`: as in the catalog, or unqualified if only one file has such a table. The error suggests
+/// similar names, or the full names if several files have such a table.
 pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &str) -> Result<SqliteTable, WorkError> {
     let tables = list_tables(reading)?;
     let display = |table: &SqliteTable| reading.files.display_name(&table.schema, &table.name);
-    let is_meant = |table: &&SqliteTable| {
+    let has_full_name = |table: &&SqliteTable| {
         display(table).eq_ignore_ascii_case(name)
             || format!("{}.{}", table.schema, table.name).eq_ignore_ascii_case(name)
     };
-    let is_bare = |table: &&SqliteTable| table.name.eq_ignore_ascii_case(name);
-    let mut meant: Vec<&SqliteTable> = tables.iter().filter(is_meant).collect();
-    if meant.is_empty() {
-        meant = tables.iter().filter(is_bare).collect();
+    let has_bare_name = |table: &&SqliteTable| table.name.eq_ignore_ascii_case(name);
+    let mut matches: Vec<&SqliteTable> = tables.iter().filter(has_full_name).collect();
+    if matches.is_empty() {
+        matches = tables.iter().filter(has_bare_name).collect();
     }
-    match meant.as_slice() {
+    match matches.as_slice() {
         [table] => Ok((*table).clone()),
         [] => {
             let names: Vec<String> = tables.iter().map(display).collect();
@@ -163,17 +148,11 @@ pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
 }
 
 /// The columns of `table`, without the hidden columns of a virtual table.
-///
-/// # Errors
-/// Returns SQLite's error.
 pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
     Ok(reading.run_internal(|connection| load_columns(connection, table))?)
 }
 
 /// The columns of `table` that are visible to the caller.
-///
-/// # Errors
-/// SQLite's error, or the reason why the table cannot be read.
 pub(crate) fn visible_columns(
     reading: &ReadTransaction<'_>,
     table: &SqliteTable,
@@ -186,10 +165,10 @@ pub(crate) fn visible_columns(
         // SQLite's column list of a view that reads hidden tables could reveal them.
         check_readable(reading, table)?;
         let (schema, name) = reading.effective_name(table);
-        let sqlite_table = SqliteTable { schema, name, ..table.clone() };
-        return Ok(read_columns(reading, &sqlite_table)?.into_iter().map(|column| column.describe(table)).collect());
+        let effective = SqliteTable { schema, name, ..table.clone() };
+        return Ok(read_columns(reading, &effective)?.into_iter().map(|column| column.describe(table)).collect());
     }
-    let mut column_entries = Vec::new();
+    let mut entries = Vec::new();
     for mut column in read_columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
         column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
@@ -200,14 +179,13 @@ pub(crate) fn visible_columns(
             Some(Mask::Null) => column.nullable = true,
             Some(_) => "TEXT".clone_into(&mut column.type_name),
         }
-        column_entries.push(column);
+        entries.push(column);
     }
-    Ok(column_entries)
+    Ok(entries)
 }
 
 /// Whether the reference from `table` to `target` is visible; the caller may not see its target.
 fn is_reference_visible(reading: &ReadTransaction<'_>, table: &SqliteTable, target: &ForeignKey) -> bool {
-    reading
-        .policy_views()
-        .is_none_or(|policy_views| !policy_views.denies(&table.schema, &target.table, target.column.as_deref()))
+    let is_denied = |views: &PolicyViews| views.denies(&table.schema, &target.table, target.column.as_deref());
+    !reading.policy_views().is_some_and(is_denied)
 }

@@ -17,7 +17,7 @@ use crate::options::SqliteOptions;
 use crate::plan::{SqliteStatement, plan_statement};
 use crate::policy_views::{PolicyCaller, policy_names};
 use crate::pool::Pool;
-use crate::session::{ReadTransaction, WorkCancellation};
+use crate::session::ReadTransaction;
 use crate::tables::policy_columns;
 
 /// A database over the tables of one or more SQLite files.
@@ -72,7 +72,7 @@ impl SqliteDatabase {
                 borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
             Ok(policies.find_problems(&tables))
         };
-        self.pool.read(WorkCancellation::unbounded(), None, work).await
+        self.pool.read(None, work).await
     }
 
     /// The number of connections on which a query could start now.
@@ -105,7 +105,7 @@ impl Database for SqliteDatabase {
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let work = |reading: &ReadTransaction<'_>| catalog::read_catalog(reading).map(Arc::new);
-        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
+        self.pool.read(self.policy_caller(principal), work).await
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
@@ -114,23 +114,22 @@ impl Database for SqliteDatabase {
             let table = catalog::find_table(reading, &table, &database)?;
             catalog::visible_columns(reading, &table)
         };
-        self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
+        self.pool.read(self.policy_caller(principal), work).await
     }
 
     /// The version tag of the files, and of the columns or tables. It changes with rows too, also with those of other
     /// tables. While the files are unchanged, only the files are checked.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files.clone();
-        let unreachable = |why: String| {
-            let message = format!("the files of {} cannot be read", self.name);
-            Error::new(ErrorKind::Unavailable, message).with_detail(why)
-        };
         let version =
             tokio::task::spawn_blocking(move || files.version()).await.map_err(std::io::Error::from).flatten();
-        let version = version.map_err(|error| unreachable(error.to_string()))?;
-        let finding = compute_schema_version_tag(self, table, principal);
+        let version = version.map_err(|error| {
+            let message = format!("the files of {} cannot be read", self.name);
+            Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string())
+        })?;
+        let schema_version_tag = compute_schema_version_tag(self, table, principal);
         let policies = self.row_policy_fingerprint(principal);
-        let shape = self.version_tags.get(format!("{policies:016x} {table:?}"), version, finding).await?;
+        let shape = self.version_tags.get(format!("{policies:016x} {table:?}"), version, schema_version_tag).await?;
         // With row policies, the version tag must not reveal when hidden rows are written.
         Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }

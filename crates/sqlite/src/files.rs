@@ -16,29 +16,22 @@ const FILES_MAX: usize = 10;
 /// The schema name of a single file.
 pub(crate) const MAIN_SCHEMA: &str = "main";
 
-/// The files of a database.
 #[derive(Debug)]
 pub(crate) struct DatabaseFiles {
-    /// The files in the order of the configuration.
+    /// In the order of the configuration.
     pub(crate) files: Vec<DatabaseFile>,
 }
 
-/// One file.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
     /// an absolute path never begins with it.
     pub(crate) path: PathBuf,
-    /// The schema of its tables.
     pub(crate) schema: String,
 }
 
 impl DatabaseFiles {
     /// The files at `paths`. A single file has the schema `main`; each of several files has the schema of its stem.
-    ///
-    /// # Errors
-    /// `InvalidArguments` if there is no file, if there are too many, if one does not exist, or if two have the same
-    /// stem.
     pub(crate) fn new(database: &str, paths: Vec<PathBuf>) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
         match paths.len() {
@@ -54,31 +47,28 @@ impl DatabaseFiles {
             check_is_file(path)?;
         }
         let is_only = paths.len() == 1;
-        let mut taken = BTreeSet::from([MAIN_SCHEMA.to_owned(), "temp".to_owned()]);
-        let mut all = Vec::with_capacity(paths.len());
+        let mut schemas = BTreeSet::from([MAIN_SCHEMA.to_owned(), "temp".to_owned()]);
+        let mut files = Vec::with_capacity(paths.len());
         for path in paths {
             let path = std::path::absolute(&path).unwrap_or(path);
             let schema = if is_only { MAIN_SCHEMA.to_owned() } else { stem(&path)?.to_owned() };
-            if !is_only && !taken.insert(schema.to_lowercase()) {
+            if !is_only && !schemas.insert(schema.to_lowercase()) {
                 let message = format!("{}: the schema name {schema:?} is already in use", path.display());
                 return Err(invalid(message).with_hint(
                     "Each of several files needs its own name without the ending; \"main\" and \"temp\" are reserved by \
                       SQLite.",
                 ));
             }
-            all.push(DatabaseFile { path, schema });
+            files.push(DatabaseFile { path, schema });
         }
-        Ok(Self { files: all })
+        Ok(Self { files })
     }
 
-    /// A hash of the state of all files. It changes when any of them, or its log, is written.
-    ///
-    /// # Errors
-    /// Fails if a file cannot be accessed.
+    /// A hash of the state of all files. It changes when any of them, or its write-ahead log, is written.
     pub(crate) fn version(&self) -> io::Result<u64> {
         let mut version = DefaultHasher::new();
         for file in &self.files {
-            (FileVersion::read(&file.path)?, read_log_version(&file.path)).hash(&mut version);
+            (FileVersion::read(&file.path)?, read_wal_version(&file.path)).hash(&mut version);
         }
         Ok(version.finish())
     }
@@ -88,7 +78,6 @@ impl DatabaseFiles {
         self.files.len() == 1
     }
 
-    /// The name of a table for callers.
     pub(crate) fn display_name(&self, schema: &str, table: &str) -> String {
         if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
     }
@@ -126,9 +115,6 @@ pub(crate) struct FileVersion {
 
 impl FileVersion {
     /// The current version of the file at `path`; follows links.
-    ///
-    /// # Errors
-    /// Fails if the file does not exist or cannot be accessed.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
@@ -137,15 +123,15 @@ impl FileVersion {
 
 /// The version of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
 /// remove empty logs.
-fn read_log_version(path: &Path) -> Option<FileVersion> {
-    FileVersion::read(&log_path(path)).ok().filter(|version| version.bytes > 0)
+fn read_wal_version(path: &Path) -> Option<FileVersion> {
+    FileVersion::read(&wal_path(path)).ok().filter(|version| version.bytes > 0)
 }
 
 /// The path of the write-ahead log of the file at `path`.
-pub(crate) fn log_path(path: &Path) -> PathBuf {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
+pub(crate) fn wal_path(path: &Path) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
 }
 
 /// The device and the inode number.

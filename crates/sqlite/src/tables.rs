@@ -5,25 +5,19 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row};
 use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
 
-/// A table as SQLite lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteTable {
-    /// The schema, which stands for the file.
+    /// The schema, which identifies the file.
     pub(crate) schema: String,
     pub(crate) name: String,
     pub(crate) kind: TableKind,
-    /// Whether it has no rowid.
     pub(crate) is_without_rowid: bool,
-    /// Whether its columns enforce their types.
     pub(crate) is_strict: bool,
 }
 
-/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableKind {
-    /// Rows of the file.
     Table,
-    /// A query.
     View,
     /// Rows that a module produces, such as a full-text index.
     Virtual,
@@ -39,10 +33,10 @@ pub(crate) fn list_all_tables(connection: &Connection) -> rusqlite::Result<Vec<S
     tables.collect()
 }
 
-/// The schemas and names of shadow tables, in which virtual tables store their rows.
-pub(crate) fn list_shadow_tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
-    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// The schemas and names of the tables of a type in SQLite's table list.
+pub(crate) fn list_names(connection: &Connection, table_type: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = ?1")?;
+    let names = statement.query_map([table_type], |row| Ok((row.get(0)?, row.get(1)?)))?;
     names.collect()
 }
 
@@ -57,7 +51,6 @@ pub(crate) fn table_from_row(row: &Row<'_>) -> rusqlite::Result<SqliteTable> {
     Ok(SqliteTable { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
 }
 
-/// The SQL that created `table`.
 pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<String> {
     let schema = quote_identifier(&table.schema);
     let sql = format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = ?1 AND name = ?2");
@@ -65,12 +58,10 @@ pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> r
     connection.query_row(&sql, [kind, &table.name], |row| row.get(0))
 }
 
-/// `name` as a quoted SQL identifier.
 pub(crate) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableColumn {
     pub(crate) name: String,
@@ -84,7 +75,6 @@ pub(crate) struct TableColumn {
     pub(crate) references: Option<ForeignKey>,
 }
 
-/// The target of a foreign key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignKey {
     pub(crate) table: String,
@@ -139,19 +129,16 @@ fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::
     rows.collect()
 }
 
-/// Whether the primary key has an index of its own.
 fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
     connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
 }
 
 impl TableColumn {
-    /// Whether it is computed from other columns.
     pub(crate) fn is_generated(&self) -> bool {
         self.generated != GeneratedKind::No
     }
 
-    /// The type of all of its values, if it is certain.
     pub(crate) fn certain_type(&self, table: &SqliteTable) -> Option<SqliteType> {
         if self.is_rowid {
             return Some(SqliteType::Integer);
@@ -169,7 +156,6 @@ impl TableColumn {
         }
     }
 
-    /// The column as listed for callers.
     pub(crate) fn describe(self, table: &SqliteTable) -> ColumnEntry {
         // In other tables, SQLite allows null in a primary key, because of an old bug.
         let is_key = self.key_position > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
@@ -193,7 +179,6 @@ impl TableColumn {
     }
 }
 
-/// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqliteType {
     Integer,
@@ -204,7 +189,6 @@ pub(crate) enum SqliteType {
     Any,
 }
 
-/// `columns` as row policies see them.
 pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
     let columns = columns.iter();
     columns

@@ -9,34 +9,26 @@ const READONLY_ROLLBACK: i32 = 776;
 /// The same, if the process may not read the journal.
 const READONLY_RECOVERY: i32 = 264;
 
-/// Why a piece of work failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkError {
-    /// The files cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenFileError),
-    /// An error of SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The authorizer refused this.
     #[error("{0} is refused")]
     Unauthorized(String),
-    /// The statement returns no rows, or does more than read.
     #[error("the statement is not a query")]
     NotAQuery,
-    /// The caller cancelled, or the time is over.
     #[error("the query was cancelled")]
     Cancelled,
-    /// The client reads no rows.
     #[error("the client reads no rows")]
     Stalled,
-    /// The tables or files changed at a time when they must not.
+    /// The tables or files changed while they were read.
     #[error("the files changed")]
     Changed,
-    /// One row exceeds the limit.
     #[error("one row has more than {0} bytes")]
     RowTooLarge(usize),
-    /// A value does not have the type that the schema guarantees.
     #[error("column {0:?} contains a value that its type does not allow")]
     TypeMismatch(String),
     /// A policy view failed, or a table that it reads.
@@ -47,16 +39,13 @@ pub(crate) enum WorkError {
     ClientError(#[from] Error),
 }
 
-/// Why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenFileError {
-    /// The file does not exist or cannot be accessed.
+    /// The schema of the file, and the reason.
     #[error("{0}: {1}")]
     FileUnavailable(String, std::io::Error),
-    /// The file has a write-ahead log that cannot be read.
     #[error("{0}: the write-ahead log cannot be opened")]
-    LogUnreadable(String),
-    /// SQLite refuses the file.
+    WalUnreadable(String),
     #[error("{0}: {1}")]
     RejectedBySqlite(String, rusqlite::Error),
 }
@@ -105,7 +94,6 @@ impl WorkError {
         }
     }
 
-    /// The error for a caller of `database`.
     pub(crate) fn into_error(self, database: &str) -> Error {
         let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
         match self {
@@ -169,7 +157,7 @@ fn open_error(error: &OpenFileError, database: &str) -> Error {
             };
             unavailable(format!("{} {reason}", file_label(schema, database)))
         }
-        OpenFileError::LogUnreadable(schema) => {
+        OpenFileError::WalUnreadable(schema) => {
             let message = format!("{} has a write-ahead log that cannot be read", file_label(schema, database));
             unavailable(message)
                 .with_hint("Grant the server write access to the folder, or close the program that uses the file.")

@@ -19,10 +19,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::Backoff;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
 use crate::bearer_token::BearerToken;
 use crate::bridge::address::BridgeTransport;
 use crate::bridge::http::HttpLink;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
+use tidegate_core::Backoff;
 
-use crate::backoff::Backoff;
 use crate::bearer_token::BearerToken;
 use crate::fetch::FetchOptions;
 use crate::fetch::error::FetchError;

@@ -8,7 +8,8 @@ use super::address::ResultAddress;
 use super::client::{RequestFailure, ResultClient};
 use super::error::FetchError;
 use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
-use crate::backoff::Backoff;
+use tidegate_core::Backoff;
+
 use crate::fetch::progress::ProgressTracker;
 
 /// Maximum size of a manifest in bytes.

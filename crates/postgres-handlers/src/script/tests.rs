@@ -10,7 +10,6 @@ fn split(text: &str) -> Vec<String> {
     }
 }
 
-/// That `text` is one statement.
 fn assert_one_statement(text: &str) {
     let script = Script::split(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let sql: Vec<&str> = script.statements.iter().map(ScriptStatement::sql).collect();
@@ -149,8 +148,8 @@ proptest! {
         any::<String>(),
     ]) {
         if let Ok(script) = Script::split(&text) {
-            let pieces: String = script.statements.iter().map(|statement| statement.piece).collect();
-            prop_assert_eq!(pieces + script.rest, text.as_str());
+            let sources: String = script.statements.iter().map(|statement| statement.source).collect();
+            prop_assert_eq!(sources + script.rest, text.as_str());
             for statement in &script.statements {
                 let before = &text[..statement.sql().as_ptr() as usize - text.as_ptr() as usize];
                 prop_assert_eq!(statement.line, before.matches('\n').count() + 1);
@@ -163,7 +162,7 @@ proptest! {
         let statements: Vec<String> = statements.iter().map(|parts| format!("SELECT {};", parts.join(" "))).collect();
         let text = statements.join("\n");
         let script = Script::split(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let found: Vec<&str> = script.statements.iter().map(ScriptStatement::sql).collect();
-        prop_assert_eq!(found, statements);
+        let sqls: Vec<&str> = script.statements.iter().map(ScriptStatement::sql).collect();
+        prop_assert_eq!(sqls, statements);
     }
 }

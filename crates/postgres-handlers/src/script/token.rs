@@ -1,6 +1,6 @@
 //! The tokens of a script, as far as needed to split it.
 
-use super::{ScriptError, ScriptProblem};
+use super::ScriptError;
 
 /// The maximum length of a `psql` meta-command in an error, in characters.
 const COMMAND_CHARACTERS_MAX: usize = 20;
@@ -17,7 +17,6 @@ pub(super) struct ScriptToken<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// Blanks or a comment.
     Blank,
     /// A keyword or an unquoted name.
     Word,
@@ -84,7 +83,12 @@ impl<'a> ScriptScanner<'a> {
             'e' | 'E' if rest[1..].starts_with('\'') => {
                 (TokenKind::Quoted, self.require_end(escape_string_length(rest), "the string")?)
             }
-            '\\' => return Err(self.error_at_line(ScriptProblem::MetaCommand(psql_command(rest)))),
+            '\\' => {
+                let command = psql_command(rest);
+                let message =
+                    format!("{command} is a psql meta-command, which is not supported; use SQL statements only");
+                return Err(ScriptError { line: self.line, message });
+            }
             '0'..='9' => (TokenKind::Other, rest.find(|other| !is_number_character(other)).unwrap_or(rest.len())),
             _ if is_word_character(first) => {
                 (TokenKind::Word, rest.find(|other| !is_word_character(other)).unwrap_or(rest.len()))
@@ -98,11 +102,7 @@ impl<'a> ScriptScanner<'a> {
     }
 
     fn require_end(&self, length: Option<usize>, subject: &'static str) -> Result<usize, ScriptError> {
-        length.ok_or_else(|| self.error_at_line(ScriptProblem::Unterminated(subject)))
-    }
-
-    fn error_at_line(&self, problem: ScriptProblem) -> ScriptError {
-        ScriptError { line: self.line, problem }
+        length.ok_or_else(|| ScriptError::unterminated(self.line, subject))
     }
 }
 
@@ -200,7 +200,6 @@ fn dollar_quoted_length(rest: &str, tag: &str) -> Option<usize> {
     Some(length + 2 * tag.len())
 }
 
-/// The `psql` meta-command at the beginning of `rest`.
 fn psql_command(rest: &str) -> String {
     let word = rest.split(|other: char| other.is_whitespace() || other == ';').next().unwrap_or_default();
     word.chars().take(COMMAND_CHARACTERS_MAX).collect()

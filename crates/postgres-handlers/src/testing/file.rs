@@ -3,11 +3,9 @@
 use super::TestResult;
 use crate::script::{Script, ScriptStatement};
 
-/// The comment at the top of a file that sets the isolation level of its transaction.
 const ISOLATION: &str = "isolation:";
 const ISOLATIONS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 
-/// A test file that can be run.
 pub(super) struct TestFile<'a> {
     pub(super) statements: Vec<ScriptStatement<'a>>,
     /// As in `BEGIN`.
@@ -17,21 +15,21 @@ pub(super) struct TestFile<'a> {
 impl<'a> TestFile<'a> {
     /// Parses `text`, or returns all of its problems.
     pub(super) fn read(text: &'a str) -> Result<Self, Vec<TestResult>> {
-        let failure = |line, problem: String| TestResult::failed_result(Some(line), problem);
+        let failure = |line, problem: String| TestResult::failed(Some(line), problem);
         if let Some((before, _)) = text.split_once('\0') {
             return Err(vec![failure(
                 before.matches('\n').count() + 1,
                 "a NUL character, which SQL cannot contain".to_owned(),
             )]);
         }
-        let script = Script::split(text).map_err(|error| vec![failure(error.line, error.problem.to_string())])?;
+        let script = Script::split(text).map_err(|error| vec![failure(error.line, error.message)])?;
         let refused = |statement: &ScriptStatement<'_>| Some(failure(statement.line, forbidden_reason(statement)?));
-        let mut wrong: Vec<TestResult> = script.statements.iter().filter_map(refused).collect();
+        let mut failures: Vec<TestResult> = script.statements.iter().filter_map(refused).collect();
         let isolation = parse_isolation(text).unwrap_or_else(|failed| {
-            wrong.insert(0, failed);
+            failures.insert(0, failed);
             ISOLATIONS[0]
         });
-        if wrong.is_empty() { Ok(Self { statements: script.statements, isolation }) } else { Err(wrong) }
+        if failures.is_empty() { Ok(Self { statements: script.statements, isolation }) } else { Err(failures) }
     }
 }
 
@@ -48,16 +46,15 @@ fn parse_isolation(text: &str) -> Result<&'static str, TestResult> {
             let requested = requested.trim().to_ascii_lowercase();
             return ISOLATIONS.into_iter().find(|known| *known == requested).ok_or_else(|| {
                 let message = format!("unknown isolation level {requested:?}; valid are {}", ISOLATIONS.join(", "));
-                TestResult::failed_result(Some(index + 1), message)
+                TestResult::failed(Some(index + 1), message)
             });
         }
     }
     Ok(ISOLATIONS[0])
 }
 
-/// Why a statement is forbidden in a test file.
 fn forbidden_reason(statement: &ScriptStatement<'_>) -> Option<String> {
-    let first = |words: &[&str]| words.iter().enumerate().all(|(place, word)| statement.has_word_at(place, word));
+    let first = |words: &[&str]| words.iter().enumerate().all(|(index, word)| statement.has_word_at(index, word));
     let ends = ["COMMIT", "END", "ABORT", "BEGIN"].into_iter().find(|word| first(&[word]));
     let ends = ends.or_else(|| first(&["START", "TRANSACTION"]).then_some("START TRANSACTION"));
     let ends = ends.or_else(|| first(&["PREPARE", "TRANSACTION"]).then_some("PREPARE TRANSACTION"));
@@ -85,9 +82,9 @@ mod tests {
     fn check(text: &str) -> String {
         match TestFile::read(text) {
             Ok(file) => file.isolation.to_owned(),
-            Err(wrong) => {
+            Err(failures) => {
                 let output = |one: &TestResult| format!("{}: {}", one.line.unwrap_or_default(), one.name);
-                wrong.iter().map(output).collect::<Vec<_>>().join("\n")
+                failures.iter().map(output).collect::<Vec<_>>().join("\n")
             }
         }
     }

@@ -1,4 +1,6 @@
 //! One run of a test file: its connection, its transaction, and its results so far.
+//!
+//! Results are rows in the format of the [Test Anything Protocol](https://testanything.org).
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -12,23 +14,21 @@ use tokio_postgres::SimpleQueryMessage;
 use tokio_postgres::error::{DbError, ErrorPosition, Severity, SqlState};
 
 use super::file::{TestFile, is_about_savepoints};
-use super::{FUNCTIONS, TestError, TestOptions, TestResult, results};
+use super::{FUNCTIONS, TestError, TestOptions, TestResult};
 use crate::script::ScriptStatement;
 
 /// The additional waiting time after the time limit of a statement: a file may switch off the limit of the server.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
-/// The time limit for the end of the transaction.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of results of one file.
 const RESULTS_MAX: usize = 100_000;
-/// The savepoint of a statement.
 const SAVEPOINT: &str = "tidegate_test_statement";
-/// The message if a run ends before the end of its file.
+/// The maximum length of a name or a note, in characters.
+const CHARACTERS_MAX: usize = 10_000;
+const NOTES_MAX: usize = 100;
 const NOT_RUN: &str = "the rest of the file was not run";
 
-/// A run of one file.
 pub(super) struct TestRun {
-    connected: OpenConnection,
+    connection: OpenConnection,
     /// Notices of the server since they were last read.
     notices: mpsc::Receiver<DbError>,
     statement_timeout: Duration,
@@ -47,7 +47,7 @@ impl TestRun {
         isolation: &str,
         options: &TestOptions,
     ) -> Result<Self, TestError> {
-        let connected = target.connect("tidegate pg test").await?;
+        let connection = target.connect("tidegate pg test").await?;
         let TestOptions { schema, statement_timeout } = options;
         let begun = async {
             let timeout_ms = statement_timeout.as_millis();
@@ -57,12 +57,12 @@ impl TestRun {
                  SET LOCAL standard_conforming_strings = on; SET LOCAL statement_timeout = {timeout_ms}; \
                  SET LOCAL client_connection_check_interval = 1000"
             );
-            connected.client().batch_execute(&begin).await?;
+            connection.client().batch_execute(&begin).await?;
             let installed = format!("SELECT 1 WHERE pg_catalog.to_regclass('{schema}.handler') IS NOT NULL");
-            let rows = connected.client().simple_query(&installed).await?;
+            let rows = connection.client().simple_query(&installed).await?;
             let is_installed = rows.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_)));
             if is_installed {
-                connected.client().batch_execute(&FUNCTIONS.replace("@schema@", schema.as_str())).await?;
+                connection.client().batch_execute(&FUNCTIONS.replace("@schema@", schema.as_str())).await?;
             }
             Ok::<bool, tokio_postgres::Error>(is_installed)
         };
@@ -71,17 +71,15 @@ impl TestRun {
             Ok(false) => return Err(TestError::NotInstalled(schema.clone())),
             Err(error) => return Err(TestError::CannotBegin(error_line(&error))),
         }
-        let remarks = connected.subscribe_notices();
-        let statement_timeout = *statement_timeout;
-        Ok(Self { connected, notices: remarks, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
+        let (notices, statement_timeout) = (connection.subscribe_notices(), *statement_timeout);
+        Ok(Self { connection, notices, statement_timeout, results: Vec::new(), seen_numbers: HashSet::new() })
     }
 
-    /// Runs the statements of `file` in order.
     pub(super) async fn run_statements(&mut self, file: &TestFile<'_>) {
         for statement in &file.statements {
-            let found_before = self.results.len();
+            let results_before = self.results.len();
             let ended = self.run_statement(statement).await;
-            self.add_notices(found_before);
+            self.add_notices(results_before);
             if ended.is_err() {
                 return;
             }
@@ -95,14 +93,14 @@ impl TestRun {
             let _ = timeout(END_TIMEOUT, self.add_unseen_results()).await;
             if self.results.is_empty() {
                 let message = "the file has no result; SELECT pg_temp.ok(condition, 'name') creates one";
-                self.results.push(TestResult::failed_result(None, message));
+                self.results.push(TestResult::failed(None, message));
             }
-        } else if let Err(error) = self.connected.canceller().cancel().await {
-            tracing::debug!(%error, "could not cancel the statement of a test");
+        } else {
+            self.cancel_statement().await;
         }
         // A server that does not answer rolls back when the connection ends.
-        let _ = timeout(END_TIMEOUT, self.connected.client().batch_execute("ROLLBACK")).await;
-        self.connected.close().await;
+        let _ = timeout(END_TIMEOUT, self.connection.client().batch_execute("ROLLBACK")).await;
+        self.connection.close().await;
         self.results
     }
 
@@ -115,9 +113,9 @@ impl TestRun {
             Ok(Ok(())) if is_about_savepoints(statement) => Ok(()),
             Ok(Ok(())) => self.run_savepoint(&format!("RELEASE SAVEPOINT {SAVEPOINT}"), statement).await,
             Ok(Err(error)) => {
-                let is_over = self.connected.is_closed() || error.as_db_error().is_some_and(is_final);
-                let late = began.elapsed() >= self.statement_timeout;
-                self.record_failure(statement, &error, late, is_over);
+                let is_over = self.connection.is_closed() || error.as_db_error().is_some_and(is_final);
+                let is_late = began.elapsed() >= self.statement_timeout;
+                self.record_failure(statement, &error, is_late, is_over);
                 if is_over {
                     return Err(RunAborted);
                 }
@@ -126,11 +124,9 @@ impl TestRun {
             }
             Err(_) => {
                 // A cancelled connection must not be used again: the cancellation could hit the next statement.
-                let failure = TestResult::failed_result(Some(statement.line), self.timeout_message());
+                let failure = TestResult::failed(Some(statement.line), self.timeout_message());
                 self.push_result(failure.with_notes(vec![NOT_RUN.to_owned()]));
-                if let Err(error) = self.connected.canceller().cancel().await {
-                    tracing::debug!(%error, "could not cancel the statement of a test");
-                }
+                self.cancel_statement().await;
                 Err(RunAborted)
             }
         }
@@ -138,35 +134,33 @@ impl TestRun {
 
     /// Runs an internal statement about the savepoint. If it fails, the transaction is no longer the original one.
     async fn run_savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), RunAborted> {
-        let Err(error) = self.connected.client().batch_execute(sql).await else { return Ok(()) };
-        let failure = match error.as_db_error() {
-            Some(_) => {
-                let message = "the transaction of the test ended early, so its changes may be committed";
-                TestResult::failed_result(Some(statement.line), message)
-                    .with_notes(vec![error_line(&error), NOT_RUN.to_owned()])
-            }
-            None => {
-                TestResult::failed_result(Some(statement.line), error_line(&error)).with_notes(vec![NOT_RUN.to_owned()])
-            }
+        let Err(error) = self.connection.client().batch_execute(sql).await else { return Ok(()) };
+        let (message, mut notes) = match error.as_db_error() {
+            Some(_) => (
+                "the transaction of the test ended early, so its changes may be committed".to_owned(),
+                vec![error_line(&error)],
+            ),
+            None => (error_line(&error), Vec::new()),
         };
-        self.push_result(failure);
+        notes.push(NOT_RUN.to_owned());
+        self.push_result(TestResult::failed(Some(statement.line), message).with_notes(notes));
         Err(RunAborted)
     }
 
     /// Runs a statement and extracts the results from its rows; the rows are not collected.
     async fn run_query(&mut self, statement: &ScriptStatement<'_>) -> Result<(), tokio_postgres::Error> {
-        let mut messages = pin!(self.connected.client().simple_query_raw(statement.sql()).await?);
-        let mut found = Vec::new();
+        let mut messages = pin!(self.connection.client().simple_query_raw(statement.sql()).await?);
+        let mut results = Vec::new();
         while let Some(message) = messages.try_next().await? {
             let SimpleQueryMessage::Row(row) = message else { continue };
             for value in (0..row.len()).filter_map(|column| row.get(column)) {
-                found.extend(results::parse_value(value, statement.line));
-                found.truncate(RESULTS_MAX);
+                results.extend(parse_value(value, statement.line));
+                results.truncate(RESULTS_MAX);
             }
         }
-        for numbered in found {
-            self.seen_numbers.insert(numbered.number);
-            self.push_result(numbered.result);
+        for (number, result) in results {
+            self.seen_numbers.insert(number);
+            self.push_result(result);
         }
         Ok(())
     }
@@ -175,7 +169,7 @@ impl TestRun {
     async fn add_unseen_results(&mut self) -> Result<(), tokio_postgres::Error> {
         let sql =
             "RESET SESSION AUTHORIZATION; RESET ROLE; SELECT number, is_so, name FROM pg_temp.tap ORDER BY number";
-        let messages = self.connected.client().simple_query(sql).await?;
+        let messages = self.connection.client().simple_query(sql).await?;
         for message in &messages {
             let SimpleQueryMessage::Row(row) = message else { continue };
             let number = row.get(0).and_then(|number| number.parse().ok()).unwrap_or_default();
@@ -191,15 +185,15 @@ impl TestRun {
         &mut self,
         statement: &ScriptStatement<'_>,
         error: &tokio_postgres::Error,
-        late: bool,
+        is_late: bool,
         is_over: bool,
     ) {
         let mut failure = match error.as_db_error() {
-            Some(error) if late && *error.code() == SqlState::QUERY_CANCELED => {
-                TestResult::failed_result(Some(statement.line), self.timeout_message())
+            Some(error) if is_late && *error.code() == SqlState::QUERY_CANCELED => {
+                TestResult::failed(Some(statement.line), self.timeout_message())
             }
             Some(error) => failure_from_db_error(error, statement),
-            None => TestResult::failed_result(Some(statement.line), error_line(error)),
+            None => TestResult::failed(Some(statement.line), error_line(error)),
         };
         if is_over {
             failure.notes.push(NOT_RUN.to_owned());
@@ -207,15 +201,21 @@ impl TestRun {
         self.push_result(failure);
     }
 
-    /// Adds the notices of the server to the first failure after the first `found_before` results.
-    fn add_notices(&mut self, found_before: usize) {
+    /// Adds the notices of the server to the first failure after the first `results_before` results.
+    fn add_notices(&mut self, results_before: usize) {
         let mut notes = Vec::new();
-        while let Ok(remark) = self.notices.try_recv() {
-            notes.push(format!("{}: {}", remark.severity().to_lowercase(), remark.message()));
+        while let Ok(notice) = self.notices.try_recv() {
+            notes.push(format!("{}: {}", notice.severity().to_lowercase(), notice.message()));
         }
-        let mut new = self.results.iter_mut().skip(found_before);
+        let mut new = self.results.iter_mut().skip(results_before);
         if let Some(failure) = new.find(|result| !result.is_ok) {
             failure.notes.extend(notes);
+        }
+    }
+
+    async fn cancel_statement(&self) {
+        if let Err(error) = self.connection.canceller().cancel().await {
+            tracing::debug!(%error, "could not cancel the statement of a test");
         }
     }
 
@@ -242,7 +242,7 @@ fn failure_from_db_error(error: &DbError, statement: &ScriptStatement<'_>) -> Te
         _ => 0,
     };
     let breaks = statement.sql().chars().take(before).filter(|character| *character == '\n').count();
-    TestResult::failed_result(Some(statement.line + breaks), name).with_notes(notes.collect())
+    TestResult::failed(Some(statement.line + breaks), name).with_notes(notes.collect())
 }
 
 /// Whether the server ends the connection with this error.
@@ -250,10 +250,71 @@ fn is_final(error: &DbError) -> bool {
     matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
-/// The error in one line.
 fn error_line(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(error) => format!("{} {}: {}", error.severity(), error.code().code(), error.message()),
         None => format!("the connection was lost: {error}"),
+    }
+}
+
+/// The results in a value of the statement in `line`, with their numbers. Lines after a result that begin with `#` are
+/// its notes.
+fn parse_value(value: &str, line: usize) -> Vec<(u64, TestResult)> {
+    let mut results: Vec<(u64, TestResult)> = Vec::new();
+    for text in value.lines() {
+        if let Some(result) = parse_line(text, line) {
+            results.push(result);
+        } else if let (Some(note), Some((_, last))) = (text.strip_prefix('#'), results.last_mut())
+            && last.notes.len() < NOTES_MAX
+        {
+            last.notes.push(truncate_text(note.trim()));
+        }
+    }
+    results
+}
+
+/// Parses `ok 1 - name` or `not ok 1 - name`. Text without a number may be ordinary data.
+fn parse_line(text: &str, line: usize) -> Option<(u64, TestResult)> {
+    let (is_ok, rest) = match text.strip_prefix("not ok ") {
+        Some(rest) => (false, rest),
+        None => (true, text.strip_prefix("ok ")?),
+    };
+    let (number, name) = rest.split_once(' ').unwrap_or((rest, ""));
+    let number = number.parse().ok()?;
+    let name = name.strip_prefix("- ").unwrap_or(name);
+    Some((number, TestResult { line: Some(line), name: truncate_text(name), is_ok, notes: Vec::new() }))
+}
+
+fn truncate_text(text: &str) -> String {
+    text.chars().take(CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_their_notes() {
+        let results = parse_value("ok 1 - first\nnot ok 2 - second\n#   got    1\n#   wanted 2\nok 3", 7);
+        let read: Vec<(u64, bool, &str, String)> = results
+            .iter()
+            .map(|(number, result)| (*number, result.is_ok, result.name.as_str(), result.notes.join("|")))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                (1, true, "first", String::new()),
+                (2, false, "second", "got    1|wanted 2".to_owned()),
+                (3, true, "", String::new())
+            ]
+        );
+        assert!(results.iter().all(|(_, result)| result.line == Some(7)));
+    }
+
+    #[test]
+    fn other_text_is_no_result() {
+        for text in ["", "ok", "okay 1 - x", "ok - x", "not ok", "1..3", "# 1 of 3 failed", "{\"ok 1\": 1}"] {
+            assert_eq!(parse_value(text, 1), [], "{text}");
+        }
     }
 }

@@ -6,28 +6,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_postgres::config::{SslMode, SslNegotiation};
-use tokio_postgres::error::DbError;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cancel::Canceller;
-use super::error::AttemptFailure;
+use super::error::{AttemptError, ConnectErrorKind};
 use super::host::{Host, ResolvedAddress};
 use super::open_connection::OpenConnection;
-use super::problem::ConnectProblem;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;
 
 /// How long the probe waits for an answer of a server that did not answer like PostgreSQL.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of bytes of that answer that are examined.
 const PROBE_BYTES: usize = 2;
 /// The SSLRequest message, by which a client requests TLS.
 /// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// One address of one host.
+/// A connection attempt at one address of one host.
 pub(super) struct ConnectAttempt<'a> {
     pub(super) target: &'a ConnectTarget,
     pub(super) application_name: &'a str,
@@ -38,68 +35,53 @@ pub(super) struct ConnectAttempt<'a> {
     pub(super) session_role: SessionRole,
 }
 
-/// Why an attempt failed, and whether the connection used TLS.
-struct AttemptRefusal {
-    problem: ConnectProblem,
-    server_message: Option<String>,
-    encrypted: bool,
-}
-
 impl ConnectAttempt<'_> {
     /// Connects with and without TLS, in the order that `sslmode` sets, within the time limit of an address.
-    pub(super) async fn run(&self) -> Result<OpenConnection, AttemptFailure> {
+    pub(super) async fn run(&self) -> Result<OpenConnection, AttemptError> {
         let limit = self.target.connect_timeout;
         let outcome = timeout(limit, self.try_tls_modes()).await;
-        let refusal = match outcome {
-            Ok(Ok(connected)) => return Ok(connected),
-            Ok(Err(refusal)) => refusal,
-            Err(_) => {
-                AttemptRefusal { problem: ConnectProblem::TimedOut(limit), server_message: None, encrypted: false }
-            }
+        let mut error = match outcome.unwrap_or_else(|_| Err(self.error(ConnectErrorKind::TimedOut(limit)))) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => error,
         };
-        let problem = if self.may_not_be_postgres(&refusal.problem) && self.probe_is_not_postgres().await {
-            ConnectProblem::NotPostgres
-        } else {
-            refusal.problem
-        };
-        Err(AttemptFailure {
-            location: match self.address {
-                ResolvedAddress::Network { name, address } if *name != address.to_string() => {
-                    format!("{} ({address})", self.host)
-                }
-                _ => self.host.to_string(),
-            },
-            problem,
-            server_message: refusal.server_message,
-            password_source: self.host.password_source.clone(),
-            tls_mode: self.target.tls.mode,
-            encrypted: refusal.encrypted,
-        })
+        if may_not_be_postgres(&error.kind) && self.probe_is_not_postgres().await {
+            error.kind = ConnectErrorKind::NotPostgres;
+        }
+        if let ResolvedAddress::Network { name, address } = self.address
+            && *name != address.to_string()
+        {
+            error.location = format!("{} ({address})", self.host);
+        }
+        Err(error)
     }
 
-    async fn try_tls_modes(&self) -> Result<OpenConnection, AttemptRefusal> {
+    fn error(&self, kind: ConnectErrorKind) -> AttemptError {
+        AttemptError::new(self.target, self.host, kind)
+    }
+
+    async fn try_tls_modes(&self) -> Result<OpenConnection, AttemptError> {
         let is_socket = matches!(self.address, ResolvedAddress::Socket(_));
         match self.target.tls.mode {
             _ if is_socket || self.tls.is_none() => self.open(SslMode::Disable).await,
             TlsMode::Disable => self.open(SslMode::Disable).await,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
             TlsMode::Prefer => match self.open(SslMode::Prefer).await {
-                Err(first) if first.encrypted && first.may_succeed_without_tls() => {
+                Err(first) if first.encrypted && may_succeed_without_tls(&first.kind) => {
                     self.open(SslMode::Disable).await.map_err(|_| first)
                 }
                 outcome => outcome,
             },
             TlsMode::Allow => match self.open(SslMode::Disable).await {
-                Err(first) if first.may_succeed_with_other_tls_mode() => {
+                Err(first) if may_succeed_with_other_tls_mode(&first.kind) => {
                     let second = self.open(SslMode::Require).await;
-                    second.map_err(|second| if second.problem.is_about_tls() { first } else { second })
+                    second.map_err(|second| if second.kind.is_about_tls() { first } else { second })
                 }
                 outcome => outcome,
             },
         }
     }
 
-    async fn open(&self, mode: SslMode) -> Result<OpenConnection, AttemptRefusal> {
+    async fn open(&self, mode: SslMode) -> Result<OpenConnection, AttemptError> {
         let config = self.config(mode);
         let connector = match (self.tls, self.address) {
             (Some(tls), ResolvedAddress::Network { name, address }) => {
@@ -109,28 +91,31 @@ impl ConnectAttempt<'_> {
             _ => None,
         };
         let was_encrypted = || connector.as_ref().is_some_and(TlsConnector::was_used);
-        let canceller = |client: &tokio_postgres::Client| {
-            Canceller::new(client.cancel_token(), self.address, self.host.port, connector.clone())
+        let canceller = |client: &Client| Canceller {
+            token: client.cancel_token(),
+            address: self.address.clone(),
+            port: self.host.port,
+            connector: connector.clone(),
         };
-        let opened = match connector.clone() {
+        let connected = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller, was_encrypted())
+                OpenConnection::start(client, connection, canceller)
             }),
             None => config.connect(NoTls).await.map(|(client, connection)| {
                 let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller, false)
+                OpenConnection::start(client, connection, canceller)
             }),
         };
-        let refusal = |problem, text| AttemptRefusal { problem, server_message: text, encrypted: was_encrypted() };
-        let connected = opened.map_err(|error| {
-            let text = error.as_db_error().map(DbError::message).map(str::to_owned);
-            refusal(ConnectProblem::from_driver(&error), text)
+        let failed = |kind| AttemptError { encrypted: was_encrypted(), ..self.error(kind) };
+        let connection = connected.map_err(|error| {
+            let server_message = error.as_db_error().map(|error| error.message().to_owned());
+            AttemptError { server_message, ..failed(ConnectErrorKind::from_driver(&error)) }
         })?;
-        match connected.matches_session_role(self.session_role).await {
-            Ok(true) => Ok(connected),
-            Ok(false) => Err(refusal(ConnectProblem::WrongSession(self.session_role), None)),
-            Err(error) => Err(refusal(ConnectProblem::from_driver(&error), None)),
+        match connection.matches_session_role(self.session_role).await {
+            Ok(true) => Ok(connection),
+            Ok(false) => Err(failed(ConnectErrorKind::WrongSession(self.session_role))),
+            Err(error) => Err(failed(ConnectErrorKind::from_driver(&error))),
         }
     }
 
@@ -150,42 +135,35 @@ impl ConnectAttempt<'_> {
         config
     }
 
-    fn may_not_be_postgres(&self, problem: &ConnectProblem) -> bool {
-        matches!(
-            problem,
-            ConnectProblem::Closed
-                | ConnectProblem::TlsNotOffered
-                | ConnectProblem::TlsFailed(_)
-                | ConnectProblem::ConnectionFailed(_)
-        )
-    }
-
     /// Sends an SSLRequest. A PostgreSQL server answers S or N and then waits, or answers E with an error.
     async fn probe_is_not_postgres(&self) -> bool {
         let ResolvedAddress::Network { address, .. } = self.address else { return false };
         let mut answer = Vec::new();
-        let ask = async {
+        let probe = async {
             let mut stream = TcpStream::connect((*address, self.host.port)).await?;
             stream.write_all(&TLS_REQUEST).await?;
             while answer.len() < PROBE_BYTES && stream.read_buf(&mut answer).await? > 0 {}
             std::io::Result::Ok(())
         };
         // However the probe ends, the bytes received so far are the answer.
-        let _ = timeout(PROBE_TIMEOUT, ask).await;
+        let _ = timeout(PROBE_TIMEOUT, probe).await;
         !matches!(answer.as_slice(), [] | [b'S' | b'N'] | [b'E', ..])
     }
 }
 
-impl AttemptRefusal {
-    /// Like `may_succeed_with_other_tls_mode`, and also for broken connections: a device in between may block TLS.
-    fn may_succeed_without_tls(&self) -> bool {
-        self.may_succeed_with_other_tls_mode()
-            || matches!(self.problem, ConnectProblem::Closed | ConnectProblem::ConnectionFailed(_))
-    }
+fn may_not_be_postgres(kind: &ConnectErrorKind) -> bool {
+    use ConnectErrorKind::{Closed, ConnectionFailed, TlsFailed, TlsNotOffered};
+    matches!(kind, Closed | TlsNotOffered | TlsFailed(_) | ConnectionFailed(_))
+}
 
-    /// Whether an attempt with the other TLS setting may succeed. A wrong password stays wrong, and a second attempt
-    /// could lock the account.
-    fn may_succeed_with_other_tls_mode(&self) -> bool {
-        self.problem.is_about_tls() || matches!(self.problem, ConnectProblem::RefusedByRules)
-    }
+/// Like `may_succeed_with_other_tls_mode`, and also for broken connections: a device in between may block TLS.
+fn may_succeed_without_tls(kind: &ConnectErrorKind) -> bool {
+    may_succeed_with_other_tls_mode(kind)
+        || matches!(kind, ConnectErrorKind::Closed | ConnectErrorKind::ConnectionFailed(_))
+}
+
+/// Whether an attempt with the other TLS setting may succeed. A wrong password stays wrong, and a second attempt could
+/// lock the account.
+fn may_succeed_with_other_tls_mode(kind: &ConnectErrorKind) -> bool {
+    kind.is_about_tls() || matches!(kind, ConnectErrorKind::RefusedByRules)
 }

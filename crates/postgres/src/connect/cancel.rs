@@ -1,46 +1,38 @@
-//! Cancels the running statement of a connection: through a second connection to the same host, with the same
+//! Cancels the running statement of a connection, through a second connection to the same address with the same
 //! protection.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, NoTls};
 
 use super::environment::socket_name;
+use super::error::ConnectErrorKind;
 use super::host::ResolvedAddress;
-use super::no_shutdown::{NoShutdownStream, NoShutdownTls};
-use super::problem::ConnectProblem;
 use super::tls::TlsConnector;
 
-/// The time limit of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Cancels the running statement of one connection.
 #[derive(Clone)]
 pub struct Canceller {
-    token: CancelToken,
+    pub(super) token: CancelToken,
     /// The address of the connection: if a host has several addresses, only this server knows the connection.
-    address: ResolvedAddress,
-    port: u16,
-    connector: Option<TlsConnector>,
+    pub(super) address: ResolvedAddress,
+    pub(super) port: u16,
+    pub(super) connector: Option<TlsConnector>,
 }
 
 impl Canceller {
-    pub(super) fn new(
-        token: CancelToken,
-        address: &ResolvedAddress,
-        port: u16,
-        connector: Option<TlsConnector>,
-    ) -> Self {
-        Self { token, address: address.clone(), port, connector }
-    }
-
     /// Requests the server to cancel the running statement, and waits until the server has processed the request. A
     /// statement that has already ended is not affected, but the next statement on the same connection could be. Do not
     /// use the connection for anything else afterwards.
@@ -48,59 +40,43 @@ impl Canceller {
     /// # Errors
     /// Fails if the request could not be delivered in time. The server does not report whether there was a statement to
     /// cancel.
-    pub async fn cancel(&self) -> Result<(), ConnectProblem> {
-        timeout(CANCEL_TIMEOUT, self.send()).await.unwrap_or(Err(ConnectProblem::TimedOut(CANCEL_TIMEOUT)))
+    pub async fn cancel(&self) -> Result<(), ConnectErrorKind> {
+        timeout(CANCEL_TIMEOUT, self.send()).await.unwrap_or(Err(ConnectErrorKind::TimedOut(CANCEL_TIMEOUT)))
     }
 
-    async fn send(&self) -> Result<(), ConnectProblem> {
-        match &self.address {
-            ResolvedAddress::Network { address, .. } => {
-                let stream =
-                    TcpStream::connect((*address, self.port)).await.map_err(|error| ConnectProblem::from_io(&error))?;
-                let (stream, listening) = clone_tcp(stream).map_err(|error| ConnectProblem::from_io(&error))?;
-                match self.connector.clone() {
-                    Some(mut tls) => {
-                        match MakeTlsConnect::<NoShutdownStream<TcpStream>>::make_tls_connect(&mut tls, "") {
-                            Ok(tls) => self.send_over(stream, NoShutdownTls(tls), listening).await,
-                            Err(impossible) => match impossible {},
-                        }
-                    }
-                    None => self.send_over(stream, NoTls, listening).await,
-                }
+    async fn send(&self) -> Result<(), ConnectErrorKind> {
+        let (address, port) = match &self.address {
+            ResolvedAddress::Network { address, .. } => (*address, self.port),
+            ResolvedAddress::Socket(folder) => return self.send_to_socket(&folder.join(socket_name(self.port))).await,
+        };
+        let stream = TcpStream::connect((address, port)).await.map_err(|error| ConnectErrorKind::from_io(&error))?;
+        match self.connector.clone() {
+            Some(mut tls) => {
+                let Ok(tls) = MakeTlsConnect::<OpenUntilClosed<TcpStream>>::make_tls_connect(&mut tls, "");
+                self.send_over(stream, TlsUntilClosed(tls)).await
             }
-            ResolvedAddress::Socket(folder) => self.send_to_socket(&folder.join(socket_name(self.port))).await,
+            None => self.send_over(stream, NoTls).await,
         }
     }
 
     #[cfg(unix)]
-    async fn send_to_socket(&self, path: &Path) -> Result<(), ConnectProblem> {
-        use tokio::net::UnixStream;
-        let failed = |error: io::Error| ConnectProblem::from_io(&error);
-        let stream = UnixStream::connect(path).await.map_err(failed)?.into_std().map_err(failed)?;
-        let listening = UnixStream::from_std(stream.try_clone().map_err(failed)?).map_err(failed)?;
-        self.send_over(UnixStream::from_std(stream).map_err(failed)?, NoTls, listening).await
+    async fn send_to_socket(&self, path: &Path) -> Result<(), ConnectErrorKind> {
+        let stream = tokio::net::UnixStream::connect(path).await.map_err(|error| ConnectErrorKind::from_io(&error))?;
+        self.send_over(stream, NoTls).await
     }
 
     #[cfg(not(unix))]
-    async fn send_to_socket(&self, _: &Path) -> Result<(), ConnectProblem> {
-        Err(ConnectProblem::NoSocket)
+    async fn send_to_socket(&self, _: &Path) -> Result<(), ConnectErrorKind> {
+        Err(ConnectErrorKind::NoSocket)
     }
 
-    /// The driver sends the request over `stream` and drops it. `listening` is the same connection; it shows when the
-    /// server closes its end.
-    async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), ConnectProblem>
+    async fn send_over<S, T>(&self, stream: S, tls: T) -> Result<(), ConnectErrorKind>
     where
-        S: AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-        T: TlsConnect<NoShutdownStream<S>>,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: TlsConnect<OpenUntilClosed<S>>,
     {
-        self.token
-            .cancel_query_raw(NoShutdownStream(stream), tls)
-            .await
-            .map_err(|error| ConnectProblem::from_driver(&error))?;
-        let mut ignored = [0; 1024];
-        // A broken connection counts as closed: in both cases the server has processed the request.
-        while listening.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
-        Ok(())
+        let sent = self.token.cancel_query_raw(OpenUntilClosed(stream), tls).await;
+        sent.map_err(|error| ConnectErrorKind::from_driver(&error))
     }
 }
 
@@ -110,8 +86,62 @@ impl fmt::Debug for Canceller {
     }
 }
 
-fn clone_tcp(stream: TcpStream) -> io::Result<(TcpStream, TcpStream)> {
-    let stream = stream.into_std()?;
-    let double = stream.try_clone()?;
-    Ok((TcpStream::from_std(stream)?, TcpStream::from_std(double)?))
+/// A stream whose shutdown waits until the other side closes the connection, as libpq does.
+///
+/// The driver shuts down the connection of a cancel request as soon as the request is sent. A server has read the
+/// request by then. A pooler assumes that the client is gone and drops the request, or terminates, as PgBouncer 1.18
+/// and 1.19 do.
+struct OpenUntilClosed<S>(S);
+
+impl<S: AsyncRead + Unpin> AsyncRead for OpenUntilClosed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for OpenUntilClosed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_flush(context))?;
+        let mut ignored = [0; 1024];
+        loop {
+            let mut buffer = ReadBuf::new(&mut ignored);
+            // A broken connection counts as closed: in both cases the server has processed the request.
+            let read = ready!(self.as_mut().poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl<S: TlsStream + Unpin> TlsStream for OpenUntilClosed<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.0.channel_binding()
+    }
+}
+
+/// A TLS connector with such streams: TLS has a close message of its own.
+struct TlsUntilClosed<T>(T);
+
+impl<S, T> TlsConnect<S> for TlsUntilClosed<T>
+where
+    T: TlsConnect<S>,
+    T::Future: Send + 'static,
+{
+    type Stream = OpenUntilClosed<T::Stream>;
+    type Error = T::Error;
+    type Future = BoxFuture<'static, Result<Self::Stream, Self::Error>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        let connected = self.0.connect(stream);
+        Box::pin(async { connected.await.map(OpenUntilClosed) })
+    }
 }

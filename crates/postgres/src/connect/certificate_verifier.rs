@@ -19,7 +19,6 @@ pub(super) struct CertificateVerifier {
     pub(super) checks_name: bool,
 }
 
-/// Root certificates, as loaded and as trust anchors.
 #[derive(Debug)]
 pub(super) struct TrustedRoots {
     certificates: Vec<CertificateDer<'static>>,

@@ -11,14 +11,11 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::keyword;
-use super::settings::KeywordValue;
-use super::target_error::{SettingOrigin, TargetError};
+use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// The keywords and values in `text`, in order.
-pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, TargetError> {
+pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
     // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
     let uri = text.trim_ascii();
     if let Some(rest) = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)) {
@@ -36,7 +33,7 @@ struct ConnectionString<'a>(&'a str);
 
 impl<'a> ConnectionString<'a> {
     /// Parses a URI; `rest` is its part after the scheme.
-    fn parse_uri(&self, rest: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+    fn parse_uri(&self, rest: &'a str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
         self.check_percent_encoding(rest)?;
         let user = rest.find(['@', '/']).filter(|end| rest[*end..].starts_with('@')).map_or(0, |end| end + 1);
         let (location, parameters) = rest[user..].split_once('?').unwrap_or((&rest[user..], ""));
@@ -55,8 +52,8 @@ impl<'a> ConnectionString<'a> {
         Ok(pairs)
     }
 
-    /// The driver takes an incomplete encoding for text; libpq refuses it.
-    fn check_percent_encoding(&self, rest: &'a str) -> Result<(), TargetError> {
+    /// The driver reads an incomplete encoding as text; libpq rejects it.
+    fn check_percent_encoding(&self, rest: &'a str) -> Result<(), ConnectionStringError> {
         let is_encoded = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
         for (start, _) in rest.match_indices('%') {
             let digits = rest.as_bytes().get(start + 1..start + 3).unwrap_or_default();
@@ -68,10 +65,10 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// Parses the part of a URI before its parameters. `location` is its part with hosts, ports and database.
-    fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, TargetError> {
+    fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
         let names = location.split('/').next().unwrap_or_default();
         if names.contains("[]") {
-            // The driver takes it for a missing name, which means this machine.
+            // The driver reads it as a missing name, which means this machine.
             return Err(self.malformed("an empty address between [ and ]", location));
         }
         let not_utf8 = || self.malformed("an encoding that is not UTF-8", location);
@@ -101,8 +98,11 @@ impl<'a> ConnectionString<'a> {
         pairs.map(|(name, value)| self.pair(name, value, location, true)).collect()
     }
 
-    /// Parses a parameter of a URI that follows `pairs`.
-    fn parse_parameter(&self, parameter: &'a str, pairs: &[KeywordValue]) -> Result<KeywordValue, TargetError> {
+    fn parse_parameter(
+        &self,
+        parameter: &'a str,
+        pairs: &[KeywordValue],
+    ) -> Result<KeywordValue, ConnectionStringError> {
         let decode = |encoded: &'a str| {
             let decoded = percent_decode_str(encoded).decode_utf8();
             decoded.map_err(|_| self.malformed("an encoding that is not UTF-8", encoded))
@@ -123,7 +123,7 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// Parses keywords and values. Single quotes enclose a value with blanks, and a backslash escapes the next character.
-    fn parse_keywords(&self) -> Result<Vec<KeywordValue>, TargetError> {
+    fn parse_keywords(&self) -> Result<Vec<KeywordValue>, ConnectionStringError> {
         let mut pairs = Vec::new();
         let mut rest = self.0.trim_start_matches(is_blank);
         while !rest.is_empty() {
@@ -141,7 +141,7 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// The value at the beginning of `start`, and the text after it.
-    fn take_value(&self, start: &'a str) -> Result<(String, &'a str), TargetError> {
+    fn take_value(&self, start: &'a str) -> Result<(String, &'a str), ConnectionStringError> {
         let unquoted = start.strip_prefix('\'');
         let mut characters = unquoted.unwrap_or(start).chars();
         let mut value = String::new();
@@ -158,15 +158,21 @@ impl<'a> ConnectionString<'a> {
         }
     }
 
-    /// The keyword `name`, which stands at `at`, with its value.
-    fn pair(&self, name: &str, value: String, at: &'a str, is_secret: bool) -> Result<KeywordValue, TargetError> {
-        let unknown =
-            || TargetError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret);
+    fn pair(
+        &self,
+        name: &str,
+        value: String,
+        at: &'a str,
+        is_secret: bool,
+    ) -> Result<KeywordValue, ConnectionStringError> {
+        let unknown = || {
+            ConnectionStringError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret)
+        };
         Ok(KeywordValue { keyword: keyword::find(name).ok_or_else(unknown)?, value })
     }
 
-    fn malformed(&self, problem: &str, at: &'a str) -> TargetError {
-        TargetError::malformed(&SettingOrigin::ConnectionString, problem, self.position(at))
+    fn malformed(&self, problem: &str, at: &'a str) -> ConnectionStringError {
+        ConnectionStringError::malformed(&SettingOrigin::ConnectionString, problem, self.position(at))
     }
 
     /// The position of the part `at` in the text, in characters from 1.

@@ -11,7 +11,7 @@ pub struct ConnectEnvironment<'a> {
     pub variables: &'a dyn Fn(&str) -> Option<String>,
     /// The home folder of the user, which contains `.pgpass`, `.pg_service.conf` and `.postgresql`.
     pub home: Option<PathBuf>,
-    /// The user of the operating system, who is the default database user.
+    /// The user of the operating system: the default database user.
     pub user: Option<String>,
     /// Folders that may contain the socket of a server, the most likely first.
     pub socket_folders: Vec<PathBuf>,
@@ -44,7 +44,6 @@ impl ConnectEnvironment<'_> {
     }
 }
 
-/// The name of the socket of a server at `port`.
 pub(super) fn socket_name(port: u16) -> String {
     format!(".s.PGSQL.{port}")
 }

@@ -7,28 +7,25 @@ use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 
 use super::environment::{ConnectEnvironment, socket_name};
-use super::password_file::{PasswordFile, PasswordLookup, PasswordSource};
+use super::keyword::{ConnectionStringError, SettingOrigin};
+use super::password_file::PasswordFile;
 use super::settings::Settings;
-use super::target_error::{SettingOrigin, TargetError};
 
 const DEFAULT_PORT: u16 = 5432;
-/// The maximum number of hosts in a connection string.
 const HOSTS_MAX: usize = 32;
 
-/// A server of a connection string.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) location: HostLocation,
     pub(super) port: u16,
     /// The settings of the driver, without address and TLS.
     pub(super) config: Config,
-    pub(super) password_source: PasswordSource,
+    /// The source of the password, for errors.
+    pub(super) password_source: String,
 }
 
-/// The location of a server.
 #[derive(Debug, Clone)]
 pub(super) enum HostLocation {
-    /// A TCP port.
     Network {
         /// The name that the certificate must match; it is resolved if there is no address.
         name: String,
@@ -38,11 +35,12 @@ pub(super) enum HostLocation {
     Socket(PathBuf),
 }
 
-/// A resolved address of a host.
 #[derive(Debug, Clone)]
 pub(super) enum ResolvedAddress {
-    /// An IP address, and the name that it was resolved from.
-    Network { name: String, address: IpAddr },
+    Network {
+        name: String,
+        address: IpAddr,
+    },
     /// A socket in this folder.
     Socket(PathBuf),
 }
@@ -61,14 +59,14 @@ impl Host {
     /// The hosts in `settings`, or the default host; without passwords.
     pub(super) fn list(
         settings: &Settings,
-        connect_environment: &ConnectEnvironment<'_>,
+        environment: &ConnectEnvironment<'_>,
         config: &Config,
-    ) -> Result<Vec<Self>, TargetError> {
+    ) -> Result<Vec<Self>, ConnectionStringError> {
         let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
         let count = names.len().max(addresses.len()).max(1);
         let unequal = |first, first_count, second, second_count| {
             let message = format!("{first} lists {first_count} and {second} lists {second_count}; ");
-            Err(TargetError::new(message + "they must list the same number"))
+            Err(ConnectionStringError::new(message + "they must list the same number"))
         };
         if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
             return unequal("host", names.len(), "hostaddr", addresses.len());
@@ -88,8 +86,8 @@ impl Host {
                     text => Some(text.parse().map_err(|_| settings.bad_value("hostaddr", "an IP address"))?),
                 };
                 let name = names.get(index).map_or("", |name| name.trim());
-                let location = locate_host(settings, connect_environment, name, address, port)?;
-                Ok(Self { location, port, config: config.clone(), password_source: PasswordSource::None })
+                let location = locate_host(settings, environment, name, address, port)?;
+                Ok(Self { location, port, config: config.clone(), password_source: "no password was given".to_owned() })
             })
             .collect()
     }
@@ -102,21 +100,22 @@ impl Host {
         user: &str,
         database: &str,
     ) {
-        if let Some(password) = settings.text("password") {
-            self.config.password(password);
-            self.password_source = match settings.origin("password") {
-                SettingOrigin::Service(path, _) => PasswordSource::Service(path),
-                SettingOrigin::Variable(_) => PasswordSource::Variable,
-                SettingOrigin::ConnectionString | SettingOrigin::Default => PasswordSource::ConnectionString,
+        let (password, source) = if let Some(password) = settings.text("password") {
+            let source = match settings.origin("password") {
+                SettingOrigin::Service(path, _) => format!("the service file {}", path.display()),
+                SettingOrigin::Variable(name) => name.to_owned(),
+                SettingOrigin::ConnectionString | SettingOrigin::Default => "the connection string".to_owned(),
             };
-            return;
-        }
-        let hosts = self.names();
-        let password_lookup = PasswordLookup { hosts: &hosts, port: self.port, database, user };
-        if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&password_lookup)?))) {
-            self.config.password(password);
-            self.password_source = PasswordSource::File(path.to_owned());
-        }
+            (password.to_owned(), source)
+        } else {
+            let names = self.names();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let Some((path, file)) = file else { return };
+            let Some(password) = file.find(&names, self.port, database, user) else { return };
+            (password, format!("the password file {}", path.display()))
+        };
+        self.config.password(password);
+        self.password_source = format!("the password is from {source}");
     }
 
     /// The names under which a password file may list the host.
@@ -130,15 +129,15 @@ impl Host {
 
 fn locate_host(
     settings: &Settings,
-    connect_environment: &ConnectEnvironment<'_>,
+    environment: &ConnectEnvironment<'_>,
     name: &str,
     address: Option<IpAddr>,
     port: u16,
-) -> Result<HostLocation, TargetError> {
+) -> Result<HostLocation, ConnectionStringError> {
     if name.starts_with('@') {
         return Err(settings.bad_value("host", "a name, an address or a socket folder"));
     }
-    let by_default = || connect_environment.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
+    let by_default = || environment.socket_folder(port).map(|folder| HostLocation::Socket(folder.to_owned()));
     Ok(match (name, address) {
         ("", Some(address)) => HostLocation::Network { name: address.to_string(), address: Some(address) },
         ("", None) => by_default().unwrap_or(HostLocation::Network { name: "localhost".to_owned(), address: None }),

@@ -1,11 +1,13 @@
-//! The keywords of a connection string, and their support.
+//! The keywords of a connection string, and the errors in their values.
 //!
 //! Unsupported keywords of libpq are errors and are not ignored: most of them make a connection safer, and the user
 //! relies on them.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use self::Support::{Ignored, OnlyValues, Rejected, Supported};
 
-/// A keyword of libpq.
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
@@ -14,7 +16,6 @@ pub(super) struct Keyword {
     pub(super) support: Support,
 }
 
-/// The support for a keyword.
 #[derive(Debug)]
 pub(super) enum Support {
     /// It has its usual effect.
@@ -23,22 +24,66 @@ pub(super) enum Support {
     Ignored,
     /// Only these values are accepted; they describe the behaviour that always applies.
     OnlyValues(&'static [&'static str]),
-    /// It is not supported.
     Rejected,
 }
 
-/// The keyword named `name`.
+pub(super) struct KeywordValue {
+    pub(super) keyword: &'static Keyword,
+    pub(super) value: String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum SettingOrigin {
+    ConnectionString,
+    /// A line of a service file, counted from 1.
+    Service(PathBuf, usize),
+    Variable(&'static str),
+    Default,
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ConnectionString => f.write_str("the connection string"),
+            Self::Service(path, line) => write!(f, "line {line} of {}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Default => f.write_str("by default"),
+        }
+    }
+}
+
+/// An error in a connection string, or in a setting that completes it.
+///
+/// No value is ever quoted: any part of a connection string may be an unescaped part of the password.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectionStringError(String);
+
+impl ConnectionStringError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// The text of `origin` has no valid syntax at the character `position`, counted from 1.
+    pub(super) fn malformed(origin: &SettingOrigin, problem: &str, position: usize) -> Self {
+        Self(format!("{origin} cannot be read: {problem}, at character {position}"))
+    }
+
+    /// `origin` has the unknown keyword `name` at the character `position`. If the name may be part of a password, the
+    /// error has only its position.
+    pub(super) fn unknown_keyword(origin: &SettingOrigin, name: &str, position: usize, is_secret: bool) -> Self {
+        let subject = if is_secret { format!("at character {position}") } else { format!("{name:?}") };
+        let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Rejected));
+        let nearest = tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next();
+        let nearest = nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
+        Self(format!("{origin} has an unknown keyword {subject}{nearest}"))
+    }
+}
+
 pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
 
-/// The supported keyword most similar to `name`.
-pub(super) fn nearest(name: &str) -> Option<String> {
-    let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Rejected));
-    tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next()
-}
-
-/// The keyword `name`; `variable` is empty if no environment variable sets it.
 const fn keyword(name: &'static str, variable: &'static str, support: Support) -> Keyword {
     Keyword { name, variable, support }
 }

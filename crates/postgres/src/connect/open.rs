@@ -10,15 +10,13 @@ use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::attempt::ConnectAttempt;
-use super::error::{AttemptFailure, ConnectError};
+use super::error::{AttemptError, ConnectError, ConnectErrorKind};
 use super::host::{Host, HostLocation, ResolvedAddress};
 use super::open_connection::OpenConnection;
-use super::problem::ConnectProblem;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls;
 use super::tls_settings::TlsMode;
 
-/// The maximum number of addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
 impl ConnectTarget {
@@ -33,9 +31,9 @@ impl ConnectTarget {
         let mut failures = Vec::new();
         let tls = match self.load_tls().await {
             Ok(tls) => tls,
-            Err(problem) => {
-                failures.extend(self.hosts.first().map(|host| self.attempt_failure(host, problem)));
-                return Err(self.connect_error(failures));
+            Err(kind) => {
+                failures.extend(self.hosts.first().map(|host| AttemptError::new(self, host, kind)));
+                return Err(ConnectError::new(self, failures));
             }
         };
         // For `prefer-standby`, all hosts are first tried for a standby.
@@ -45,7 +43,7 @@ impl ConnectTarget {
         };
         for session_role in roles {
             // An unmet preference is not an error.
-            failures.retain(|failure: &AttemptFailure| !matches!(failure.problem, ConnectProblem::WrongSession(_)));
+            failures.retain(|error: &AttemptError| !matches!(error.kind, ConnectErrorKind::WrongSession(_)));
             let mut hosts: Vec<&Host> = self.hosts.iter().collect();
             self.shuffle(&mut hosts);
             for host in hosts {
@@ -53,12 +51,12 @@ impl ConnectTarget {
                     Ok(connected) => return Ok(connected),
                     Err(of_host) => failures.extend(of_host),
                 }
-                if failures.last().is_some_and(|failure| failure.problem.is_final()) {
-                    return Err(self.connect_error(failures));
+                if failures.last().is_some_and(|error| error.kind.is_final()) {
+                    return Err(ConnectError::new(self, failures));
                 }
             }
         }
-        Err(self.connect_error(failures))
+        Err(ConnectError::new(self, failures))
     }
 
     async fn connect_to(
@@ -67,14 +65,14 @@ impl ConnectTarget {
         application_name: &str,
         tls: Option<&MakeRustlsConnect>,
         session_role: SessionRole,
-    ) -> Result<OpenConnection, Vec<AttemptFailure>> {
+    ) -> Result<OpenConnection, Vec<AttemptError>> {
         let at = |name: &String, address| ResolvedAddress::Network { name: name.clone(), address };
         let addresses: Vec<ResolvedAddress> = match &host.location {
             HostLocation::Socket(folder) => vec![ResolvedAddress::Socket(folder.clone())],
             HostLocation::Network { name, address: Some(address) } => vec![at(name, *address)],
             HostLocation::Network { name, address: None } => match self.resolve_host(name, host.port).await {
                 Ok(addresses) => addresses.into_iter().map(|address| at(name, address)).collect(),
-                Err(problem) => return Err(vec![self.attempt_failure(host, problem)]),
+                Err(kind) => return Err(vec![AttemptError::new(self, host, kind)]),
             },
         };
         let mut failures = Vec::new();
@@ -82,33 +80,30 @@ impl ConnectTarget {
             let attempt = ConnectAttempt { target: self, application_name, host, address, tls, session_role };
             match attempt.run().await {
                 Ok(connected) => return Ok(connected),
-                Err(failure) => {
-                    let is_final = failure.problem.is_final();
-                    failures.push(failure);
-                    if is_final {
-                        break;
-                    }
-                }
+                Err(error) => failures.push(error),
+            }
+            if failures.last().is_some_and(|error| error.kind.is_final()) {
+                break;
             }
         }
         Err(failures)
     }
 
-    async fn resolve_host(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectProblem> {
-        let found = timeout(self.connect_timeout, lookup_host((name, port))).await;
-        let found = found.map_err(|_| ConnectProblem::TimedOut(self.connect_timeout))?.map_err(|error| {
+    async fn resolve_host(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectErrorKind> {
+        let resolved = timeout(self.connect_timeout, lookup_host((name, port))).await;
+        let resolved = resolved.map_err(|_| ConnectErrorKind::TimedOut(self.connect_timeout))?.map_err(|error| {
             tracing::debug!(%error, "a host name has no address");
-            ConnectProblem::HostNotFound
+            ConnectErrorKind::HostNotFound
         })?;
-        let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+        let mut addresses: Vec<IpAddr> = resolved.map(|address| address.ip()).collect();
         addresses.dedup();
         self.shuffle(&mut addresses);
         addresses.truncate(ADDRESSES_MAX);
-        if addresses.is_empty() { Err(ConnectProblem::HostNotFound) } else { Ok(addresses) }
+        if addresses.is_empty() { Err(ConnectErrorKind::HostNotFound) } else { Ok(addresses) }
     }
 
     /// Loads the TLS files, if a host is reached over TCP and may use TLS.
-    async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, ConnectProblem> {
+    async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, ConnectErrorKind> {
         let is_network = |host: &Host| matches!(host.location, HostLocation::Network { .. });
         if self.tls.mode == TlsMode::Disable || !self.hosts.iter().any(is_network) {
             return Ok(None);
@@ -116,8 +111,8 @@ impl ConnectTarget {
         let settings = self.tls.clone();
         match spawn_blocking(move || tls::load(&settings)).await {
             Ok(Ok(connect)) => Ok(Some(connect)),
-            Ok(Err(error)) => Err(ConnectProblem::TlsFiles(error)),
-            Err(error) => Err(ConnectProblem::TlsFiles(error.to_string())),
+            Ok(Err(error)) => Err(ConnectErrorKind::TlsFiles(error)),
+            Err(error) => Err(ConnectErrorKind::TlsFiles(error.to_string())),
         }
     }
 
@@ -130,20 +125,5 @@ impl ConnectTarget {
             let random = RandomState::new().build_hasher().finish();
             members.swap(last, (random % (last as u64 + 1)) as usize);
         }
-    }
-
-    fn attempt_failure(&self, host: &Host, problem: ConnectProblem) -> AttemptFailure {
-        AttemptFailure {
-            location: host.to_string(),
-            problem,
-            server_message: None,
-            password_source: host.password_source.clone(),
-            tls_mode: self.tls.mode,
-            encrypted: false,
-        }
-    }
-
-    fn connect_error(&self, failures: Vec<AttemptFailure>) -> ConnectError {
-        ConnectError::new(self.describe(), self.user.clone(), failures)
     }
 }

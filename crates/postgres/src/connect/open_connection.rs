@@ -24,38 +24,23 @@ const TERMINATE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of notices in the queue of a subscriber; further notices are lost.
 const NOTICES_MAX: usize = 1000;
 
-/// The receiver of notices, in addition to the log.
 type NoticeSender = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
-
-/// The receivers of asynchronous messages of the server.
-struct MessageSinks {
-    notice_sender: NoticeSender,
-    notification_count: watch::Sender<u64>,
-}
 
 /// An open, authenticated connection. When it is dropped, it sends Terminate and closes. A running statement may take
 /// one more second before it is cancelled.
 pub struct OpenConnection {
     client: Client,
     server_version: u32,
-    encrypted: bool,
     canceller: Canceller,
     notice_sender: NoticeSender,
     task: JoinHandle<()>,
-    /// The number of notifications received so far.
     notifications: watch::Receiver<u64>,
     /// Signals to the task that the connection was dropped.
     shutdown: DropGuard,
 }
 
 impl OpenConnection {
-    /// Spawns the task that drives the connection.
-    pub(super) fn start<S, T>(
-        client: Client,
-        connection: Connection<S, T>,
-        canceller: Canceller,
-        encrypted: bool,
-    ) -> Self
+    pub(super) fn start<S, T>(client: Client, connection: Connection<S, T>, canceller: Canceller) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -63,11 +48,11 @@ impl OpenConnection {
         let server_version = parse_version(connection.parameter("server_version").unwrap_or_default());
         let unneeded = CancellationToken::new();
         let notice_sender = NoticeSender::default();
-        let (notified, notifications) = watch::channel(0);
-        let message_sinks = MessageSinks { notice_sender: notice_sender.clone(), notification_count: notified };
-        let task = tokio::spawn(drive_connection(connection, unneeded.clone(), canceller.clone(), message_sinks));
+        let (count, notifications) = watch::channel(0);
+        let driver = drive_connection(connection, unneeded.clone(), canceller.clone(), notice_sender.clone(), count);
+        let task = tokio::spawn(driver);
         let shutdown = unneeded.drop_guard();
-        Self { client, server_version, encrypted, canceller, notice_sender, task, notifications, shutdown }
+        Self { client, server_version, canceller, notice_sender, task, notifications, shutdown }
     }
 
     /// The client.
@@ -78,11 +63,6 @@ impl OpenConnection {
     /// The version of the server as in `server_version_num`: 150008 for 15.8; 0 if unknown.
     pub fn server_version(&self) -> u32 {
         self.server_version
-    }
-
-    /// Whether the connection uses TLS.
-    pub fn is_encrypted(&self) -> bool {
-        self.encrypted
     }
 
     /// Waits for a notification. Several notifications that arrive before count as one. Returns false after the
@@ -119,7 +99,6 @@ impl OpenConnection {
         let _ = task.await;
     }
 
-    /// Whether the session has the role `role`.
     pub(super) async fn matches_session_role(&self, role: SessionRole) -> Result<bool, tokio_postgres::Error> {
         let (query, expected) = match role {
             SessionRole::Any | SessionRole::PreferStandby => return Ok(true),
@@ -138,10 +117,7 @@ impl OpenConnection {
 
 impl fmt::Debug for OpenConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenConnection")
-            .field("server_version", &self.server_version)
-            .field("encrypted", &self.encrypted)
-            .finish_non_exhaustive()
+        f.debug_struct("OpenConnection").field("server_version", &self.server_version).finish_non_exhaustive()
     }
 }
 
@@ -156,7 +132,8 @@ async fn drive_connection<S, T>(
     mut connection: Connection<S, T>,
     unneeded: CancellationToken,
     canceller: Canceller,
-    message_sinks: MessageSinks,
+    notice_sender: NoticeSender,
+    notification_count: watch::Sender<u64>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -167,14 +144,12 @@ async fn drive_connection<S, T>(
                 // A notice may contain data of any user.
                 Some(Ok(AsyncMessage::Notice(notice))) => {
                     tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
-                    if let Some(listener) = message_sinks.notice_sender.lock().as_ref() {
+                    if let Some(listener) = notice_sender.lock().as_ref() {
                         // Does not wait for room; excess notices are lost.
                         let _ = listener.try_send(notice);
                     }
                 }
-                Some(Ok(AsyncMessage::Notification(_))) => {
-                    message_sinks.notification_count.send_modify(|count| *count += 1)
-                }
+                Some(Ok(AsyncMessage::Notification(_))) => notification_count.send_modify(|count| *count += 1),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     let code = error.code().map(|code| code.code().to_owned());

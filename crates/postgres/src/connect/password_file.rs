@@ -1,94 +1,49 @@
 //! Password files such as `~/.pgpass`: each line is `host:port:database:user:password`, and `*` matches anything.
 //! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 
-use std::fmt;
-use std::fs::{self, Metadata};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
 
-/// The source of a password, so that an error can name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PasswordSource {
-    /// No password was given.
-    None,
-    ConnectionString,
-    /// A service file.
-    Service(PathBuf),
-    /// The environment variable `PGPASSWORD`.
-    Variable,
-    /// A password file such as `~/.pgpass`.
-    File(PathBuf),
-}
+use tidegate_core::private_file::is_open_to_others;
 
-impl fmt::Display for PasswordSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("no password was given"),
-            Self::ConnectionString => f.write_str("the password is from the connection string"),
-            Self::Service(path) => write!(f, "the password is from the service file {}", path.display()),
-            Self::Variable => f.write_str("the password is from PGPASSWORD"),
-            Self::File(path) => write!(f, "the password is from the password file {}", path.display()),
-        }
-    }
-}
-
-/// The connection for which a password is looked up.
-pub(super) struct PasswordLookup<'a> {
-    /// The names of the host.
-    pub(super) hosts: &'a [String],
-    pub(super) port: u16,
-    pub(super) database: &'a str,
-    pub(super) user: &'a str,
-}
-
-/// A password file, or the reason why it is ignored.
-pub(super) struct PasswordFile {
-    content: String,
-    /// Why the file is ignored, if it exists and is ignored.
-    pub(super) warning: Option<String>,
-}
+/// A password file.
+pub(super) struct PasswordFile(String);
 
 impl PasswordFile {
-    /// Reads the file at `path`. A missing file counts as empty; a file that other users could read is ignored.
-    pub(super) fn read(path: &Path) -> Self {
-        let ignored = |why: &str| Self {
-            content: String::new(),
-            warning: Some(format!("the password file {} is ignored: {why}", path.display())),
+    /// Reads the file at `path`. A missing file counts as empty; a file that other users could read is an error, and is
+    /// ignored with this warning.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let ignored = |reason: &str| format!("the password file {} is ignored: {reason}", path.display());
+        match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() => return Err(ignored("it is not a regular file")),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self(String::new())),
+            _ => {}
+        }
+        let read = || -> io::Result<Option<String>> {
+            let (mut file, mut content) = (File::open(path)?, String::new());
+            let is_open = is_open_to_others(&file)?;
+            file.read_to_string(&mut content)?;
+            Ok((!is_open).then_some(content))
         };
-        let metadata = match fs::metadata(path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Self { content: String::new(), warning: None };
-            }
-            Err(error) => return ignored(&error.to_string()),
-        };
-        if !metadata.is_file() {
-            return ignored("it is not a regular file");
-        }
-        if is_open_to_others(&metadata) {
-            return ignored("users other than its owner have access; its permissions must be 0600 or less");
-        }
-        match fs::read_to_string(path) {
-            Ok(content) => Self { content, warning: None },
-            Err(error) => ignored(&error.to_string()),
-        }
+        let content = read().map_err(|error| ignored(&error.to_string()))?;
+        content
+            .map(Self)
+            .ok_or_else(|| ignored("users other than its owner have access; its permissions must be 0600 or less"))
     }
 
-    /// The password on the first line that matches.
-    pub(super) fn find(&self, password_lookup: &PasswordLookup<'_>) -> Option<String> {
-        let port = password_lookup.port.to_string();
-        self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+    /// The password on the first line that matches; `hosts` are the names of one host.
+    pub(super) fn find(&self, hosts: &[&str], port: u16, database: &str, user: &str) -> Option<String> {
+        let port = port.to_string();
+        self.0.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line;
-            let mut matches = |values: &[&str]| {
-                let field = take_field(&mut rest)?;
-                let matches = field == ANY || values.contains(&unescape(field).as_str());
-                matches.then_some(())
-            };
-            let hosts: Vec<&str> = password_lookup.hosts.iter().map(String::as_str).collect();
-            matches(&hosts)?;
-            matches(&[&port])?;
-            matches(&[password_lookup.database])?;
-            matches(&[password_lookup.user])?;
+            for values in [hosts, &[port.as_str()], &[database], &[user]] {
+                let (field, after) = rest.split_at(field_length(rest));
+                rest = after.strip_prefix(':')?;
+                if field != ANY && !values.contains(&unescape(field).as_str()) {
+                    return None;
+                }
+            }
             // Text after a further colon is not part of the password.
             let password = unescape(&rest[..field_length(rest)]);
             (!password.is_empty()).then_some(password)
@@ -97,13 +52,6 @@ impl PasswordFile {
 }
 
 const ANY: &str = "*";
-
-/// Takes a field off `rest`, and the colon that must follow it.
-fn take_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
-    let (field, after) = rest.split_at(field_length(rest));
-    *rest = after.strip_prefix(':')?;
-    Some(field)
-}
 
 fn field_length(text: &str) -> usize {
     let mut escaped = false;
@@ -125,15 +73,4 @@ fn unescape(field: &str) -> String {
         }
     }
     plain
-}
-
-/// Whether users other than the owner have access to a file.
-#[cfg(unix)]
-fn is_open_to_others(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(metadata) & 0o077 != 0
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Metadata) -> bool {
-    false
 }

@@ -8,9 +8,9 @@ use tokio_postgres::config::{ChannelBinding, SslNegotiation};
 
 use super::environment::ConnectEnvironment;
 use super::host::Host;
+use super::keyword::ConnectionStringError;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
-use super::target_error::TargetError;
 use super::tls_settings::TlsSettings;
 
 /// The default time limit for connecting to one address.
@@ -70,19 +70,19 @@ impl SessionRole {
 }
 
 impl ConnectTarget {
-    /// Parses the connection string `text` and completes it from `connect_environment`. An empty text uses the
+    /// Parses the connection string `text` and completes it from `environment`. An empty text uses the
     /// environment only.
     ///
     /// # Errors
     /// Fails if the text, the service or an environment variable is invalid or unsupported. Errors never quote values.
-    pub fn parse(text: &str, connect_environment: &ConnectEnvironment<'_>) -> Result<Self, TargetError> {
-        let settings = Settings::collect(text, connect_environment)?;
-        let user = settings.text("user").map(str::to_owned).or_else(|| connect_environment.user.clone());
-        let user = user
-            .filter(|user| !user.is_empty())
-            .ok_or_else(|| TargetError::new("no user is set; set it in the connection string or in PGUSER"))?;
+    pub fn parse(text: &str, environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
+        let settings = Settings::collect(text, environment)?;
+        let user = settings.text("user").map(str::to_owned).or_else(|| environment.user.clone());
+        let user = user.filter(|user| !user.is_empty()).ok_or_else(|| {
+            ConnectionStringError::new("no user is set; set it in the connection string or in PGUSER")
+        })?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
-        let tls = TlsSettings::from_settings(&settings, connect_environment)?;
+        let tls = TlsSettings::from_settings(&settings, environment)?;
         let connect_timeout = read_connect_timeout(&settings)?;
         let mut config = Config::new();
         config.user(&user).dbname(&database).connect_timeout(connect_timeout);
@@ -93,7 +93,7 @@ impl ConnectTarget {
         configure_keepalive(&mut config, &settings)?;
         let load_balance = settings.choose("load_balance_hosts", &[("disable", false), ("random", true)])?;
         let mut target = Self {
-            hosts: Host::list(&settings, connect_environment, &config)?,
+            hosts: Host::list(&settings, environment, &config)?,
             user,
             database,
             tls,
@@ -102,7 +102,7 @@ impl ConnectTarget {
             shuffles_hosts: load_balance.unwrap_or(false),
             warnings: Vec::new(),
         };
-        target.find_passwords(&settings, connect_environment);
+        target.find_passwords(&settings, environment);
         Ok(target)
     }
 
@@ -127,24 +127,27 @@ impl ConnectTarget {
         &self.database
     }
 
-    fn find_passwords(&mut self, settings: &Settings, connect_environment: &ConnectEnvironment<'_>) {
-        let of_home = || connect_environment.home.as_ref().map(|home| home.join(".pgpass"));
+    fn find_passwords(&mut self, settings: &Settings, environment: &ConnectEnvironment<'_>) {
+        let of_home = || environment.home.as_ref().map(|home| home.join(".pgpass"));
         let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
         // No warning about a file that is not needed.
         let path = path.filter(|_| settings.text("password").is_none());
-        let file = path.map(|path| (PasswordFile::read(&path), path));
+        let file = path.and_then(|path| match PasswordFile::read(&path) {
+            Ok(file) => Some((path, file)),
+            Err(warning) => {
+                tracing::warn!("{warning}");
+                self.warnings.push(warning);
+                None
+            }
+        });
         for host in &mut self.hosts {
-            let file = file.as_ref().map(|(file, path)| (path.as_path(), file));
+            let file = file.as_ref().map(|(path, file)| (path.as_path(), file));
             host.find_password(settings, file, &self.user, &self.database);
-        }
-        if let Some((PasswordFile { warning: Some(warning), .. }, _)) = file {
-            tracing::warn!("{warning}");
-            self.warnings.push(warning);
         }
     }
 }
 
-fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), ConnectionStringError> {
     if let Some(name) = settings.text("application_name").or(settings.text("fallback_application_name")) {
         config.application_name(name);
     }
@@ -163,7 +166,7 @@ fn configure_session(config: &mut Config, settings: &Settings) -> Result<(), Tar
 }
 
 /// Sets how a broken connection is detected. Zero selects the default.
-fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), TargetError> {
+fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), ConnectionStringError> {
     let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
     let positive = |name, usual: u32| number(name).map(|value| value.filter(|value| *value > 0).unwrap_or(usual));
     // The two hours of the operating system exceed the connection timeout of most firewalls.
@@ -179,7 +182,7 @@ fn configure_keepalive(config: &mut Config, settings: &Settings) -> Result<(), T
 }
 
 /// In libpq, zero or less means no limit; here the maximum applies instead.
-fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {
+fn read_connect_timeout(settings: &Settings) -> Result<Duration, ConnectionStringError> {
     let seconds = settings.read("connect_timeout", "a number of seconds", |text| text.parse::<i64>().ok())?;
     Ok(match seconds {
         None => CONNECT_TIMEOUT,

@@ -25,8 +25,8 @@ use super::tls_settings::{RootCertificates, TlsFile, TlsMode, TlsSettings, TlsVe
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The message about a TLS file: the path, never the content.
-fn file_error(subject: &str, path: &Path, why: impl fmt::Display) -> String {
-    format!("{subject} {}: {why}", path.display())
+fn file_error(subject: &str, path: &Path, reason: impl fmt::Display) -> String {
+    format!("{subject} {}: {reason}", path.display())
 }
 
 /// Performs the TLS handshake for connections to one host, and records whether it was used.
@@ -39,7 +39,6 @@ pub(super) struct TlsConnector {
 }
 
 impl TlsConnector {
-    /// Creates a connector for the host `name` with the IP address `address`.
     pub(super) fn new(connect: MakeRustlsConnect, name: &str, address: &str, mode: TlsMode) -> Self {
         // A name that cannot occur in a certificate is an error only if the mode verifies it.
         let is_possible = mode == TlsMode::VerifyFull || ServerName::try_from(name).is_ok();
@@ -47,7 +46,6 @@ impl TlsConnector {
         Self { connect, name: name.to_owned(), used: Arc::default() }
     }
 
-    /// Whether a handshake was started.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -69,7 +67,6 @@ where
     }
 }
 
-/// A handshake that has not started.
 pub(super) struct TlsHandshake<C> {
     inner: C,
     used: Arc<AtomicBool>,
@@ -123,21 +120,21 @@ fn versions(settings: &TlsSettings) -> Vec<&'static SupportedProtocolVersion> {
 
 fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, String> {
     let subject = "cannot use the root certificates";
-    let unusable = |path: &Path, why: &str| file_error(subject, path, why);
+    let unusable = |path: &Path, reason: &str| file_error(subject, path, reason);
     let file = match &settings.roots {
         RootCertificates::System => {
-            let found = rustls_native_certs::load_native_certs();
-            let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
-            let roots = TrustedRoots::new(found.certs);
-            return roots.map(Some).ok_or_else(|| unusable(Path::new("of the system"), &why));
+            let loaded = rustls_native_certs::load_native_certs();
+            let reason = loaded.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+            let roots = TrustedRoots::new(loaded.certs);
+            return roots.map(Some).ok_or_else(|| unusable(Path::new("of the system"), &reason));
         }
         RootCertificates::File(file) => file.as_ref(),
     };
     let path = match (file, file.and_then(TlsFile::existing)) {
         (_, Some(path)) => path,
         (Some(file), None) if settings.mode >= TlsMode::VerifyCa => {
-            let why = "the file does not exist; set sslrootcert to another file, or to system";
-            return Err(unusable(&file.path, why));
+            let reason = "the file does not exist; set sslrootcert to another file, or to system";
+            return Err(unusable(&file.path, reason));
         }
         (None, _) if settings.mode >= TlsMode::VerifyCa => {
             return Err(unusable(Path::new(""), "no file is set; set sslrootcert to a file, or to system"));
@@ -173,7 +170,7 @@ fn read_certificates(subject: &str, path: &Path) -> Result<Vec<CertificateDer<'s
 
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let subject = "cannot use the private key";
-    let unusable = |why: &str| file_error(subject, path, why);
+    let unusable = |reason: &str| file_error(subject, path, reason);
     let content = read_file(subject, path)?;
     if is_open_to_others(path) {
         return Err(unusable(

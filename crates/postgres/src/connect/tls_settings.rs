@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::environment::ConnectEnvironment;
+use super::keyword::ConnectionStringError;
 use super::settings::Settings;
-use super::target_error::TargetError;
 
 /// The TLS mode of a connection (`sslmode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,16 +40,13 @@ impl TlsMode {
     }
 }
 
-/// The protection of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
     pub(super) mode: TlsMode,
     /// Whether TLS begins with the first byte, without negotiation.
     pub(super) is_direct: bool,
     pub(super) roots: RootCertificates,
-    /// The client certificate.
     pub(super) certificate: Option<TlsFile>,
-    /// The private key of the client.
     pub(super) key: Option<TlsFile>,
     /// Whether the host name is sent to the server (SNI).
     pub(super) sends_name: bool,
@@ -60,13 +57,11 @@ pub(super) struct TlsSettings {
 /// The trusted issuers of server certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RootCertificates {
-    /// The root certificates of the operating system.
     System,
     /// The authorities in this file, if any.
     File(Option<TlsFile>),
 }
 
-/// A file of certificates, or of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TlsFile {
     pub(super) path: PathBuf,
@@ -91,10 +86,10 @@ pub(super) enum TlsVersion {
 impl TlsSettings {
     pub(super) fn from_settings(
         settings: &Settings,
-        connect_environment: &ConnectEnvironment<'_>,
-    ) -> Result<Self, TargetError> {
+        environment: &ConnectEnvironment<'_>,
+    ) -> Result<Self, ConnectionStringError> {
         let file = |keyword, default_name| {
-            let of_home = || Some(connect_environment.home.as_ref()?.join(".postgresql").join(default_name));
+            let of_home = || Some(environment.home.as_ref()?.join(".postgresql").join(default_name));
             match settings.text(keyword) {
                 Some(path) => Some(TlsFile { path: path.into(), is_default: false }),
                 None => of_home().map(|path| TlsFile { path, is_default: true }),
@@ -119,21 +114,21 @@ impl TlsSettings {
         read.check()
     }
 
-    fn check(self) -> Result<Self, TargetError> {
+    fn check(self) -> Result<Self, ConnectionStringError> {
         if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
-            return Err(TargetError::new(
+            return Err(ConnectionStringError::new(
                 "sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to \
                  anyone",
             ));
         }
         if self.is_direct && self.mode < TlsMode::Require {
-            return Err(TargetError::new(
+            return Err(ConnectionStringError::new(
                 "sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a \
                  connection without TLS",
             ));
         }
         if self.version_min > self.version_max {
-            return Err(TargetError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
+            return Err(ConnectionStringError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
         }
         Ok(self)
     }

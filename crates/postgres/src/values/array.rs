@@ -1,22 +1,24 @@
-//! Arrays that grow by binary values.
+//! Builds arrays from binary values, also those of arrays and composites.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayBuilder as _, ArrayRef, BooleanBuilder, PrimitiveBuilder};
+use arrow::array::{
+    ArrayBuilder as _, ArrayRef, BooleanBuilder, ListArray, NullBufferBuilder, PrimitiveBuilder, StructArray,
+};
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, Float32Type, Float64Type,
-    Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
+    Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType,
+    TimestampMicrosecondType, UInt32Type, UInt64Type,
 };
 
 use super::column::{BinaryForm, ColumnDecoder};
-use super::nested::{ListBuilder, StructBuilder};
-use super::raw::exactly;
+use super::raw::ValueError;
+use super::raw::{ValueReader, exactly};
 use super::text::{BytesBuilder, TextRendering};
-use super::value_error::ValueError;
 use super::{datetime, numeric};
 
-/// An array that grows by binary values. One `match` finds the way of a value; nothing is boxed for it.
+/// Builds an array from binary values. Each value takes one `match` and no allocation.
 pub(super) enum ArrayBuilder {
     Boolean(BooleanBuilder),
     Int16(PrimitiveBuilder<Int16Type>),
@@ -38,7 +40,7 @@ pub(super) enum ArrayBuilder {
     Struct(StructBuilder),
 }
 
-/// The same expression for each array of numbers, and the other arms of the `match`.
+/// A `match` with the same expression for all primitive arrays.
 macro_rules! match_array {
     ($self:expr, $array:ident => $expression:expr, { $($others:tt)* }) => {
         match $self {
@@ -61,7 +63,6 @@ macro_rules! match_array {
 }
 
 impl ArrayBuilder {
-    /// An empty array of `column`'s values.
     pub(super) fn new(column: &ColumnDecoder) -> Self {
         let data_type = column.field.data_type();
         match (&column.form, data_type) {
@@ -86,7 +87,7 @@ impl ArrayBuilder {
         }
     }
 
-    /// Adds a value, none for NULL.
+    /// Appends a value; `None` is NULL.
     pub(super) fn append(&mut self, value: Option<&[u8]>) -> Result<(), ValueError> {
         let Some(bytes) = value else {
             self.append_null();
@@ -115,7 +116,6 @@ impl ArrayBuilder {
         Ok(())
     }
 
-    /// Adds NULL.
     pub(super) fn append_null(&mut self) {
         match_array!(self, array => array.append_null(), {
             Self::Boolean(array) => array.append_null(),
@@ -125,7 +125,7 @@ impl ArrayBuilder {
         })
     }
 
-    /// The bytes that the values take, nearly: marks of NULLs are not counted.
+    /// The approximate size of the values, in bytes; the null buffer is not counted.
     pub(super) fn bytes(&self) -> usize {
         match_array!(self, array => size_of_val(array.values_slice()), {
             Self::Boolean(array) => array.len() / 8,
@@ -135,7 +135,7 @@ impl ArrayBuilder {
         })
     }
 
-    /// The values so far; the next array begins empty.
+    /// Takes the array and leaves an empty builder.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ValueError> {
         Ok(match_array!(self, array => Arc::new(array.finish()), {
             Self::Boolean(array) => Arc::new(array.finish()),
@@ -147,7 +147,6 @@ impl ArrayBuilder {
     }
 }
 
-/// A builder of a type that has parameters.
 fn typed_builder<T: ArrowPrimitiveType>(data_type: &DataType) -> PrimitiveBuilder<T> {
     PrimitiveBuilder::new().with_data_type(data_type.clone())
 }
@@ -159,6 +158,122 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
 ) -> Result<(), ValueError> {
     array.append_value(numeric::decode_decimal::<T>(bytes, scale)?);
     Ok(())
+}
+
+/// Builds lists from arrays of one dimension.
+pub(super) struct ListBuilder {
+    field: FieldRef,
+    /// The oid of the item type in each array.
+    oid: u32,
+    items: ArrayBuilder,
+    /// The start of each list, and the end of the last one.
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl ListBuilder {
+    pub(super) fn new(item: &ColumnDecoder) -> Self {
+        Self {
+            field: item.field.clone().into(),
+            oid: item.oid,
+            items: ArrayBuilder::new(item),
+            offsets: vec![0],
+            nulls: NullBufferBuilder::new(0),
+        }
+    }
+
+    /// Appends an array: the number of dimensions, whether it has NULLs, the item type; for each dimension the length and
+    /// the first index, which is ignored; the items with their lengths.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
+        let mut reader = ValueReader(bytes);
+        let (dimensions, _has_nulls, oid) = (reader.int32()?, reader.int32()?, reader.uint32()?);
+        if oid != self.oid {
+            return Err(ValueError::Malformed);
+        }
+        let length = match dimensions {
+            0 => 0,
+            1 => {
+                let (length, _first_index) = (reader.int32()?, reader.int32()?);
+                length
+            }
+            _ => return Err(ValueError::Dimensions(dimensions)),
+        };
+        for _ in 0..length {
+            self.items.append(reader.read_value()?)?;
+        }
+        reader.expect_end()?;
+        self.offsets.push(self.end().checked_add(length.max(0)).ok_or(ValueError::TooLarge)?);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    pub(super) fn append_null(&mut self) {
+        self.offsets.push(self.end());
+        self.nulls.append_null();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.items.bytes() + size_of_val(self.offsets.as_slice())
+    }
+
+    pub(super) fn finish(&mut self) -> Result<ListArray, ValueError> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(&mut self.offsets, vec![0])));
+        ListArray::try_new(self.field.clone(), offsets, self.items.finish()?, self.nulls.finish())
+            .map_err(|_| ValueError::Malformed)
+    }
+
+    fn end(&self) -> i32 {
+        self.offsets.last().copied().unwrap_or_default()
+    }
+}
+
+/// Builds structs from composites.
+pub(super) struct StructBuilder {
+    fields: Fields,
+    /// The oid of each member's type, and its values.
+    members: Vec<(u32, ArrayBuilder)>,
+    nulls: NullBufferBuilder,
+}
+
+impl StructBuilder {
+    pub(super) fn new(members: &[ColumnDecoder]) -> Self {
+        Self {
+            fields: members.iter().map(|member| member.field.clone()).collect(),
+            members: members.iter().map(|member| (member.oid, ArrayBuilder::new(member))).collect(),
+            nulls: NullBufferBuilder::new(0),
+        }
+    }
+
+    /// Appends a composite: the number of members, then the type and the value with its length for each.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ValueError> {
+        let mut reader = ValueReader(bytes);
+        if usize::try_from(reader.int32()?) != Ok(self.members.len()) {
+            return Err(ValueError::Malformed);
+        }
+        for (oid, values) in &mut self.members {
+            if reader.uint32()? != *oid {
+                return Err(ValueError::Malformed);
+            }
+            values.append(reader.read_value()?)?;
+        }
+        reader.expect_end()?;
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    pub(super) fn append_null(&mut self) {
+        self.members.iter_mut().for_each(|(_, values)| values.append_null());
+        self.nulls.append_null();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.members.iter().map(|(_, values)| values.bytes()).sum()
+    }
+
+    pub(super) fn finish(&mut self) -> Result<StructArray, ValueError> {
+        let arrays = self.members.iter_mut().map(|(_, values)| values.finish()).collect::<Result<Vec<_>, _>>()?;
+        StructArray::try_new(self.fields.clone(), arrays, self.nulls.finish()).map_err(|_| ValueError::Malformed)
+    }
 }
 
 #[cfg(test)]
@@ -194,7 +309,7 @@ mod tests {
     const MODIFIERS: [i32; 3] = [-1, (10 << 16 | 2) + 4, (60 << 16 | 20) + 4];
 
     proptest! {
-        /// Bytes of few values, so that lengths and signs are met.
+        /// Bytes of few different values, so that lengths and signs are valid more often.
         #[test]
         fn arbitrary_bytes_do_not_panic(values in prop::collection::vec(prop::collection::vec(
             prop_oneof![3 => Just(0_u8), 1 => 0..6_u8, 1 => Just(0xff), 1 => any::<u8>()], 0..40), 1..20)) {
@@ -251,11 +366,11 @@ mod tests {
         assert_eq!(refused(&Type::INT4, b"\0\0\x01"), ValueError::Malformed);
         assert_eq!(refused(&Type::JSONB, b"\x02{}"), ValueError::Malformed);
         assert_eq!(refused(&Type::TIME, &(-1_i64).to_be_bytes()), ValueError::Malformed);
-        // An array of `bigint` where one of `integer` was told.
+        // An array of `bigint` instead of the declared `integer`.
         assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\0\0\0\0\0\0\0\0\x14"), ValueError::Malformed);
         assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\x02\0\0\0\0\0\0\0\x17"), ValueError::Dimensions(2));
         assert_eq!(refused(&Type::TEXT, b"caf\xe9"), ValueError::NotUtf8);
-        // Valid as a whole, but the values part a character.
+        // Valid as a whole, but the boundary of the values divides a character.
         assert_eq!(array_of(&Type::TEXT, -1, &[Some(b"\xc3"), Some(b"\xa9")]).unwrap_err(), ValueError::NotUtf8);
     }
 }

@@ -1,4 +1,4 @@
-//! Rows gathered into record batches.
+//! Builds record batches from rows.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::array::ArrayBuilder;
 use super::column::{ColumnDecoder, arrow_schema};
 use super::raw::RawBytes;
 
-/// Rows of one result, gathered into record batches one after the other.
+/// Builds the record batches of one result.
 pub struct BatchBuilder {
     schema: SchemaRef,
     arrays: Vec<ArrayBuilder>,
@@ -19,7 +19,7 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// No rows yet, of `columns`.
+    /// Creates an empty batch for `columns`.
     pub fn new(columns: &[ColumnDecoder]) -> Self {
         let arrays = columns.iter().map(ArrayBuilder::new).collect();
         Self { schema: arrow_schema(columns), arrays, rows: 0 }
@@ -30,11 +30,11 @@ impl BatchBuilder {
         &self.schema
     }
 
-    /// Adds a row. After an error the builder holds part of a row and must not be used again.
+    /// Appends a row. After an error, the builder contains part of a row and must not be used again.
     ///
     /// # Errors
-    /// `InvalidArguments` with the column and what to select instead, where Arrow cannot hold a value; `TooLarge` when
-    /// the batch is beyond 2 GiB.
+    /// `InvalidArguments` with the column and what to select instead, if Arrow cannot represent a value; `TooLarge` if
+    /// the batch exceeds 2 GiB.
     pub fn push(&mut self, row: &Row) -> Result<(), Error> {
         if row.len() != self.arrays.len() {
             let expected = self.arrays.len();
@@ -50,22 +50,21 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// The rows since the last batch.
+    /// The number of rows since the last batch.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The bytes that these rows take. They may be far more than the server sent: a number of a few bytes may have a
-    /// hundred thousand digits.
+    /// The size of these rows in bytes. It may exceed what the server sent: a number of a few bytes may have a hundred
+    /// thousand digits.
     pub fn bytes(&self) -> usize {
         self.arrays.iter().map(ArrayBuilder::bytes).sum()
     }
 
-    /// The rows since the last batch as a batch; the next begins empty. After an error the builder must not be used
-    /// again.
+    /// Takes the rows since the last batch as a batch. After an error, the builder must not be used again.
     ///
     /// # Errors
-    /// `InvalidArguments` when a column's text is not UTF-8.
+    /// `InvalidArguments` if the text of a column is not UTF-8.
     pub fn finish(&mut self) -> Result<RecordBatch, Error> {
         let mut columns = Vec::with_capacity(self.arrays.len());
         for (array, field) in self.arrays.iter_mut().zip(self.schema.fields()) {

@@ -1,4 +1,4 @@
-//! Parameters on their way out, in text: the server's own input functions read them as whatever type it inferred.
+//! Parameters in text form: the server's input functions parse them as the types that it inferred.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -8,15 +8,15 @@ use tidegate_core::{Error, Violation};
 use tidegate_sql::Parameter;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-/// A parameter that PostgreSQL can take.
+/// A parameter in the form that PostgreSQL accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundParameter<'a>(&'a Parameter);
 
 impl<'a> BoundParameter<'a> {
-    /// The `parameters` in their order, `$1` first.
+    /// Binds the `parameters` in order, `$1` first.
     ///
     /// # Errors
-    /// `InvalidArguments` that names each text with a NUL character, which no text of PostgreSQL can hold.
+    /// `InvalidArguments` with each text that contains a NUL character, which PostgreSQL cannot store.
     pub fn bind_all(parameters: &'a [Parameter]) -> Result<Vec<Self>, Error> {
         let holds_nul = |parameter: &Parameter| matches!(parameter, Parameter::Text(text) if text.contains('\0'));
         let violations: Vec<Violation> = parameters
@@ -44,7 +44,7 @@ impl ToSql for BoundParameter<'_> {
             Parameter::Float(value) if value.is_infinite() => {
                 out.write_str(if *value > 0.0 { "Infinity" } else { "-Infinity" })?;
             }
-            // The shortest digits that read back as the same number, and never an exponent: `3` is an integer too.
+            // The shortest digits that parse to the same number, without an exponent: `3` is also a valid integer.
             Parameter::Float(value) => write!(out, "{value}")?,
             Parameter::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn parameters_are_sent_as_text() {
         assert_eq!(written(&Parameter::Null), None);
-        let texts = [
+        let cases = [
             (Parameter::Boolean(true), "true"),
             (Parameter::Integer(i64::MIN), "-9223372036854775808"),
             (Parameter::Float(3.0), "3"),
@@ -89,7 +89,7 @@ mod tests {
             (Parameter::Float(f64::NEG_INFINITY), "-Infinity"),
             (Parameter::Text("it's".to_owned()), "it's"),
         ];
-        for (parameter, text) in texts {
+        for (parameter, text) in cases {
             assert_eq!(written(&parameter).as_deref(), Some(text));
         }
     }

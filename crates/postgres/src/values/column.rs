@@ -1,4 +1,4 @@
-//! The Arrow field that a column of a result becomes, and how its values are read.
+//! The columns of results: their Arrow fields, the decoding of their values, and the SQL names of their types.
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use tidegate_query::{ExtensionType, with_type_name};
 use tokio_postgres::types::{Kind, Type};
 
 use super::text::TextRendering;
-use super::type_name::{numeric_modifier, type_name};
 
-/// The most digits that Arrow's decimals have.
+/// The maximum number of digits of Arrow's decimals.
 const DECIMAL128_DIGITS: i32 = 38;
 const DECIMAL256_DIGITS: i32 = 76;
 
-/// A column of a result: its Arrow field, and how its binary values are read.
+/// A column of a result: its Arrow field, and how its binary values are decoded.
 #[derive(Debug, Clone)]
 pub struct ColumnDecoder {
     pub(super) field: Field,
     pub(super) form: BinaryForm,
-    /// The type's object id, which stands before values within others.
+    /// The type's object id, which precedes values in arrays and composites.
     pub(super) oid: u32,
 }
 
-/// How binary values are read, beside what their Arrow type says.
+/// How binary values are decoded.
 #[derive(Debug, Clone)]
 pub(super) enum BinaryForm {
-    /// Values whose Arrow type says it.
+    /// As the Arrow type determines.
     Scalar,
     Text(TextRendering),
     List(Box<ColumnDecoder>),
@@ -33,13 +32,13 @@ pub(super) enum BinaryForm {
 }
 
 impl ColumnDecoder {
-    /// The column `name` of type `kind` with its modifier (-1 where it has none), or none if the type's binary form is
-    /// not known: such a column is selected as text and is a [`ColumnDecoder::for_text`].
+    /// The column `name` of type `kind` with its modifier (-1 for none). `None` if the binary form of the type is
+    /// unknown: such a column is selected as text and decoded by [`ColumnDecoder::for_text`].
     pub fn for_type(name: &str, kind: &Type, modifier: i32) -> Option<Self> {
         let (data_type, form, meaning) = match kind.kind() {
             Kind::Domain(base) => {
                 let base = Self::for_type(name, base, modifier)?;
-                // Within arrays and composites a domain stands under its own id.
+                // In arrays and composites, a domain has its own id.
                 return Some(Self {
                     field: with_type_name(base.field, type_name(kind, modifier)),
                     oid: kind.oid(),
@@ -53,7 +52,7 @@ impl ColumnDecoder {
                 structure(members.collect::<Option<Vec<Self>>>()?)
             }
             Kind::Simple | Kind::Pseudo => scalar(kind, modifier)?,
-            // Ranges and multiranges, and what later servers bring.
+            // Ranges, multiranges, and kinds of later servers.
             _ => return None,
         };
         let field = Field::new(name, data_type, true);
@@ -67,13 +66,13 @@ impl ColumnDecoder {
         Self { field, form: BinaryForm::Text(TextRendering::Plain), oid: Type::TEXT.oid() }
     }
 
-    /// The field that it becomes.
+    /// The Arrow field.
     pub fn field(&self) -> &Field {
         &self.field
     }
 }
 
-/// The schema of `columns`; names may be empty or come twice.
+/// The schema of `columns`; names may be empty or equal.
 pub fn arrow_schema(columns: &[ColumnDecoder]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Fields>()))
 }
@@ -93,7 +92,7 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
         Type::FLOAT4 => plain(DataType::Float32),
         Type::FLOAT8 => plain(DataType::Float64),
         Type::NUMERIC => number(modifier),
-        // What a function that returns nothing returns is empty, and cannot be cast.
+        // The result of a function without a result is empty and cannot be cast.
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CSTRING | Type::VOID => {
             text(TextRendering::Plain)
         }
@@ -110,7 +109,7 @@ fn scalar(kind: &Type, modifier: i32) -> Option<ColumnParts> {
         Type::TIMESTAMP => plain(DataType::Timestamp(microseconds, None)),
         Type::TIMESTAMPTZ => plain(DataType::Timestamp(microseconds, Some("UTC".into()))),
         Type::INTERVAL => plain(DataType::Interval(IntervalUnit::MonthDayNano)),
-        // A type of an extension, known by its name alone; its binary form is that of text.
+        // A type of an extension, recognised by its name; its binary form is that of text.
         _ if kind.name() == "citext" => text(TextRendering::Plain),
         _ => return None,
     };
@@ -142,4 +141,71 @@ fn list(item: ColumnDecoder) -> ColumnParts {
 fn structure(members: Vec<ColumnDecoder>) -> ColumnParts {
     let fields = members.iter().map(|member| member.field.clone()).collect();
     (DataType::Struct(fields), BinaryForm::Struct(members), None)
+}
+
+/// The name of `kind` with its modifier (-1 for none), as PostgreSQL's `format_type` writes it. User-defined types have
+/// their bare name.
+pub fn type_name(kind: &Type, modifier: i32) -> String {
+    match kind.kind() {
+        // The vectors of the catalog are arrays too, with their own names.
+        Kind::Array(item) if kind.name().starts_with('_') => format!("{}[]", type_name(item, modifier)),
+        _ => scalar_name(kind, modifier),
+    }
+}
+
+fn scalar_name(kind: &Type, modifier: i32) -> String {
+    let of_length = |name: &str, length: i32| format!("{name}({length})");
+    let has_modifier = modifier >= 0;
+    match *kind {
+        Type::BOOL => "boolean".to_owned(),
+        Type::INT2 => "smallint".to_owned(),
+        Type::INT4 => "integer".to_owned(),
+        Type::INT8 => "bigint".to_owned(),
+        Type::FLOAT4 => "real".to_owned(),
+        Type::FLOAT8 => "double precision".to_owned(),
+        Type::CHAR => "\"char\"".to_owned(),
+        Type::NUMERIC => numeric_modifier(modifier)
+            .map_or_else(|| "numeric".to_owned(), |(precision, scale)| format!("numeric({precision},{scale})")),
+        Type::VARCHAR if has_modifier => of_length("character varying", modifier - HEADER_BYTES),
+        Type::VARCHAR => "character varying".to_owned(),
+        Type::BPCHAR if has_modifier => of_length("character", modifier - HEADER_BYTES),
+        Type::BIT if has_modifier => of_length("bit", modifier),
+        Type::VARBIT if has_modifier => of_length("bit varying", modifier),
+        Type::VARBIT => "bit varying".to_owned(),
+        Type::TIME => with_precision("time", modifier, "without time zone"),
+        Type::TIMETZ => with_precision("time", modifier, "with time zone"),
+        Type::TIMESTAMP => with_precision("timestamp", modifier, "without time zone"),
+        Type::TIMESTAMPTZ => with_precision("timestamp", modifier, "with time zone"),
+        _ => kind.name().to_owned(),
+    }
+}
+
+fn with_precision(name: &str, modifier: i32, zone: &str) -> String {
+    if modifier >= 0 { format!("{name}({modifier}) {zone}") } else { format!("{name} {zone}") }
+}
+
+/// Modifiers of `varchar`, `char` and `numeric` include the header of a stored value.
+const HEADER_BYTES: i32 = 4;
+
+/// The precision and the scale of a modifier of `numeric`, if it has them.
+fn numeric_modifier(modifier: i32) -> Option<(i32, i32)> {
+    let packed = modifier.checked_sub(HEADER_BYTES).filter(|packed| *packed >= 0)?;
+    // 16 bits of precision, then 11 bits of scale with a sign since PostgreSQL 15; before, scales were 0 to 1000.
+    Some((packed >> 16, ((packed & 0x7ff) ^ 0x400) - 0x400))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_format_type() {
+        assert_eq!(type_name(&Type::NUMERIC, ((10 << 16) | 2) + 4), "numeric(10,2)");
+        assert_eq!(type_name(&Type::NUMERIC, ((3 << 16) | (-2 & 0x7ff)) + 4), "numeric(3,-2)");
+        assert_eq!(type_name(&Type::NUMERIC_ARRAY, -1), "numeric[]");
+        assert_eq!(type_name(&Type::BPCHAR, 88), "character(84)");
+        assert_eq!(type_name(&Type::BPCHAR, -1), "bpchar");
+        assert_eq!(type_name(&Type::TIMESTAMPTZ, 3), "timestamp(3) with time zone");
+        assert_eq!(type_name(&Type::INT2_VECTOR, -1), "int2vector");
+    }
 }

@@ -2,15 +2,14 @@
 
 use arrow::datatypes::IntervalMonthDayNano;
 
-use super::raw::{ValueReader, exactly};
-use super::value_error::ValueError;
+use super::raw::{ValueError, ValueReader, exactly};
 
 /// From 1970-01-01 to 2000-01-01.
 const DAYS_TO_EPOCH: i32 = 10_957;
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
 const MICROSECONDS_TO_EPOCH: i64 = DAYS_TO_EPOCH as i64 * MICROSECONDS_OF_DAY;
 
-/// The days since 1970; the extremes are the infinities, as they are on the wire.
+/// The days since 1970. The extreme values are the infinities, as in the binary form.
 pub(super) fn decode_date(bytes: &[u8]) -> Result<i32, ValueError> {
     match i32::from_be_bytes(exactly(bytes)?) {
         infinity @ (i32::MIN | i32::MAX) => Ok(infinity),
@@ -20,13 +19,13 @@ pub(super) fn decode_date(bytes: &[u8]) -> Result<i32, ValueError> {
     }
 }
 
-/// The microseconds since midnight; 24:00:00 is a time of PostgreSQL too.
+/// The microseconds since midnight; PostgreSQL also has 24:00:00.
 pub(super) fn decode_time(bytes: &[u8]) -> Result<i64, ValueError> {
     let time = i64::from_be_bytes(exactly(bytes)?);
     if (0..=MICROSECONDS_OF_DAY).contains(&time) { Ok(time) } else { Err(ValueError::Malformed) }
 }
 
-/// The microseconds since 1970; the extremes are the infinities, as they are on the wire.
+/// The microseconds since 1970. The extreme values are the infinities, as in the binary form.
 pub(super) fn decode_timestamp(bytes: &[u8]) -> Result<i64, ValueError> {
     match i64::from_be_bytes(exactly(bytes)?) {
         infinity @ (i64::MIN | i64::MAX) => Ok(infinity),
@@ -38,7 +37,7 @@ pub(super) fn decode_timestamp(bytes: &[u8]) -> Result<i64, ValueError> {
     }
 }
 
-/// The interval; all parts extreme are the infinities, as they are on the wire since PostgreSQL 17.
+/// The interval. If all parts are extreme values, it is an infinity, as in the binary form since PostgreSQL 17.
 pub(super) fn decode_interval(bytes: &[u8]) -> Result<IntervalMonthDayNano, ValueError> {
     let mut reader = ValueReader(bytes);
     let (microseconds, days, months) = (reader.int64()?, reader.int32()?, reader.int32()?);

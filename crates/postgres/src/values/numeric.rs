@@ -1,23 +1,20 @@
-//! `numeric`: digits of base 10,000, as many as there are.
+//! `numeric`: any number of digits of base 10,000.
 //!
-//! On the wire: the number of digits, the weight of the first (its power of 10,000), the sign, how many decimal digits
-//! stand behind the point, the digits; 16 bits each.
+//! The binary form: the number of digits, the weight of the first (its power of 10,000), the sign, the number of decimal
+//! digits after the point, the digits; 16 bits each.
 
 use arrow::datatypes::{ArrowNativeType, ArrowNativeTypeOp, ArrowPrimitiveType, DecimalType};
 
-use super::raw::ValueReader;
-use super::value_error::ValueError;
+use super::raw::{ValueError, ValueReader};
 
 const NEGATIVE: u16 = 0x4000;
 const NOT_A_NUMBER: u16 = 0xc000;
 const INFINITY: u16 = 0xd000;
 const NEGATIVE_INFINITY: u16 = 0xf000;
 
-/// Decimal digits in a digit.
 const DIGITS: usize = 4;
 const BASE: u16 = 10_000;
 
-/// A number that is finite.
 struct FiniteNumeric<'a> {
     is_negative: bool,
     weight: i16,
@@ -80,9 +77,9 @@ pub(super) fn write_numeric(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Value
     if scale > 0 {
         out.push(b'.');
         let fraction = out.len();
-        // No more than 16 bits of decimal digits.
-        for place in 1..=scale.div_ceil(DIGITS) as i32 {
-            write_digit(digit(-place).unwrap_or_default(), out);
+        // The scale has 16 bits.
+        for position in 1..=scale.div_ceil(DIGITS) as i32 {
+            write_digit(digit(-position).unwrap_or_default(), out);
         }
         out.truncate(fraction + scale);
     }
@@ -95,7 +92,7 @@ fn write_digit(digit: u16, out: &mut Vec<u8>) {
     out.extend([high / 10, high % 10, low / 10, low % 10].map(|digit| b'0' + digit as u8));
 }
 
-/// The number as a decimal of `scale` digits behind the point.
+/// The number as a decimal with `scale` digits after the point.
 pub(super) fn decode_decimal<T: DecimalType + ArrowPrimitiveType>(
     bytes: &[u8],
     scale: i8,
@@ -108,24 +105,26 @@ pub(super) fn decode_decimal<T: DecimalType + ArrowPrimitiveType>(
     let native = |number: u32| T::Native::usize_as(number as usize);
     let too_long = |_| ValueError::Malformed;
     let mut value = T::Native::ZERO;
-    // The power of ten that the value so far is short of.
-    let mut short = 0;
+    // The power of ten by which the value is still to be multiplied.
+    let mut missing_power = 0;
     let mut power = i32::from(number.weight) * DIGITS as i32 + i32::from(scale);
     for digit in number.digits {
         let digit = u32::from(u16::from_be_bytes(*digit));
-        // The last digit of base 10,000 may reach behind the last decimal one, with zeros.
-        let behind = u32::try_from(-power).unwrap_or_default();
-        let cut = 10_u32.pow(behind.min(DIGITS as u32));
-        if digit % cut != 0 {
+        // The last digit of base 10,000 may contain zeros after the last decimal digit.
+        let excess = u32::try_from(-power).unwrap_or_default();
+        let divisor = 10_u32.pow(excess.min(DIGITS as u32));
+        if digit % divisor != 0 {
             return Err(ValueError::Malformed);
         }
-        let shift = native(u32::from(BASE) / cut);
-        value = value.mul_checked(shift).and_then(|value| value.add_checked(native(digit / cut))).map_err(too_long)?;
-        short = power.max(0);
+        let shift = native(u32::from(BASE) / divisor);
+        value =
+            value.mul_checked(shift).and_then(|value| value.add_checked(native(digit / divisor))).map_err(too_long)?;
+        missing_power = power.max(0);
         power -= DIGITS as i32;
     }
     // Not negative.
-    let value = native(10).pow_checked(short as u32).and_then(|tens| value.mul_checked(tens)).map_err(too_long)?;
+    let value =
+        native(10).pow_checked(missing_power as u32).and_then(|tens| value.mul_checked(tens)).map_err(too_long)?;
     if number.is_negative { value.neg_checked().map_err(too_long) } else { Ok(value) }
 }
 
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(decimal(&wire(2, 0, 0, &[1]), 1), Ok(1_000_000_000));
         assert_eq!(decimal(&wire(0, 0, 0, &[]), 5), Ok(0));
         assert_eq!(decimal(&wire(-1, 0, 3, &[1_230]), 3), Ok(123));
-        // More digits than the column has would be another number.
+        // With more digits than the scale allows, the number would change.
         assert_eq!(decimal(&wire(-1, 0, 4, &[1_234]), 3), Err(ValueError::Malformed));
         assert_eq!(decimal(&wire(-2, 0, 8, &[1]), 3), Err(ValueError::Malformed));
         assert_eq!(decimal(&wire(20, 0, 0, &[1]), 0), Err(ValueError::Malformed));

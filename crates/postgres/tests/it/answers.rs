@@ -47,7 +47,7 @@ async fn rows_come_with_their_types() {
     node.wait_until_idle().await;
 }
 
-/// From the second time on its transaction begins in the same breath.
+/// From the second time on, its transaction begins in the same message.
 #[tokio::test]
 async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let (scene, _) = shop().await;
@@ -166,7 +166,7 @@ async fn version_tag_depends_on_columns_not_rows() {
     assert!(of_orders.is_some() && of_all.is_some() && of_orders != of_all);
     assert_eq!(version_tag(&node, Some("stock.secret")).await, None, "the role may not read it");
     scene.run("DELETE FROM orders; ANALYZE orders").await;
-    // Another one has heard nothing yet that it could keep.
+    // Another database has cached nothing yet.
     let fresh = scene.open(PostgresOptions::default());
     assert_eq!(
         (version_tag(&fresh, Some("orders")).await, version_tag(&fresh, None).await),
@@ -229,7 +229,7 @@ async fn changed_table_is_prepared_anew() {
     node.wait_until_idle().await;
 }
 
-/// The driver asks for a type once; the server does not say that it has changed.
+/// The driver loads a type once; the server does not report that it has changed.
 #[tokio::test]
 async fn changed_type_is_prepared_anew() {
     let scene = TestDatabase::new(

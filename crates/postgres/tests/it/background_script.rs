@@ -15,7 +15,7 @@ impl BackgroundScript {
     /// Runs the script with `arguments`, and around it the words of `around`.
     pub(crate) fn start(around: &[&str], arguments: &[&str]) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
-        // `cat` ends when nobody holds the other end of its input any more.
+        // `cat` ends when the other end of its input is closed.
         let held = "env | grep ^TIDEGATE_TEST_; echo; exec cat";
         let path = path.to_str().unwrap();
         let words: Vec<&str> = [around, &[path], arguments, &["--", "sh", "-c", held]].concat();

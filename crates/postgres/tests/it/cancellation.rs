@@ -1,4 +1,4 @@
-//! What stops a statement, and what becomes of its connection.
+//! What stops a statement, and whether its connection is used again.
 
 use std::sync::Arc;
 use std::time::Duration;

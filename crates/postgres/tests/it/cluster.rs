@@ -29,7 +29,7 @@ impl Cluster {
         Some(Self { script: BackgroundScript::start(&around, &["run", "--bin", &program_directory()]) })
     }
 
-    /// Stops the server as `with_file_mode` says and starts it again. Blocks.
+    /// Stops the server in the mode `mode` and starts it again. Blocks.
     pub(crate) fn restart(&self, mode: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
         let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");

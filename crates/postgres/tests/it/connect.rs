@@ -2,13 +2,13 @@
 //!
 //! - `scene`: surroundings made for the test, and the servers that the environment names.
 //! - `certificates`: certificates of all sorts, of a server that only has TLS.
-//! - `connection_strings`: what is understood of connection strings, and what is said of those that are not.
+//! - `connection_strings`: valid connection strings, and the errors for invalid ones.
 //! - `defaults`: what the environment, services and password files add.
 //! - `random_input`: whatever is read, nothing panics and no password is printed.
 //! - `sessions`: open connections: versions, settings, several hosts, cancelling, the end.
-//! - `refusals`: servers that refuse, and what is said of each to the caller and to the owner.
+//! - `server_errors`: servers that reject a connection, and the messages for the caller and the owner.
 //! - `tls`: TLS in all its modes.
-//! - `non_postgres_servers`: hosts that are no PostgreSQL, or that say nothing.
+//! - `non_postgres_servers`: hosts that are not PostgreSQL servers, or that do not respond.
 
 mod certificates;
 mod connection_strings;

@@ -1,7 +1,7 @@
 //! Attempts to do more than read, with our parser switched off: what is left of them is looked for in the database.
 //!
-//! Each wall stands alone once: the role in a transaction that may write, the read-only transaction of a superuser.
-//! What a wall does not hold by itself stands in `tests/limits`, entry by entry, and is tested to be so.
+//! Each defence layer is tested alone: the role in a transaction that may write, the read-only transaction of a superuser.
+//! The attempts that a single layer does not stop are listed in `tests/limits`, and the test checks each entry.
 
 mod caller;
 mod cluster_fixture;
@@ -30,12 +30,12 @@ struct Outcome {
 /// Longer than anything may take that is waited for here, on any machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits for `future`, and fails when it takes forever.
+/// Waits for `future`; panics after the time limit.
 async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("no end of: {subject}"))
 }
 
-/// Has `caller` say each entry in turn. Ends early where nothing is left to compare with.
+/// Runs each entry as `caller`. Ends early if there is no state left to compare with.
 async fn run_attempts(
     scene: &mut ClusterFixture,
     caller: &impl StatementRunner,
@@ -58,7 +58,7 @@ async fn run_attempts(
     outcomes
 }
 
-/// What an entry of `tests/limits` says.
+/// An entry of `tests/limits`.
 struct Limit {
     left: BTreeSet<String>,
     /// Whether it is left at all depends on the order in which a server happens to list things.
@@ -85,7 +85,7 @@ impl Limit {
     }
 }
 
-/// Fails with every entry that left something else than `expected_limits` say.
+/// Fails with every entry that left another change than `expected_limits` list.
 fn expect_only(limits: &[CorpusEntry], version: u32, outcomes: &[Outcome]) {
     let limits: HashMap<&str, Limit> = limits.iter().map(|limit| (&*limit.sql, Limit::parse(limit, version))).collect();
     let mut unattempted: BTreeSet<&str> = limits.keys().copied().collect();
@@ -133,7 +133,7 @@ async fn transaction_alone_blocks_attempts() {
         .await;
 }
 
-/// All three walls, as a caller of the tool `sql` meets them.
+/// All three layers together, as for a caller of the tool `sql`.
 #[tokio::test]
 async fn engine_blocks_all_attempts() {
     let mut scene = ClusterFixture::new().await;
@@ -180,7 +180,7 @@ async fn check_harmless_sql(scene: &mut ClusterFixture, caller: &impl StatementR
     expect_only(&[], version, &outcomes);
 }
 
-/// As a superuser who may write, each of these leaves its trace: a watch that never barks proves nothing.
+/// As a superuser with write access, each attempt must be detected: otherwise the monitor would prove nothing.
 #[tokio::test]
 async fn every_kind_of_side_effect_is_detected() {
     let mut scene = ClusterFixture::new().await;

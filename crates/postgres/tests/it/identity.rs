@@ -1,4 +1,4 @@
-//! Whom the database takes a caller for: roles and claims, and row-level security that binds by them.
+//! The database identity of callers: roles, claims, and row-level security that depends on them.
 
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ async fn call_uses_role_and_claims_of_caller() {
     let reader = caller("acme", &format!("{}_reader", scene.name));
     let expected = format!("{0}_reader|{0}_login|acme|user of acme|on", scene.name);
     assert_eq!(node.lines_as(&principal, &reader).await.unwrap(), expected);
-    // Nothing of it stays for the next one.
+    // No state of it is left for the next caller.
     let analyst = caller("bolt", &format!("{}_analyst", scene.name));
     let expected = format!("{0}_analyst|{0}_login|bolt|user of bolt|on", scene.name);
     assert_eq!(node.lines_as(&principal, &analyst).await.unwrap(), expected);
     for (role, kind) in [("postgres", ErrorKind::Forbidden), ("", ErrorKind::Forbidden)] {
         assert_eq!(node.lines_as(&principal, &caller("acme", role)).await.unwrap_err().kind(), kind, "{role}");
     }
-    // In the list, but not one that the login may take.
+    // It is in the list, but the login role is not a member of it.
     let stranger = node.lines_as(&principal, &caller("acme", &format!("{}_stranger", scene.name))).await.unwrap_err();
     assert_eq!(stranger.kind(), ErrorKind::Internal);
     assert!(!stranger.to_string().contains("stranger"), "{stranger}");
@@ -83,7 +83,7 @@ async fn a_role_sees_its_own_catalog() {
         let catalog = node.database.catalog(&caller).await.unwrap();
         assert_eq!(catalog.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(), tables);
     }
-    // The same text is another statement for another role.
+    // The same text is a different statement for another role.
     let sql = caller_statement("SELECT count(*) FROM ledger").unwrap();
     let reader = caller("acme", &format!("{}_reader", scene.name));
     let analyst = caller("acme", &format!("{}_analyst", scene.name));
@@ -94,8 +94,8 @@ async fn a_role_sees_its_own_catalog() {
     node.wait_until_idle().await;
 }
 
-/// Two tenants, a hundred callers at once on three connections, with failures, abandoned answers and cancelled jobs in
-/// between: each sees its own rows and no other's.
+/// Two tenants with a hundred concurrent callers on three connections, with failures, dropped answers and cancelled jobs:
+/// each caller receives only rows of its tenant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_callers_see_only_their_rows() {
     let scene = TestDatabase::new(TENANTS).await;

@@ -1,4 +1,4 @@
-//! What befalls a server under load: callers get whole answers or clear errors, and are served again by themselves.
+//! Outages of a server under load: callers receive complete answers or clear errors, and later calls succeed again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ const NUMBERS: &str = "
 
 const CALLERS: usize = 6;
 
-/// Callers who ask again and again, and what they were told.
+/// Callers that repeat queries, and their results.
 struct CallerLoad {
     node: OpenedDatabase,
     is_stopped: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ struct LoadResults {
     failures: AtomicU64,
 }
 
-/// What a caller asks, and what is the only right answer.
+/// The query of a round, and the only correct answer.
 fn query_for_round(round: usize) -> (Statement, String) {
     let all = |line: &dyn Fn(i32) -> String| (1..=1000).map(line).collect::<Vec<_>>().join("\n");
     match round % 3 {
@@ -143,8 +143,7 @@ impl LoadResults {
     }
 }
 
-/// How all begins that a caller is told of a server that goes away and comes back; the rest is the server's reason, or
-/// the pooler's.
+/// The beginnings of all error messages during an outage; the rest is the reason of the server or of the pooler.
 const OUTAGE_MESSAGES: [&str; 3] = [
     "the connection to the database shop was lost; try again",
     "the database shop is not available: ",
@@ -185,7 +184,7 @@ async fn restart_under_load(cluster: Arc<Cluster>, mut scene: TestDatabase) {
     }
     let load_results = load.end(&scene, 4).await;
     expect_only_outage_errors(&load_results);
-    // What was confirmed is there; of what was not, nobody knows.
+    // Confirmed increments are stored; unconfirmed ones may be.
     let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
     let (confirmed, failures) =
         (load_results.increments.load(Ordering::Relaxed), load_results.failures.load(Ordering::Relaxed));
@@ -236,11 +235,11 @@ async fn dropped_table_is_not_found_until_recreated() {
     }
 }
 
-/// The server's disk is full: of what it keeps, and of what it needs for a while.
+/// The server's disk is full, for tables and for temporary files.
 #[tokio::test]
 async fn full_disk_is_reported_and_recovered() {
     let folder = tempfile::tempdir().unwrap();
-    // Where nobody may mount a small disk, this stays untried.
+    // Without the permission to mount a small disk, this cannot be tested.
     let Some(cluster) = Cluster::start_beside_tmpfs(folder.path(), 8) else { return };
     let scene = cluster
         .create_database("CREATE TABLE t AS SELECT i, repeat('x', 1000) AS x FROM generate_series(1, 20000) i; GRANT ALL ON t TO {login};")
@@ -260,7 +259,7 @@ async fn full_disk_is_reported_and_recovered() {
     node.wait_until_idle().await;
 }
 
-/// A server that bounds what a statement may write to disk for a while says so.
+/// The server limits the temporary files of a statement and reports it.
 #[tokio::test]
 async fn temp_file_limit_is_too_large_error() {
     let scene =

@@ -73,7 +73,7 @@ async fn user_defined_types_decode_on_every_connection() {
     node.wait_until_idle().await;
 }
 
-/// Once all types were met, a connection serves them all: callers who take turns do not make each other connect anew.
+/// Once all types have been seen, one connection serves them all: alternating callers cause no reconnection.
 #[tokio::test]
 async fn user_defined_types_do_not_replace_connections() {
     let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());
@@ -90,7 +90,7 @@ async fn user_defined_types_do_not_replace_connections() {
         ask_all().await;
     }
     assert_eq!(pooler_clients(&scene, &pooler).await, before);
-    // A type that was met and is gone is in nobody's way, and one of the same name is another.
+    // A dropped type has no further effect, and a new type of the same name is another type.
     scene.run("DROP TYPE mood CASCADE; CREATE TYPE mood AS ENUM ('sad', 'calm'); DROP TABLE moods; CREATE TABLE moods AS SELECT 'calm'::mood AS mood; GRANT SELECT ON moods TO {login}").await;
     assert_eq!(node.run_to_text("SELECT mood FROM moods").await, "calm");
     let other = pooler.open(&scene, 1);
@@ -113,7 +113,7 @@ async fn foreign_statement_names_do_not_conflict() {
     let leave = (0..500).map(|number| format!("PREPARE s{number} (oid) AS SELECT 'another''s';")).collect::<String>();
     let node = pooler.open(&scene, 2);
     for _ in 0..3 {
-        // Two at once, so that both connections of the pooler are met.
+        // Two at once, so that both connections of the pooler are used.
         let (one, two) = (connect(&text).await, connect(&text).await);
         let (first, second) = futures::join!(
             async { (one.batch_execute(&format!("DEALLOCATE ALL; {leave} SELECT pg_sleep(0.02)")).await, ()) },
@@ -147,7 +147,7 @@ async fn a_changed_table_is_seen_on_every_connection() {
     node.wait_until_idle().await;
 }
 
-/// The pooler passes a cancellation on to the connection that it has lent to the canceller at that moment.
+/// The pooler passes a cancellation on to the connection that the cancelled client uses at that moment.
 #[tokio::test]
 async fn cancellation_stops_only_its_statement() {
     let (scene, pooler) = (TestDatabase::new("").await, TestPooler::start());
@@ -162,7 +162,7 @@ async fn cancellation_stops_only_its_statement() {
     let both = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
                 AND query ~ '^SELECT (pg_sleep|''let in)'";
     wait_until("the start of both", || async { scene.value(both).await == "2" }).await;
-    // A third finds no connection, and gives up in the pooler's queue: nothing is stopped.
+    // A third query finds no connection and is dropped in the pooler's queue: nothing is stopped.
     let third = tokio::time::timeout(Duration::from_millis(50), node.run_to_text("SELECT 1")).await;
     assert!(third.is_err(), "{third:?}");
     wait_until("the end of the third", || async { node.database.connections_in_use() == 2 }).await;
@@ -175,7 +175,7 @@ async fn cancellation_stops_only_its_statement() {
     node.wait_until_idle().await;
 }
 
-/// Whoever does not say that a pooler stands between learns it from the failure.
+/// If the configuration does not declare the pooler, the error names the option.
 #[tokio::test]
 async fn undeclared_pooler_is_reported() {
     let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());

@@ -62,7 +62,7 @@ pub(crate) async fn render_answer(
     Ok(out)
 }
 
-/// The rows of `batches`, each value as the JSON that stands in an answer.
+/// The rows of `batches`, each value as JSON as in an answer.
 pub(crate) async fn render_rows(batches: Vec<RecordBatch>) -> Vec<HashMap<String, Box<RawValue>>> {
     let text = render_batches(batches, OutputFormat::Ndjson).await;
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -13,7 +13,7 @@ struct RoundTripCheck<'a> {
     value: &'a str,
     /// The server's own print of the value `v`.
     print: &'a str,
-    /// The JSON that stands for that print.
+    /// The JSON for that printed form.
     json: fn(&str) -> String,
 }
 

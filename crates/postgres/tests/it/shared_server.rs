@@ -1,4 +1,4 @@
-//! The server that the tests ask: the one that `TIDEGATE_TEST_POSTGRES` names.
+//! The server of the tests, which `TIDEGATE_TEST_POSTGRES` names.
 
 use arrow::array::RecordBatch;
 use futures::TryStreamExt;

@@ -1,4 +1,4 @@
-//! Tidegate's engine on a database of a test, and questions to it.
+//! The engine on a test database, and queries to it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Declared tools that write: they write whole or not at all, and nothing else ever does.
+//! Declared tools that write: each writes completely or not at all, and no other statement writes.
 
 use std::sync::Arc;
 

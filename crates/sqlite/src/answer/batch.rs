@@ -17,7 +17,6 @@ use crate::work_error::WorkError;
 /// Initial capacity of a builder, in values. The first batch has this size.
 const INITIAL_CAPACITY: usize = 64;
 
-/// A batch under construction.
 pub(super) struct SqliteBatchBuilder {
     schema: SchemaRef,
     columns: Vec<(String, ColumnBuilder)>,
@@ -26,28 +25,21 @@ pub(super) struct SqliteBatchBuilder {
 }
 
 impl SqliteBatchBuilder {
-    /// Creates an empty batch for `columns`; `schema` is their Arrow schema.
     pub(super) fn new(columns: &[ResultColumn], schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().zip(columns);
         let columns = columns.map(|(field, column)| (field.name().clone(), ColumnBuilder::new(column.kind))).collect();
         Self { schema, columns, rows: 0, bytes: 0 }
     }
 
-    /// The number of rows in the batch.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The approximate size of the values, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Appends a row.
-    ///
-    /// # Errors
-    /// Fails if a value does not have the type of its column, or if the row exceeds `row_bytes_max`. The batch must not
-    /// be used after an error.
+    /// Appends a row. The batch must not be used after an error.
     pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), WorkError> {
         let mut row_bytes = 0;
         for (index, (name, values)) in self.columns.iter_mut().enumerate() {
@@ -65,10 +57,6 @@ impl SqliteBatchBuilder {
         Ok(())
     }
 
-    /// Takes the batch and leaves an empty one.
-    ///
-    /// # Errors
-    /// Fails only because of a defect in this crate.
     pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
@@ -84,7 +72,6 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// The values of one column.
 enum ColumnBuilder {
     Integer(Int64Builder),
     Real(Float64Builder),
@@ -139,7 +126,6 @@ struct AnyBuilder {
     offsets: Vec<i32>,
     /// In the order of [`any_fields`].
     members: [ColumnBuilder; 4],
-    /// The number of values of each member.
     counts: [i32; 4],
 }
 

@@ -17,7 +17,6 @@ use crate::work_error::WorkError;
 /// The metadata key of a field that holds the declared type of the column.
 const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
-/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultColumn {
     name: String,
@@ -51,9 +50,6 @@ pub(super) fn any_fields() -> UnionFields {
 }
 
 /// The columns of `statement`, which was just prepared from `sql`.
-///
-/// # Errors
-/// Fails if the catalog cannot be read.
 pub(crate) fn describe_columns(
     reading: &ReadTransaction<'_>,
     statement: &Statement<'_>,
@@ -64,8 +60,7 @@ pub(crate) fn describe_columns(
         statement.columns().map(|column| column.decl_type().map(str::to_owned)).collect();
     let mut columns = Vec::with_capacity(declared.len());
     for (origin, declared) in statement.columns_with_metadata().zip(declared) {
-        let place = (origin.database_name(), origin.table_name(), origin.origin_name());
-        let kind = match place {
+        let kind = match (origin.database_name(), origin.table_name(), origin.origin_name()) {
             (Some(schema), Some(table), Some(column)) => certain.column_type(schema, table, column),
             _ => SqliteType::Any,
         };
@@ -74,7 +69,6 @@ pub(crate) fn describe_columns(
     Ok(columns)
 }
 
-/// The Arrow schema of `columns`.
 pub(crate) fn arrow_schema(columns: &[ResultColumn]) -> SchemaRef {
     let fields = columns.iter().map(|column| {
         // Always nullable: joins produce nulls for columns that have none.

@@ -20,7 +20,6 @@ use crate::options::SqliteOptions;
 use crate::session::WorkCancellation;
 use crate::work_error::WorkError;
 
-/// The maximum number of finished batches in the buffer.
 const BUFFERED_BATCHES_MAX: usize = 2;
 /// The number of rows of the first batch. Each later batch has twice as many rows as the one before.
 const FIRST_BATCH_ROWS: usize = 64;
@@ -52,13 +51,11 @@ struct BufferState {
     ready: VecDeque<RecordBatch>,
     /// How the rows ended, until the consumer takes it.
     end: Option<Result<(), Error>>,
-    has_end: bool,
     /// Whether the consumer was dropped.
     is_abandoned: bool,
 }
 
 impl RowBuffer {
-    /// Creates a buffer for rows of `columns`; `schema` is their Arrow schema.
     pub(crate) fn new(columns: &[ResultColumn], schema: SchemaRef, options: &SqliteOptions) -> Arc<Self> {
         let batch_rows = options.batch_rows.max(1);
         let state = BufferState {
@@ -67,7 +64,6 @@ impl RowBuffer {
             target_rows: FIRST_BATCH_ROWS.min(batch_rows),
             ready: VecDeque::new(),
             end: None,
-            has_end: false,
             is_abandoned: false,
         };
         Arc::new(Self {
@@ -84,11 +80,11 @@ impl RowBuffer {
     fn wait_for_room(
         &self,
         state: &mut MutexGuard<'_, BufferState>,
-        running: &WorkCancellation,
+        cancellation: &WorkCancellation,
     ) -> Result<(), WorkError> {
         let since = Instant::now();
         while state.ready.len() >= BUFFERED_BATCHES_MAX {
-            if state.is_abandoned || running.must_stop() {
+            if state.is_abandoned || cancellation.must_stop() {
                 return Err(WorkError::Cancelled);
             }
             if since.elapsed() >= self.stall_timeout {
@@ -110,9 +106,7 @@ impl RowBuffer {
     }
 
     fn end(&self, end: Result<(), Error>) {
-        let mut state = self.state.lock();
-        (state.end, state.has_end) = (Some(end), true);
-        drop(state);
+        self.state.lock().end.get_or_insert(end);
         self.rows_available.notify_one();
     }
 
@@ -137,7 +131,6 @@ impl RowBuffer {
     }
 }
 
-/// The state of the buffer as the consumer finds it.
 enum PollOutcome {
     Batch(Result<RecordBatch, Error>),
     End(Result<(), Error>),
@@ -152,10 +145,7 @@ pub(crate) struct RowSender {
 
 impl RowSender {
     /// Appends a row. Blocks while the buffer is full.
-    ///
-    /// # Errors
-    /// Fails if the row cannot be appended, if `running` is cancelled, or if the consumer takes no rows for too long.
-    pub(crate) fn push_row(&self, row: &Row<'_>, running: &WorkCancellation) -> Result<(), WorkError> {
+    pub(crate) fn push_row(&self, row: &Row<'_>, cancellation: &WorkCancellation) -> Result<(), WorkError> {
         let buffer = &*self.buffer;
         let mut state = buffer.state.lock();
         state.pending_batch.push(row, buffer.row_bytes_max)?;
@@ -164,7 +154,7 @@ impl RowSender {
             buffer.rows_available.notify_one();
         }
         if state.pending_batch.rows() >= state.target_rows || state.pending_batch.bytes() >= buffer.batch_bytes {
-            buffer.wait_for_room(&mut state, running)?;
+            buffer.wait_for_room(&mut state, cancellation)?;
             // The consumer may have taken the rows in the meantime.
             if state.pending_batch.rows() > 0 {
                 let batch = buffer.finish_batch(&mut state)?;
@@ -175,18 +165,16 @@ impl RowSender {
         Ok(())
     }
 
-    /// Records how the rows ended.
     pub(crate) fn end(self, end: Result<(), Error>) {
         self.buffer.end(end);
     }
 }
 
 impl Drop for RowSender {
-    /// Without a recorded end, the rows end with an error: the work did not run, or it panicked.
+    /// Without a recorded end, the rows end with this error: the work did not run, or it panicked. After the recorded
+    /// end, the consumer reads no other.
     fn drop(&mut self) {
-        if !self.buffer.state.lock().has_end {
-            self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
-        }
+        self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
     }
 }
 
@@ -203,7 +191,6 @@ impl BatchReader {
         Self { buffer, work, has_ended: false }
     }
 
-    /// The next batch, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         if self.has_ended {
             return None;
@@ -215,7 +202,7 @@ impl BatchReader {
                 self.work.stop();
                 return Some(Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")));
             }
-            let look_again = match self.buffer.poll_next() {
+            let next_attempt = match self.buffer.poll_next() {
                 PollOutcome::Batch(batch) => {
                     self.has_ended = batch.is_err();
                     return Some(batch);
@@ -224,10 +211,10 @@ impl BatchReader {
                     self.has_ended = true;
                     return end.err().map(Err);
                 }
-                PollOutcome::Wait(look_again) => look_again,
+                PollOutcome::Wait(next_attempt) => next_attempt,
             };
-            let look_again = async {
-                match look_again {
+            let next_attempt = async {
+                match next_attempt {
                     Some(moment) => tokio::time::sleep_until(moment.into()).await,
                     None => std::future::pending().await,
                 }
@@ -235,7 +222,7 @@ impl BatchReader {
             tokio::select! {
                 () = cancellation.cancelled() => {}
                 () = self.buffer.rows_available.notified() => {}
-                () = look_again => {}
+                () = next_attempt => {}
             }
         }
     }

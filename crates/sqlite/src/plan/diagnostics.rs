@@ -11,43 +11,38 @@ use crate::session::ReadTransaction;
 use crate::tables::{SqliteTable, TableKind};
 use crate::work_error::{WorkError, sqlite_message};
 
-/// The maximum number of columns that an error suggests.
 const COLUMNS_MAX: usize = 60;
 
 /// Converts the planning error of `statement` for the caller and adds suggestions.
 pub(super) fn add_suggestions(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     database: &str,
 ) -> WorkError {
-    let failure = hide_names(failure, reading, sqlite_statement);
+    let failure = hide_names(failure, reading, statement);
     let WorkError::Sqlite(error) = &failure else { return failure };
     // If the names cannot be read, the original error is returned.
-    match diagnose(error, reading, sqlite_statement, database) {
-        Ok(Some(complaint)) => complaint.into(),
+    match diagnose(error, reading, statement, database) {
+        Ok(Some(error)) => error.into(),
         _ => failure,
     }
 }
 
 /// Removes names from the planning error of `statement` that the caller must not see: the failure may be in a table or
 /// a view of the owner and would name it.
-pub(super) fn hide_names(
-    failure: WorkError,
-    reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
-) -> WorkError {
+pub(super) fn hide_names(failure: WorkError, reading: &ReadTransaction<'_>, statement: &SqliteStatement) -> WorkError {
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
     }
-    let named = sqlite_statement.parsed.as_ref().map_or(sqlite_statement.tables.as_slice(), Statement::tables);
+    let names = statement.parsed.as_ref().map_or(statement.tables.as_slice(), Statement::tables);
     let Ok(tables) = catalog::list_tables(reading) else { return owner_sql_error(&failure) };
-    for table in tables.iter().filter(|table| may_be_named(reading, table, named)) {
+    for table in tables.iter().filter(|table| may_be_named(reading, table, names)) {
         if let Err(WorkError::ClientError(error)) = catalog::check_readable(reading, table) {
             return WorkError::ClientError(error);
         }
     }
-    if sqlite_statement.is_by_owner { owner_sql_error(&failure) } else { failure }
+    if statement.is_by_owner { owner_sql_error(&failure) } else { failure }
 }
 
 /// Converts an error that occurs while rows are read. For virtual tables, the original error could reveal their
@@ -56,9 +51,10 @@ pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> Wo
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
     }
-    let read = reading.tables_read().into_iter();
-    let mut read = read.filter_map(|(schema, name)| catalog::lookup_table(reading, &schema, &name).ok().flatten());
-    let Some(table) = read.find(|table| table.kind == TableKind::Virtual && reading.visibility(table).is_some()) else {
+    let tables = reading.tables_read().into_iter();
+    let mut tables = tables.filter_map(|(schema, name)| catalog::lookup_table(reading, &schema, &name).ok().flatten());
+    let Some(table) = tables.find(|table| table.kind == TableKind::Virtual && reading.visibility(table).is_some())
+    else {
         return failure;
     };
     let error = unreadable_under_policy_error(reading.files, &table, &failure.to_string());
@@ -70,28 +66,25 @@ fn owner_sql_error(failure: &WorkError) -> WorkError {
     error.with_detail(failure.to_string()).into()
 }
 
-/// Whether one of `named` may be `table`.
-fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, named: &[String]) -> bool {
-    let names = policy_names(reading.files, table);
-    named.iter().any(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
+fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, names: &[String]) -> bool {
+    let of_table = policy_names(reading.files, table);
+    names.iter().any(|name| of_table.iter().any(|other| other.eq_ignore_ascii_case(name)))
 }
 
-/// Checks that each unqualified table name is unique among the files. SQLite itself would take the first file.
-///
-/// # Errors
-/// The error lists the full names.
+/// Checks that each unqualified table name is unique among the files. SQLite itself would take the first file. The error
+/// lists the full names.
 pub(super) fn check_unambiguous(
     reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     database: &str,
 ) -> Result<(), WorkError> {
     if reading.files.is_single() {
         return Ok(());
     }
     let tables = catalog::list_tables(reading)?;
-    for name in &sqlite_statement.tables {
-        let of_name = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
-        let full: Vec<String> = of_name.map(|table| reading.files.display_name(&table.schema, &table.name)).collect();
+    for name in &statement.tables {
+        let matches = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
+        let full: Vec<String> = matches.map(|table| reading.files.display_name(&table.schema, &table.name)).collect();
         if full.len() > 1 {
             let message = format!("several files of {database:?} have a table {name:?}");
             return Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(full).into());
@@ -103,16 +96,15 @@ pub(super) fn check_unambiguous(
 fn diagnose(
     error: &SqliteError,
     reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     database: &str,
 ) -> Result<Option<Error>, WorkError> {
     let text = sqlite_message(error);
     let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
     if let Some(name) = text.strip_prefix("no such table: ") {
-        let names: Vec<String> = catalog::list_tables(reading)?
-            .iter()
-            .map(|table| reading.files.display_name(&table.schema, &table.name))
-            .collect();
+        let tables = catalog::list_tables(reading)?;
+        let names = tables.iter().map(|table| reading.files.display_name(&table.schema, &table.name));
+        let names: Vec<String> = names.collect();
         let error = invalid(format!("there is no table {name:?} in {database:?}"));
         return Ok(Some(error.with_choices(suggest_names(name, &names))));
     }
@@ -122,11 +114,8 @@ fn diagnose(
             Some((name, _)) => (name.trim_matches('"'), true),
             None => (name, false),
         };
-        let error = invalid(format!("there is no column {name:?}")).with_choices(suggest_columns(
-            reading,
-            sqlite_statement,
-            name,
-        )?);
+        let choices = suggest_columns(reading, statement, name)?;
+        let error = invalid(format!("there is no column {name:?}")).with_choices(choices);
         let hint = "Write texts in single quotes; double quotes are for names.";
         return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
     }
@@ -140,9 +129,9 @@ fn diagnose(
         return Ok(Some(error.with_hint("Write the table before it: table.column.")));
     }
     if let SqliteError::SqlInputError { sql, offset, .. } = error {
-        let place = usize::try_from(*offset).ok().and_then(|offset| line_and_column(sql, offset));
-        let place = place.map_or_else(String::new, |(line, column)| format!(" at line {line}, column {column}"));
-        return Ok(Some(invalid(format!("{text}{place}"))));
+        let position = usize::try_from(*offset).ok().and_then(|offset| line_and_column(sql, offset));
+        let position = position.map_or_else(String::new, |(line, column)| format!(" at line {line}, column {column}"));
+        return Ok(Some(invalid(format!("{text}{position}"))));
     }
     Ok(None)
 }
@@ -150,12 +139,12 @@ fn diagnose(
 /// The columns of the tables that `statement` reads, similar names first.
 fn suggest_columns(
     reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     expected: &str,
 ) -> Result<Vec<String>, WorkError> {
     let mut names = Vec::new();
     for table in catalog::list_tables(reading)? {
-        if may_be_named(reading, &table, &sqlite_statement.tables) {
+        if may_be_named(reading, &table, &statement.tables) {
             names.extend(catalog::visible_columns(reading, &table)?.into_iter().map(|column| column.name));
         }
     }

@@ -1,9 +1,9 @@
 //! Plans a statement and runs the plan.
 
 mod diagnostics;
-mod explain;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -15,7 +15,6 @@ use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
 use crate::session::{ReadTransaction, WorkCancellation};
 use crate::work_error::WorkError;
-use explain::PlanSummary;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
@@ -26,7 +25,6 @@ use tidegate_sql::{Author, Parameter, SqlDialect, Statement};
 /// This is not the checked statement, so that tests can try the authorizer with statements that no check would accept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SqliteStatement {
-    /// The SQL.
     pub(crate) sql: String,
     /// The values of its placeholders, the first for `$1`.
     pub(crate) parameters: Vec<Parameter>,
@@ -40,9 +38,6 @@ pub(crate) struct SqliteStatement {
 
 impl SqliteStatement {
     /// The SQL to run in `reading`. Replaces tables by their policy views, and creates these views.
-    ///
-    /// # Errors
-    /// Fails if SQLite cannot create the views, or if the SQL cannot be formatted again.
     fn rewrite_for(&self, reading: &ReadTransaction<'_>) -> Result<Cow<'_, str>, WorkError> {
         let Some(policy_views) = reading.policy_views() else { return Ok(Cow::Borrowed(&self.sql)) };
         if policy_views.contains_reserved_name(&self.sql) {
@@ -67,9 +62,8 @@ impl SqliteStatement {
     /// rows except comparisons of columns with literals. SQLite can then use an index.
     fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
         let (policy_views, parsed) = (reading.policy_views()?, self.parsed.as_ref()?);
-        let lookup = parsed.point_query()?;
-        let (key, open) = policy_views.mergeable_view_for(&lookup)?;
-        let statement = parsed.with_only_table_redirected(&("temp".to_owned(), open)).ok()??;
+        let (key, view) = policy_views.mergeable_view_for(&parsed.point_query()?)?;
+        let statement = parsed.with_only_table_redirected(&("temp".to_owned(), view)).ok()??;
         reading.create_mergeable_view(&key).ok()?;
         Some(statement.text().to_owned())
     }
@@ -91,7 +85,6 @@ impl From<&Statement> for SqliteStatement {
     }
 }
 
-/// A plan of SQLite.
 pub(crate) struct SqlitePlan {
     pool: Arc<Pool>,
     caller: Option<Arc<PolicyCaller>>,
@@ -101,36 +94,23 @@ pub(crate) struct SqlitePlan {
     summary: PlanSummary,
 }
 
-/// Plans `statement`.
-///
-/// # Errors
-/// Errors of SQLite or of the authorizer, with suggestions.
 pub(crate) async fn plan_statement(
     pool: Arc<Pool>,
-    policy_caller: Option<Arc<PolicyCaller>>,
-    sqlite_statement: SqliteStatement,
+    caller: Option<Arc<PolicyCaller>>,
+    statement: SqliteStatement,
 ) -> Result<SqlitePlan, Error> {
-    let (planned, database) = (sqlite_statement.clone(), pool.database.clone());
+    let (planned, database) = (statement.clone(), pool.database.clone());
     let work = move |reading: &ReadTransaction<'_>| {
-        let look = || -> Result<_, WorkError> {
+        let plan = || -> Result<_, WorkError> {
             diagnostics::check_unambiguous(reading, &planned, &database)?;
             let sql = planned.rewrite_for(reading)?;
-            let statement = reading.prepare(&sql)?;
-            let columns = describe_columns(reading, &statement, &sql)?;
-            drop(statement);
+            let columns = describe_columns(reading, &reading.prepare(&sql)?, &sql)?;
             Ok((columns, PlanSummary::from_steps(&sql, &reading.explain(&sql)?)))
         };
-        look().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
+        plan().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
     };
-    let (columns, explained) = pool.read(WorkCancellation::unbounded(), policy_caller.clone(), work).await?;
-    Ok(SqlitePlan {
-        pool,
-        caller: policy_caller,
-        statement: sqlite_statement,
-        schema: arrow_schema(&columns),
-        columns,
-        summary: explained,
-    })
+    let (columns, summary) = pool.read(caller.clone(), work).await?;
+    Ok(SqlitePlan { pool, caller, statement, schema: arrow_schema(&columns), columns, summary })
 }
 
 #[async_trait]
@@ -156,23 +136,23 @@ impl Plan for SqlitePlan {
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
-        let running = WorkCancellation::for_job(job);
-        let place = tokio::select! {
+        let cancellation = WorkCancellation::for_job(job);
+        let permit = tokio::select! {
             biased;
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            place = self.pool.acquire() => place?,
+            permit = self.pool.acquire() => permit?,
         };
-        let row_buffer = RowBuffer::new(&self.columns, self.schema.clone(), &self.pool.options);
-        let reader = BatchReader::new(row_buffer.clone(), running.clone());
-        let source = RowSender { buffer: row_buffer };
-        let (sqlite_statement, columns, database) = (self.statement, self.columns, self.pool.database.clone());
-        let policy_caller = self.caller;
-        self.pool.start(place, move |session| {
-            let outcome = session.read(&running, policy_caller.as_deref(), |reading| {
-                send_rows(reading, &sqlite_statement, &columns, &source, &running)
+        let buffer = RowBuffer::new(&self.columns, self.schema.clone(), &self.pool.options);
+        let reader = BatchReader::new(buffer.clone(), cancellation.clone());
+        let sender = RowSender { buffer };
+        let Self { caller, statement, columns, .. } = *self;
+        let database = self.pool.database.clone();
+        self.pool.start(permit, move |session| {
+            let outcome = session.read(&cancellation, caller.as_deref(), |reading| {
+                send_rows(reading, &statement, &columns, &sender, &cancellation)
             });
             // The rows end successfully only if the transaction does.
-            Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
+            Box::new(move || sender.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
         let batches = futures::stream::unfold(reader, |mut reader| async move {
             let batch = reader.next().await?;
@@ -182,35 +162,35 @@ impl Plan for SqlitePlan {
     }
 }
 
-/// Reads the rows of `statement` into `source`.
+/// Reads the rows of `statement` into `sender`.
 fn send_rows(
     reading: &ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     columns: &[ResultColumn],
-    source: &RowSender,
-    running: &WorkCancellation,
+    sender: &RowSender,
+    cancellation: &WorkCancellation,
 ) -> Result<(), WorkError> {
-    let mut statement = match prepare_merged(reading, sqlite_statement, columns) {
-        Some(statement) => statement,
+    let mut prepared = match prepare_merged(reading, statement, columns) {
+        Some(prepared) => prepared,
         None => {
-            let sql = sqlite_statement.rewrite_for(reading)?;
-            let statement =
-                reading.prepare(&sql).map_err(|failure| diagnostics::hide_names(failure, reading, sqlite_statement))?;
+            let sql = statement.rewrite_for(reading)?;
+            let prepared = reading.prepare(&sql);
+            let prepared = prepared.map_err(|failure| diagnostics::hide_names(failure, reading, statement))?;
             // The tables may have changed since the statement was planned.
-            if describe_columns(reading, &statement, &sql)? != columns {
+            if describe_columns(reading, &prepared, &sql)? != columns {
                 return Err(WorkError::Changed);
             }
-            statement
+            prepared
         }
     };
-    bind_parameters(&mut statement, &sqlite_statement.parameters)?;
+    bind_parameters(&mut prepared, &statement.parameters)?;
     // SQLite ignores an interrupt that arrives while no statement runs.
-    if running.must_stop() {
+    if cancellation.must_stop() {
         return Err(WorkError::Cancelled);
     }
-    let mut rows = statement.raw_query();
+    let mut rows = prepared.raw_query();
     while let Some(row) = rows.next().map_err(|error| diagnostics::row_error(reading.classify_error(error), reading))? {
-        source.push_row(row, running)?;
+        sender.push_row(row, cancellation)?;
     }
     Ok(())
 }
@@ -219,36 +199,96 @@ fn send_rows(
 /// any error: the statement as planned then reports it.
 fn prepare_merged<'a>(
     reading: &'a ReadTransaction<'_>,
-    sqlite_statement: &SqliteStatement,
+    statement: &SqliteStatement,
     columns: &[ResultColumn],
 ) -> Option<Prepared<'a>> {
-    let sql = sqlite_statement.rewrite_merged(reading)?;
-    let statement = reading.prepare(&sql).ok()?;
-    (describe_columns(reading, &statement, &sql).ok()? == columns).then_some(statement)
+    let sql = statement.rewrite_merged(reading)?;
+    let prepared = reading.prepare(&sql).ok()?;
+    (describe_columns(reading, &prepared, &sql).ok()? == columns).then_some(prepared)
 }
 
 /// Binds the parameters by number: SQLite treats `$2` as a name, whose index is its first use.
 fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), WorkError> {
-    for place in 1..=statement.parameter_count() {
-        let number = match statement.parameter_name(place) {
-            None => Some(place),
+    for index in 1..=statement.parameter_count() {
+        let number = match statement.parameter_name(index) {
+            None => Some(index),
             Some(name) => name.get(1..).and_then(|digits| digits.parse().ok()),
         };
         let parameter = number.and_then(|number: usize| parameters.get(number.checked_sub(1)?));
         match parameter {
             None => {
-                let message = format!("placeholder {place} has no value");
+                let message = format!("placeholder {index} has no value");
                 return Err(Error::new(ErrorKind::InvalidArguments, message).into());
             }
-            Some(Parameter::Null) => statement.raw_bind_parameter(place, None::<i64>)?,
+            Some(Parameter::Null) => statement.raw_bind_parameter(index, None::<i64>)?,
             // SQLite has no booleans: its TRUE is 1.
-            Some(Parameter::Boolean(value)) => statement.raw_bind_parameter(place, value)?,
-            Some(Parameter::Integer(value)) => statement.raw_bind_parameter(place, value)?,
-            Some(Parameter::Float(value)) => statement.raw_bind_parameter(place, value)?,
-            Some(Parameter::Text(value)) => statement.raw_bind_parameter(place, value)?,
+            Some(Parameter::Boolean(value)) => statement.raw_bind_parameter(index, value)?,
+            Some(Parameter::Integer(value)) => statement.raw_bind_parameter(index, value)?,
+            Some(Parameter::Float(value)) => statement.raw_bind_parameter(index, value)?,
+            Some(Parameter::Text(value)) => statement.raw_bind_parameter(index, value)?,
         }
     }
     Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PlanSummary {
+    /// The steps as an indented tree.
+    text: String,
+    /// Whether the first row requires the whole input.
+    is_pipeline_breaking: bool,
+    /// The maximum number of rows, if the statement limits it.
+    rows_max: Option<u64>,
+}
+
+impl PlanSummary {
+    /// Summarises the `steps` (number, number of the parent, text) of `sql`.
+    fn from_steps(sql: &str, steps: &[(i64, i64, String)]) -> Self {
+        Self {
+            text: format_tree(steps),
+            is_pipeline_breaking: is_pipeline_breaking(sql, steps),
+            rows_max: trailing_limit(sql),
+        }
+    }
+}
+
+/// Parents precede their children.
+fn format_tree(steps: &[(i64, i64, String)]) -> String {
+    let mut depths = HashMap::new();
+    let mut lines = Vec::with_capacity(steps.len());
+    for (number, parent, text) in steps {
+        let depth = depths.get(parent).map_or(0, |depth| depth + 1);
+        depths.insert(number, depth);
+        lines.push(format!("{}{text}", "  ".repeat(depth)));
+    }
+    lines.join("\n")
+}
+
+/// Functions that need all rows before they return one.
+const AGGREGATES: &[&str] =
+    &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
+
+/// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
+/// anyway.
+fn is_pipeline_breaking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
+    let sorts = |text: &str| {
+        text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")
+    };
+    let sql = sql.to_lowercase();
+    steps.iter().any(|(_, parent, text)| *parent == 0 && sorts(text))
+        || AGGREGATES.iter().any(|name| sql.contains(name))
+}
+
+/// The number of a LIMIT at the end of the statement, which therefore applies to the whole statement.
+fn trailing_limit(sql: &str) -> Option<u64> {
+    // A comment could contain the LIMIT.
+    if sql.contains("--") || sql.contains("/*") {
+        return None;
+    }
+    let (before, number) = sql.trim_end().rsplit_once(char::is_whitespace)?;
+    let number = number.parse().ok()?;
+    let (_, word) = before.trim_end().rsplit_once(char::is_whitespace)?;
+    word.eq_ignore_ascii_case("LIMIT").then_some(number)
 }
 
 #[cfg(test)]

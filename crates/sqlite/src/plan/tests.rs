@@ -8,12 +8,12 @@ use rusqlite::Connection;
 use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 
-use super::{SqliteStatement, plan_statement};
+use super::{SqliteStatement, plan_statement, trailing_limit};
 use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
 use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
-use crate::session::{ReadTransaction, WorkCancellation};
+use crate::session::ReadTransaction;
 
 struct EscapeFixture {
     folder: tempfile::TempDir,
@@ -48,7 +48,7 @@ impl EscapeFixture {
         self.folder.path().join(name)
     }
 
-    /// Plans `filter_to_sql` and, if that is let through, runs it to its end.
+    /// Plans `sql`, and runs it to its end if it is accepted.
     async fn plan_and_run(&self, sql: &str) -> Result<usize, Error> {
         let sqlite_statement = SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
         plan_statement(self.pool.clone(), None, sqlite_statement).await?;
@@ -62,7 +62,7 @@ impl EscapeFixture {
             }
             Ok(count)
         };
-        self.pool.read(WorkCancellation::unbounded(), None, work).await
+        self.pool.read(None, work).await
     }
 
     /// Everything in the folder, byte for byte.
@@ -338,7 +338,7 @@ async fn authorizer_is_restored_after_internal_sql() {
             .prepare("SELECT * FROM pragma_table_list")
             .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
     };
-    assert!(!attempts.pool.read(WorkCancellation::unbounded(), None, work).await.unwrap());
+    assert!(!attempts.pool.read(None, work).await.unwrap());
 }
 
 #[tokio::test]
@@ -346,14 +346,13 @@ async fn panic_closes_the_connection_and_frees_the_permit() {
     let attempts = EscapeFixture::with_options(SqliteOptions { connections_max: 1, ..SqliteOptions::default() });
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let panicked =
-        attempts.pool.read(WorkCancellation::unbounded(), None, |_| -> Result<(), _> { panic!("a fault") }).await;
+    let panicked = attempts.pool.read(None, |_| -> Result<(), _> { panic!("a fault") }).await;
     std::panic::set_hook(hook);
     assert_eq!(panicked.unwrap_err().kind(), tidegate_core::ErrorKind::Internal);
     assert_eq!(attempts.plan_and_run("SELECT a FROM t").await.unwrap(), 2);
 }
 
-/// Somebody to whom policies apply.
+/// A caller to whom policies apply.
 fn restricted_caller() -> (RowPolicies, Option<Arc<PolicyCaller>>) {
     let policy = RowPolicy {
         table: "t".to_owned(),
@@ -386,7 +385,7 @@ async fn security_barrier_names_are_rejected() {
     ];
     for sql in tried {
         // A connection that has refused something may be another one the next time.
-        let token = attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), find).await.unwrap();
+        let token = attempts.pool.read(policy_caller.clone(), find).await.unwrap();
         let sql = sql.replace("TOKEN", &token);
         let requested = |sql: &str| SqliteStatement { sql: sql.to_owned(), ..SqliteStatement::default() };
         let message =
@@ -399,6 +398,17 @@ async fn security_barrier_names_are_rejected() {
         assert_eq!(messages.to_string(), "the SQL uses a name that is reserved for row policies");
         // The wall holds by itself.
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
-        assert!(attempts.pool.read(WorkCancellation::unbounded(), policy_caller.clone(), prepare).await.is_err());
+        assert!(attempts.pool.read(policy_caller.clone(), prepare).await.is_err());
     }
+}
+
+#[test]
+fn trailing_limit_bounds_the_rows() {
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20"), Some(20));
+    assert_eq!(trailing_limit("SELECT a FROM t limit\n 20 "), Some(20));
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT 20 OFFSET 5"), None);
+    assert_eq!(trailing_limit("SELECT * FROM (SELECT a FROM t LIMIT 20)"), None);
+    assert_eq!(trailing_limit("SELECT a FROM t -- LIMIT 20"), None);
+    assert_eq!(trailing_limit("SELECT 'LIMIT 20'"), None);
+    assert_eq!(trailing_limit("SELECT a FROM t LIMIT $1"), None);
 }

@@ -26,16 +26,16 @@ pub(super) fn filter_to_sql(filter: &RowFilter, columns: &[String]) -> Result<St
         }
         RowFilter::IsTrue(column) => format!("({} AND 1)", name(*column)?),
         RowFilter::Compare { column, comparator, value } => {
-            let plain = affinity_prefix(std::slice::from_ref(value));
-            format!("({plain}{} COLLATE BINARY {} {})", name(*column)?, operator_sql(*comparator), literal(value))
+            let prefix = affinity_prefix(std::slice::from_ref(value));
+            format!("({prefix}{} COLLATE BINARY {} {})", name(*column)?, operator_sql(*comparator), literal(value))
         }
         RowFilter::CompareColumns { left, comparator, right } => {
             format!("({} COLLATE BINARY {} {})", name(*left)?, operator_sql(*comparator), name(*right)?)
         }
         RowFilter::In { column, values, is_negated } => {
             let list: Vec<String> = values.iter().map(literal).collect();
-            let (plain, list) = (affinity_prefix(values), list.join(", "));
-            format!("({plain}{} COLLATE BINARY {}IN ({list}))", name(*column)?, not_keyword(*is_negated))
+            let (prefix, list) = (affinity_prefix(values), list.join(", "));
+            format!("({prefix}{} COLLATE BINARY {}IN ({list}))", name(*column)?, not_keyword(*is_negated))
         }
         RowFilter::Like { column, pattern, is_negated } => {
             let pattern = like_to_glob(pattern);
@@ -47,9 +47,9 @@ pub(super) fn filter_to_sql(filter: &RowFilter, columns: &[String]) -> Result<St
     })
 }
 
-fn join_filters(filters: &[RowFilter], by: &str, none: &str, columns: &[String]) -> Result<String, String> {
+fn join_filters(filters: &[RowFilter], separator: &str, empty: &str, columns: &[String]) -> Result<String, String> {
     let parts = filters.iter().map(|filter| filter_to_sql(filter, columns)).collect::<Result<Vec<_>, _>>()?;
-    Ok(if parts.is_empty() { none.to_owned() } else { format!("({})", parts.join(by)) })
+    Ok(if parts.is_empty() { empty.to_owned() } else { format!("({})", parts.join(separator)) })
 }
 
 fn not_keyword(is_negated: bool) -> &'static str {
@@ -98,17 +98,17 @@ fn text_literal(value: &str) -> String {
 /// Converts a LIKE pattern to GLOB, which is case-sensitive.
 fn like_to_glob(pattern: &str) -> String {
     let mut glob = String::with_capacity(pattern.len());
-    let mut letters = pattern.chars();
-    while let Some(letter) = letters.next() {
-        let (letter, is_plain) = match letter {
-            '\\' => (letters.next().unwrap_or('\\'), true),
-            letter => (letter, false),
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let (character, is_escaped) = match character {
+            '\\' => (characters.next().unwrap_or('\\'), true),
+            character => (character, false),
         };
-        match (letter, is_plain) {
+        match (character, is_escaped) {
             ('%', false) => glob.push('*'),
             ('_', false) => glob.push('?'),
-            ('*' | '?' | '[', _) => glob.extend(['[', letter, ']']),
-            (letter, _) => glob.push(letter),
+            ('*' | '?' | '[', _) => glob.extend(['[', character, ']']),
+            (character, _) => glob.push(character),
         }
     }
     glob

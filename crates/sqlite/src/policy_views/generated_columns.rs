@@ -37,31 +37,32 @@ pub(super) fn find_source_columns(
 /// The words of each definition in the parentheses of `sql`, in lower case and without quotes.
 fn split_definitions(sql: &str) -> Vec<Vec<String>> {
     let (mut definitions, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
-    let (mut depth, mut letters) = (0_usize, sql.chars().peekable());
-    while let Some(letter) = letters.next() {
-        if letter.is_alphanumeric() || letter == '_' || letter == '$' || !letter.is_ascii() {
-            word.extend(letter.to_lowercase());
+    let (mut depth, mut characters) = (0_usize, sql.chars().peekable());
+    while let Some(character) = characters.next() {
+        if character.is_alphanumeric() || character == '_' || character == '$' || !character.is_ascii() {
+            word.extend(character.to_lowercase());
             continue;
         }
         words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
-        match letter {
-            '-' if letters.peek() == Some(&'-') => {
-                let _ = letters.by_ref().find(|letter| *letter == '\n');
+        match character {
+            '-' if characters.peek() == Some(&'-') => {
+                let _ = characters.by_ref().find(|character| *character == '\n');
             }
-            '/' if letters.peek() == Some(&'*') => {
+            '/' if characters.peek() == Some(&'*') => {
                 let mut before = ' ';
-                letters.next();
-                let _ =
-                    letters.by_ref().find(|letter| std::mem::replace(&mut before, *letter) == '*' && *letter == '/');
+                characters.next();
+                let _ = characters
+                    .by_ref()
+                    .find(|character| std::mem::replace(&mut before, *character) == '*' && *character == '/');
             }
             '\'' | '"' | '`' | '[' => {
-                let close = if letter == '[' { ']' } else { letter };
+                let close = if character == '[' { ']' } else { character };
                 let mut name = String::new();
-                while let Some(letter) = letters.next() {
-                    if letter != close {
-                        name.extend(letter.to_lowercase());
-                    } else if letter != ']' && letters.peek() == Some(&close) {
-                        name.extend(letters.next());
+                while let Some(character) = characters.next() {
+                    if character != close {
+                        name.extend(character.to_lowercase());
+                    } else if character != ']' && characters.peek() == Some(&close) {
+                        name.extend(characters.next());
                     } else {
                         break;
                     }
@@ -76,7 +77,7 @@ fn split_definitions(sql: &str) -> Vec<Vec<String>> {
             }
             ')' | ',' if depth == 1 => {
                 definitions.push(std::mem::take(&mut words));
-                depth = if letter == ')' { 0 } else { 1 };
+                depth = if character == ')' { 0 } else { 1 };
             }
             ')' => depth = depth.saturating_sub(1),
             _ => {}

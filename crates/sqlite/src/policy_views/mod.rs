@@ -43,7 +43,6 @@ impl PolicyCaller {
 /// Schema and name of a table, in lower case: SQLite ignores the case.
 pub(crate) type TableKey = (String, String);
 
-/// The key of the table `name` of `schema`.
 pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
     (schema.to_ascii_lowercase(), name.to_ascii_lowercase())
 }
@@ -86,20 +85,23 @@ impl PolicyViews {
 
     /// Whether any file has a table of that name with a policy.
     pub(crate) fn has_policy_on_name(&self, name: &str) -> bool {
-        self.visibilities.keys().any(|(_, one)| one == name)
+        self.visibilities.keys().any(|(_, table)| table == name)
     }
 
     /// Whether the view is a policy view and not a view of the owner.
     pub(crate) fn is_policy_view(&self, schema: &str, name: &str) -> bool {
-        let is_shadow = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(one) if one.view_name.eq_ignore_ascii_case(name));
-        name.ends_with(&self.token) || schema == "temp" && self.visibilities.values().any(is_shadow)
+        let has_name = |visibility: &TableVisibility| match visibility {
+            TableVisibility::Filtered(filtered) => filtered.view_name.eq_ignore_ascii_case(name),
+            TableVisibility::Denied(_) => false,
+        };
+        name.ends_with(&self.token) || schema == "temp" && self.visibilities.values().any(has_name)
     }
 
     /// The mask of a column of a table; `None` if it is visible as it is.
     pub(crate) fn mask(&self, table: &SqliteTable, column: &str) -> Option<Mask> {
         match self.visibility(table)? {
-            TableVisibility::Filtered(guarded) => {
-                guarded.masks.iter().find(|(name, _)| name == column).and_then(|(_, mask)| *mask)
+            TableVisibility::Filtered(filtered) => {
+                filtered.masks.iter().find(|(name, _)| name == column).and_then(|(_, mask)| *mask)
             }
             TableVisibility::Denied(_) => Some(Mask::Deny),
         }
@@ -108,9 +110,9 @@ impl PolicyViews {
     /// Whether `column` of the table `name` of `schema` is hidden, or the whole table if no column is given.
     pub(crate) fn denies(&self, schema: &str, name: &str, column: Option<&str>) -> bool {
         match (self.visibilities.get(&table_key(schema, name)), column) {
-            (Some(TableVisibility::Filtered(guarded)), Some(column)) => {
-                let is_it = |(name, _): &&(String, Option<Mask>)| name.eq_ignore_ascii_case(column);
-                guarded.masks.iter().find(is_it).is_none_or(|(_, mask)| *mask == Some(Mask::Deny))
+            (Some(TableVisibility::Filtered(filtered)), Some(column)) => {
+                let has_name = |(name, _): &&(String, Option<Mask>)| name.eq_ignore_ascii_case(column);
+                filtered.masks.iter().find(has_name).is_none_or(|(_, mask)| *mask == Some(Mask::Deny))
             }
             (Some(TableVisibility::Denied(_)), _) => true,
             _ => false,
@@ -120,18 +122,18 @@ impl PolicyViews {
     /// The table or view from which the table `name` of `schema` is read.
     pub(crate) fn replacement_for(&self, schema: &str, name: &str) -> Option<TableLocation> {
         let key = table_key(schema, name);
-        let shadow = match self.visibilities.get(&key) {
-            Some(TableVisibility::Filtered(guarded)) => guarded.view_name.clone(),
+        let view = match self.visibilities.get(&key) {
+            Some(TableVisibility::Filtered(filtered)) => filtered.view_name.clone(),
             Some(TableVisibility::Denied(_)) => return None,
             None => self.views.get(&key)?.name.clone(),
         };
-        Some(("temp".to_owned(), shadow))
+        Some(("temp".to_owned(), view))
     }
 
     /// The error of the first of `tables` that cannot be read.
     pub(crate) fn denial_for(&self, tables: &[String]) -> Option<&Error> {
         let is_named = |(schema, name): &TableKey| matches_any(tables, schema, name);
-        self.visibilities.iter().find_map(|(key, table_visibility)| match table_visibility {
+        self.visibilities.iter().find_map(|(key, visibility)| match visibility {
             TableVisibility::Denied(error) if is_named(key) => Some(error),
             _ => None,
         })
@@ -140,15 +142,17 @@ impl PolicyViews {
     /// The key of the table that `lookup` reads, and the name of its mergeable view; `None` if it must stay behind a
     /// security barrier.
     pub(crate) fn mergeable_view_for(&self, lookup: &PointQuery) -> Option<(TableKey, String)> {
-        let mut meant =
-            self.visibilities.iter().filter(|((schema, name), _)| matches_any(&[lookup.table.join(".")], schema, name));
-        let (Some((key, TableVisibility::Filtered(guarded))), None) = (meant.next(), meant.next()) else { return None };
+        let names = [lookup.table.join(".")];
+        let mut matches = self.visibilities.iter().filter(|((schema, name), _)| matches_any(&names, schema, name));
+        let (Some((key, TableVisibility::Filtered(filtered))), None) = (matches.next(), matches.next()) else {
+            return None;
+        };
         let is_unmasked = |compared: &String| {
-            let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
+            let mut columns = filtered.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
             matches!((columns.next(), columns.next()), (Some((_, None)), None))
         };
-        let open = guarded.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_unmasked))?;
-        Some((key.clone(), open.name.clone()))
+        let view = filtered.mergeable_view.as_ref().filter(|_| lookup.filter_columns.iter().all(is_unmasked))?;
+        Some((key.clone(), view.name.clone()))
     }
 
     /// The keys of the tables whose views must exist for a statement over `tables`; all tables for a statement that may
@@ -158,10 +162,11 @@ impl PolicyViews {
         let Some(tables) = tables else { return all() };
         let is_named = |(schema, name): &&TableKey| matches_any(tables, schema, name);
         // A view of the owner may read any table.
-        let is_view = |table_visibility: &TableVisibility| matches!(table_visibility, TableVisibility::Filtered(guarded) if guarded.mergeable_view.is_none());
-        let guarded =
-            self.visibilities.iter().filter(|(_, table_visibility)| is_view(table_visibility)).map(|(key, _)| key);
-        if self.views.keys().chain(guarded).any(|key| is_named(&key)) {
+        let filtered_views = self.visibilities.iter().filter(|(_, visibility)| match visibility {
+            TableVisibility::Filtered(filtered) => filtered.mergeable_view.is_none(),
+            TableVisibility::Denied(_) => false,
+        });
+        if self.views.keys().chain(filtered_views.map(|(key, _)| key)).any(|key| is_named(&key)) {
             return all();
         }
         self.visibilities.keys().filter(is_named).cloned().collect()

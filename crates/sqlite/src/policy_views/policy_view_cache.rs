@@ -10,7 +10,9 @@ use rusqlite::{Connection, Result};
 use tidegate_core::{HmacSigner, to_hex};
 use tidegate_query::{HashKey, Mask};
 
-use super::visibility::{self, FilteredTable, MASK_PREFIX, TableShape, TableVisibility, ViewDefinition};
+use super::visibility::{
+    self, FilteredTable, MASK_PREFIX, TableShape, TableVisibility, ViewDefinition, determine_visibility,
+};
 use super::{PolicyCaller, PolicyViews, TableKey, generated_columns, table_key};
 use crate::files::DatabaseFiles;
 use crate::tables::{self, TableKind, quote_identifier};
@@ -19,20 +21,17 @@ use crate::work_error::WorkError;
 /// The maximum number of cached principals for each connection; the oldest is removed first.
 const CACHED_CALLERS_MAX: usize = 64;
 
-/// The policy views of one connection.
 pub(crate) struct PolicyViewCache {
     /// The secret suffix of the names of security barriers.
     token: String,
     cached: RefCell<Vec<Arc<PolicyViews>>>,
     shapes: RefCell<Option<Arc<FileSchemas>>>,
-    /// The views that are currently active.
     active_set: RefCell<Option<Arc<PolicyViews>>>,
     /// Their names in the order of creation, and the tables that they replace.
     active_views: RefCell<(Vec<String>, BTreeSet<TableKey>)>,
     is_changed: Cell<bool>,
 }
 
-/// The tables and columns of the files.
 struct FileSchemas {
     versions: Vec<i64>,
     tables: Vec<TableShape>,
@@ -41,10 +40,6 @@ struct FileSchemas {
 }
 
 impl PolicyViewCache {
-    /// Creates the cache of `connection`; `key` is the key of hashed values.
-    ///
-    /// # Errors
-    /// Returns SQLite's error.
     pub(crate) fn new(connection: &Connection, key: &HashKey) -> Result<Self> {
         let token = to_hex(HmacSigner::with_random_key().sign("views", &[]));
         let key = key.clone();
@@ -52,8 +47,8 @@ impl PolicyViewCache {
         connection.create_scalar_function(format!("{MASK_PREFIX}{token}").as_str(), 3, flags, move |context| {
             let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = context.get_raw(0) else { return Ok(None) };
             let mask = match (context.get::<i64>(1)?, u32::try_from(context.get::<i64>(2)?).unwrap_or(0)) {
-                (1, kept) => Mask::KeepFirst(kept),
-                (2, kept) => Mask::KeepLast(kept),
+                (1, length) => Mask::KeepFirst(length),
+                (2, length) => Mask::KeepLast(length),
                 _ => Mask::Hash,
             };
             Ok(mask.mask_text(&String::from_utf8_lossy(bytes), &key))
@@ -75,9 +70,6 @@ impl PolicyViewCache {
 
     /// The views of `files` for a caller; `None` if all tables are visible in full. Requires that the authorizer allows
     /// internal SQL.
-    ///
-    /// # Errors
-    /// Returns SQLite's error.
     pub(crate) fn views_for(
         &self,
         connection: &Connection,
@@ -85,18 +77,18 @@ impl PolicyViewCache {
         policy_caller: &PolicyCaller,
     ) -> std::result::Result<Option<Arc<PolicyViews>>, WorkError> {
         let versions = read_schema_versions(connection, files)?;
-        let is_known = |policy_views: &&Arc<PolicyViews>| {
+        let is_current = |policy_views: &&Arc<PolicyViews>| {
             policy_views.fingerprint == policy_caller.fingerprint && policy_views.versions == versions
         };
-        let found = self.cached.borrow().iter().find(is_known).cloned();
-        let policy_views = match found {
+        let cached = self.cached.borrow().iter().find(is_current).cloned();
+        let policy_views = match cached {
             Some(policy_views) => policy_views,
             None => {
                 let shapes = self.load_shapes(connection, files, versions)?;
                 let policy_views = Arc::new(self.build_views(connection, files, policy_caller, &shapes));
-                let mut known = self.cached.borrow_mut();
-                known.truncate(CACHED_CALLERS_MAX - 1);
-                known.insert(0, policy_views.clone());
+                let mut cached = self.cached.borrow_mut();
+                cached.truncate(CACHED_CALLERS_MAX - 1);
+                cached.insert(0, policy_views.clone());
                 policy_views
             }
         };
@@ -120,9 +112,9 @@ impl PolicyViewCache {
             let sources = generated_columns::find_source_columns(connection, &table, &columns);
             tables.extend(of_file.then_some(TableShape { table, columns, sources }));
         }
-        let kept_by_modules = tables::list_shadow_tables(connection)?.into_iter();
-        let kept_by_modules = kept_by_modules.map(|(schema, name)| table_key(&schema, &name)).collect();
-        let shapes = Arc::new(FileSchemas { versions, tables, shadow_tables: kept_by_modules });
+        let shadow_tables = tables::list_names(connection, "shadow")?.into_iter();
+        let shadow_tables = shadow_tables.map(|(schema, name)| table_key(&schema, &name)).collect();
+        let shapes = Arc::new(FileSchemas { versions, tables, shadow_tables });
         *self.shapes.borrow_mut() = Some(shapes.clone());
         Ok(shapes)
     }
@@ -134,74 +126,59 @@ impl PolicyViewCache {
         policy_caller: &PolicyCaller,
         shapes: &FileSchemas,
     ) -> PolicyViews {
-        let (mut sights, mut views) = (BTreeMap::new(), BTreeMap::new());
+        let (mut visibilities, mut views) = (BTreeMap::new(), BTreeMap::new());
         let count = |name: &str| shapes.tables.iter().filter(|one| one.table.name.eq_ignore_ascii_case(name)).count();
         for shape in &shapes.tables {
-            let (table, is_alone) = (&shape.table, count(&shape.table.name) == 1);
-            let Some(mut table_visibility) =
-                visibility::determine_visibility(policy_caller, files, shape, is_alone, &self.token)
-            else {
-                continue;
-            };
-            if let (TableVisibility::Filtered(guarded), TableKind::View, true) =
-                (&mut table_visibility, table.kind, files.is_single())
+            let (table, is_unique) = (&shape.table, count(&shape.table.name) == 1);
+            let visibility = determine_visibility(policy_caller, files, shape, is_unique, &self.token);
+            let Some(mut visibility) = visibility else { continue };
+            if let TableVisibility::Filtered(filtered) = &mut visibility
+                && table.kind == TableKind::View
+                && files.is_single()
             {
-                let view_definition =
-                    visibility::recreate_owner_view(connection, table, &format!("{}#{}#", table.name, self.token));
-                guarded.views.splice(0..0, view_definition);
+                let name = format!("{}#{}#", table.name, self.token);
+                filtered.views.splice(0..0, visibility::recreate_owner_view(connection, table, &name));
             }
-            sights.insert(table_key(&table.schema, &table.name), table_visibility);
+            visibilities.insert(table_key(&table.schema, &table.name), visibility);
         }
-        if !sights.is_empty() {
+        if !visibilities.is_empty() {
             for table in shapes.tables.iter().map(|shape| &shape.table) {
                 let key = table_key(&table.schema, &table.name);
                 match table.kind {
-                    TableKind::View if files.is_single() && !sights.contains_key(&key) => {
-                        views.extend(
-                            visibility::recreate_owner_view(connection, table, &table.name).map(|made| (key, made)),
-                        );
+                    TableKind::View if files.is_single() && !visibilities.contains_key(&key) => {
+                        let view = visibility::recreate_owner_view(connection, table, &table.name);
+                        views.extend(view.map(|view| (key, view)));
                     }
                     TableKind::Virtual => {
-                        sights
-                            .entry(key)
-                            .or_insert_with(|| TableVisibility::Denied(visibility::virtual_table_error(files, table)));
+                        let denied = || TableVisibility::Denied(visibility::virtual_table_error(files, table));
+                        visibilities.entry(key).or_insert_with(denied);
                     }
                     TableKind::View | TableKind::Table => {}
                 }
             }
-            for kept in &shapes.shadow_tables {
-                let denied = || TableVisibility::Denied(visibility::shadow_table_error(&kept.1));
-                sights.entry(kept.clone()).or_insert_with(denied);
+            for key in &shapes.shadow_tables {
+                let denied = || TableVisibility::Denied(visibility::shadow_table_error(&key.1));
+                visibilities.entry(key.clone()).or_insert_with(denied);
             }
         }
-        let (versions, token) = (shapes.versions.clone(), self.token.clone());
-        let barriers = sights.values().flat_map(TableVisibility::security_barriers).collect();
         PolicyViews {
             fingerprint: policy_caller.fingerprint,
-            versions,
-            token,
-            visibilities: sights,
-            security_barriers: barriers,
+            versions: shapes.versions.clone(),
+            token: self.token.clone(),
+            security_barriers: visibilities.values().flat_map(TableVisibility::security_barriers).collect(),
+            visibilities,
             views,
         }
     }
 
-    /// Drops the views that belong to another set. Requires that the authorizer allows internal SQL.
-    ///
-    /// # Errors
-    /// Returns SQLite's error; the connection must then be closed.
+    /// Drops the views that belong to another set. Requires that the authorizer allows internal SQL. After an error, the
+    /// connection must be closed.
     pub(crate) fn drop_views_of_others(
         &self,
         connection: &Connection,
         policy_views: Option<&Arc<PolicyViews>>,
     ) -> Result<()> {
-        let stands = self.active_set.borrow().clone();
-        let is_same = match (&stands, policy_views) {
-            (None, None) => true,
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        };
-        if is_same {
+        if self.active_set.borrow().as_ref().map(Arc::as_ptr) == policy_views.map(Arc::as_ptr) {
             return Ok(());
         }
         let (names, _) = std::mem::take(&mut *self.active_views.borrow_mut());
@@ -211,54 +188,49 @@ impl PolicyViewCache {
         Ok(())
     }
 
-    /// Creates the missing views among `required_views`. Requires that the authorizer allows internal SQL.
-    ///
-    /// # Errors
-    /// Returns SQLite's error; the connection must then be closed.
+    /// Creates the missing views of the tables `keys`. Requires that the authorizer allows internal SQL. After an error,
+    /// the connection must be closed.
     pub(crate) fn create_views(
         &self,
         connection: &Connection,
         policy_views: &PolicyViews,
-        expected: BTreeSet<TableKey>,
+        keys: BTreeSet<TableKey>,
     ) -> Result<()> {
-        let mut ref_muts = self.active_views.borrow_mut();
+        let mut active_views = self.active_views.borrow_mut();
         let mut missing: Vec<&ViewDefinition> = Vec::new();
-        for key in expected {
-            if ref_muts.1.contains(&key) {
+        for key in keys {
+            if active_views.1.contains(&key) {
                 continue;
             }
             match policy_views.visibilities.get(&key) {
-                Some(TableVisibility::Filtered(guarded)) => missing.extend(&guarded.views),
+                Some(TableVisibility::Filtered(filtered)) => missing.extend(&filtered.views),
                 Some(TableVisibility::Denied(_)) => {}
                 None => missing.extend(policy_views.views.get(&key)),
             }
-            ref_muts.1.insert(key);
+            active_views.1.insert(key);
         }
-        ref_muts.0.extend(missing.iter().map(|made| made.name.clone()));
-        self.execute_ddl(connection, missing.into_iter().map(|made| made.sql.clone()))
+        active_views.0.extend(missing.iter().map(|view| view.name.clone()));
+        self.execute_ddl(connection, missing.into_iter().map(|view| view.sql.clone()))
     }
 
-    /// Creates the mergeable view of the table `table_key`, if it does not exist. Requires that the authorizer allows
-    /// internal SQL.
-    ///
-    /// # Errors
-    /// Returns SQLite's error; the connection must then be closed.
+    /// Creates the mergeable view of the table `key`, if it does not exist. Requires that the authorizer allows internal
+    /// SQL. After an error, the connection must be closed.
     pub(crate) fn create_mergeable_view(
         &self,
         connection: &Connection,
         policy_views: &PolicyViews,
         key: &TableKey,
     ) -> Result<()> {
-        let Some(TableVisibility::Filtered(FilteredTable { mergeable_view: Some(open), .. })) =
+        let Some(TableVisibility::Filtered(FilteredTable { mergeable_view: Some(view), .. })) =
             policy_views.visibilities.get(key)
         else {
             return Ok(());
         };
-        if self.active_views.borrow().0.contains(&open.name) {
+        if self.active_views.borrow().0.contains(&view.name) {
             return Ok(());
         }
-        self.active_views.borrow_mut().0.push(open.name.clone());
-        self.execute_ddl(connection, std::iter::once(open.sql.clone()))
+        self.active_views.borrow_mut().0.push(view.name.clone());
+        self.execute_ddl(connection, std::iter::once(view.sql.clone()))
     }
 
     /// The names of the active views, in lower case.

@@ -13,9 +13,7 @@ use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_i
 /// The prefix of the name of the function that shortens and hashes values.
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
-/// The visibility of a table.
 pub(crate) enum TableVisibility {
-    /// Visible through a view.
     Filtered(FilteredTable),
     /// Not visible.
     Denied(Error),
@@ -25,23 +23,17 @@ impl TableVisibility {
     /// The names of the views that may read the table directly.
     pub(super) fn security_barriers(&self) -> Vec<String> {
         match self {
-            Self::Filtered(guarded) => guarded
-                .mergeable_view
-                .iter()
-                .map(|open| &open.name)
-                .chain([&guarded.security_barrier])
-                .cloned()
-                .collect(),
+            Self::Filtered(filtered) => {
+                let mergeable = filtered.mergeable_view.iter().map(|view| &view.name);
+                mergeable.chain([&filtered.security_barrier]).cloned().collect()
+            }
             Self::Denied(_) => Vec::new(),
         }
     }
 }
 
-/// A table behind a view.
 pub(crate) struct FilteredTable {
-    /// The name of the view in `temp`.
     pub(crate) view_name: String,
-    /// The columns of the table and their masks.
     pub(crate) masks: Vec<(String, Option<Mask>)>,
     /// The name of the security barrier, which the view reads.
     pub(super) security_barrier: String,
@@ -51,11 +43,17 @@ pub(crate) struct FilteredTable {
     pub(super) mergeable_view: Option<ViewDefinition>,
 }
 
-/// A view of `temp`.
 #[derive(Clone)]
 pub(crate) struct ViewDefinition {
     pub(crate) name: String,
     pub(super) sql: String,
+}
+
+impl ViewDefinition {
+    /// The view `name` with `definition`, the SQL after the name.
+    fn new(name: &str, definition: &str) -> Self {
+        Self { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{definition}", quote_identifier(name)) }
+    }
 }
 
 /// An empty table for which SQLite estimates a million rows. Its join with itself exceeds the maximum of four billion
@@ -82,30 +80,28 @@ pub(super) fn determine_visibility(
     policy_caller: &PolicyCaller,
     files: &DatabaseFiles,
     shape: &TableShape,
-    is_alone: bool,
+    is_unique: bool,
     token: &str,
 ) -> Option<TableVisibility> {
     let TableShape { table, columns, sources } = shape;
     let names = policy_names(files, table);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let names = names.each_ref().map(String::as_str);
     let view = match policy_caller.policies.view(&names, &policy_columns(columns), &policy_caller.principal) {
         Ok(None) => return None,
         Ok(Some(view)) => TableView { masks: mask_derived_columns(view.masks, sources), ..view },
         Err(error) => return Some(TableVisibility::Denied(error)),
     };
-    Some(
-        build_filtered_table(table, columns, &view, files, is_alone, token)
-            .map_or_else(TableVisibility::Denied, TableVisibility::Filtered),
-    )
+    let filtered = build_filtered_table(table, columns, &view, files, is_unique, token);
+    Some(filtered.map_or_else(TableVisibility::Denied, TableVisibility::Filtered))
 }
 
 /// Extends `masks`: a column that is computed from a masked column is hidden, unless it has a mask of its own.
 fn mask_derived_columns(mut masks: Vec<Option<Mask>>, sources: &[BTreeSet<usize>]) -> Vec<Option<Mask>> {
     // Generated columns may be computed from each other.
     loop {
-        let tells = |position: usize, masks: &[Option<Mask>]| sources[position].iter().any(|one| masks[*one].is_some());
-        let found = (0..masks.len()).find(|position| masks[*position].is_none() && tells(*position, &masks));
-        match found {
+        let has_masked_source = |position: &usize| sources[*position].iter().any(|source| masks[*source].is_some());
+        let derived = (0..masks.len()).find(|position| masks[*position].is_none() && has_masked_source(position));
+        match derived {
             Some(position) => masks[position] = Some(Mask::Deny),
             None => return masks,
         }
@@ -117,73 +113,66 @@ fn build_filtered_table(
     columns: &[TableColumn],
     view: &TableView,
     files: &DatabaseFiles,
-    is_alone: bool,
+    is_unique: bool,
     token: &str,
 ) -> Result<FilteredTable, Error> {
     let display = files.display_name(&table.schema, &table.name);
-    let cannot = |reason: String| {
+    let mismatch = |reason: String| {
         let message = format!("the table {display:?} cannot be read: its row policy does not fit it");
         Error::new(ErrorKind::Unavailable, message).with_detail(reason)
     };
-    let all: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    let rows = filter_sql::filter_to_sql(&view.rows, &all).map_err(cannot)?;
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let rows = filter_sql::filter_to_sql(&view.rows, &names).map_err(mismatch)?;
     let mut visible = Vec::new();
     for position in view.visible_columns() {
-        let name = quote_identifier(&all[position]);
+        let name = quote_identifier(&names[position]);
         visible.push(match view.masks[position] {
             None => name.clone(),
             Some(mask) => match mask_code(mask) {
                 None => format!("NULL AS {name}"),
-                Some((code, kept)) => {
+                Some((code, length)) => {
                     // The cast gives the result text affinity in comparisons.
-                    format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {kept}) AS TEXT) AS {name}")
+                    format!("CAST({MASK_PREFIX}{token}(CAST({name} AS TEXT), {code}, {length}) AS TEXT) AS {name}")
                 }
             },
         });
     }
     if visible.is_empty() {
-        return Err(cannot("no column of it is visible".to_owned()));
+        return Err(mismatch("no column of it is visible".to_owned()));
     }
     let visible = visible.join(", ");
-    let shadow = if is_alone { table.name.clone() } else { format!("{}.{}", table.schema, table.name) };
-    let (security_barrier_value, open) = (format!("{display}#{token}"), format!("{display}##{token}"));
+    let view_name = if is_unique { table.name.clone() } else { format!("{}.{}", table.schema, table.name) };
+    let (security_barrier, mergeable) = (format!("{display}#{token}"), format!("{display}##{token}"));
     // A view of the owner is replaced by a copy that reads the policy views of its tables.
-    let retried = (table.kind == TableKind::View && files.is_single()).then(|| format!("{}#{token}#", table.name));
-    let source = match &retried {
-        Some(retried) => format!("temp.{}", quote_identifier(retried)),
-        None => format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name)),
+    let source = match table.kind == TableKind::View && files.is_single() {
+        true => format!("temp.{}", quote_identifier(&format!("{}#{token}#", table.name))),
+        false => format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name)),
     };
-    let shut = format!(
-        "CREATE TEMP VIEW {} AS {none} SELECT {visible} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
+    let barrier_sql = format!(
+        "{none} SELECT {visible} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
          UNION ALL SELECT {visible} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
-        quote_identifier(&security_barrier_value),
         none = empty_rows_cte(token)
     );
-    let named = format!(
-        "CREATE TEMP VIEW {} AS SELECT * FROM temp.{}",
-        quote_identifier(&shadow),
-        quote_identifier(&security_barrier_value)
-    );
-    let through =
-        format!("CREATE TEMP VIEW {} AS SELECT {visible} FROM {source} WHERE {rows}", quote_identifier(&open));
-    let made = [
-        ViewDefinition { name: security_barrier_value.clone(), sql: shut },
-        ViewDefinition { name: shadow.clone(), sql: named },
-    ];
+    let view_sql = format!("SELECT * FROM temp.{}", quote_identifier(&security_barrier));
+    let mergeable_sql = format!("SELECT {visible} FROM {source} WHERE {rows}");
     Ok(FilteredTable {
-        view_name: shadow,
-        security_barrier: security_barrier_value,
-        masks: all.into_iter().zip(view.masks.iter().copied()).collect(),
-        views: made.to_vec(),
-        mergeable_view: (table.kind == TableKind::Table).then_some(ViewDefinition { name: open, sql: through }),
+        masks: names.into_iter().zip(view.masks.iter().copied()).collect(),
+        views: vec![
+            ViewDefinition::new(&security_barrier, &format!(" AS {barrier_sql}")),
+            ViewDefinition::new(&view_name, &format!(" AS {view_sql}")),
+        ],
+        mergeable_view: (table.kind == TableKind::Table)
+            .then(|| ViewDefinition::new(&mergeable, &format!(" AS {mergeable_sql}"))),
+        view_name,
+        security_barrier,
     })
 }
 
 /// The code and the length of a mask of text; `None` for a mask that hides the value.
 fn mask_code(mask: Mask) -> Option<(u8, u32)> {
     match mask {
-        Mask::KeepFirst(kept) => Some((1, kept)),
-        Mask::KeepLast(kept) => Some((2, kept)),
+        Mask::KeepFirst(length) => Some((1, length)),
+        Mask::KeepLast(length) => Some((2, length)),
         Mask::Hash => Some((3, 0)),
         Mask::Deny | Mask::Null => None,
     }
@@ -193,8 +182,7 @@ fn mask_code(mask: Mask) -> Option<(u8, u32)> {
 /// form.
 pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
     let sql = read_definition(connection, table).ok()?;
-    let rest = skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?;
-    Some(ViewDefinition { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{rest}", quote_identifier(name)) })
+    Some(ViewDefinition::new(name, skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?))
 }
 
 /// The part of `sql` after the name that it begins with.
@@ -213,7 +201,7 @@ fn skip_name(sql: &str) -> Option<&str> {
                 }
             }
         }
-        _ => sql.find(|letter: char| letter.is_whitespace() || letter == '(')?,
+        _ => sql.find(|character: char| character.is_whitespace() || character == '(')?,
     };
     Some(&sql[end..])
 }
@@ -221,11 +209,9 @@ fn skip_name(sql: &str) -> Option<&str> {
 /// The error for a virtual table without a policy: it is unknown which tables its module reads.
 pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) -> Error {
     let name = files.display_name(&table.schema, &table.name);
-    Error::new(
-        ErrorKind::Unavailable,
-        format!("the table {name:?} cannot be read: no row policy covers this virtual table"),
-    )
-    .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
+    let message = format!("the table {name:?} cannot be read: no row policy covers this virtual table");
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
 }
 
 /// The error for a table that fails over policy views. The caller does not receive the `reason`, which may contain
@@ -236,10 +222,8 @@ pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &Sqlit
         .with_detail(format!("reading {name:?} through row policies: {reason}"))
 }
 
-/// The error for a shadow table.
 pub(super) fn shadow_table_error(name: &str) -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly"),
-    )
+    let message =
+        format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly");
+    Error::new(ErrorKind::Unavailable, message)
 }

@@ -37,10 +37,8 @@ const DENIED_TABLES: &[&str] =
 /// Pragmas that full-text search executes while it reads. Each only returns a number.
 const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
-/// The authorizer of one connection.
 #[derive(Default)]
 pub(super) struct Authorizer {
-    /// Whether internal SQL is being prepared.
     is_internal: AtomicBool,
     reads: Mutex<BTreeSet<(String, String)>>,
     refused_action: Mutex<Option<String>>,
@@ -52,17 +50,15 @@ pub(super) struct Authorizer {
 
 impl Authorizer {
     /// Allows everything while the returned scope exists.
-    pub(super) fn allow_internal(&self) -> InternalSqlScope<'_> {
-        self.is_internal.store(true, Ordering::Release);
-        InternalSqlScope(self)
+    pub(super) fn allow_internal(&self) -> FlagScope<'_> {
+        FlagScope::new(&self.is_internal)
     }
 
     /// Forgets the last statement. A caller's SQL is prepared while the returned scope exists.
-    pub(super) fn begin_planning(&self) -> PlanningScope<'_> {
+    pub(super) fn begin_planning(&self) -> FlagScope<'_> {
         self.reads.lock().clear();
         *self.refused_action.lock() = None;
-        self.is_planning.store(true, Ordering::Release);
-        PlanningScope(self)
+        FlagScope::new(&self.is_planning)
     }
 
     /// Sets the visibility of tables for the following statements.
@@ -79,28 +75,30 @@ impl Authorizer {
 
     /// The action that a row policy forbids, if any.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
-        let guard = self.active_policy.lock();
-        let Some((policy_views, active_views)) = guard.as_ref() else { return mask_function_refusal(&context.action) };
+        let active_policy = self.active_policy.lock();
+        let Some((policy_views, active_views)) = active_policy.as_ref() else {
+            return mask_function_refusal(&context.action);
+        };
         if !self.is_planning.load(Ordering::Acquire) {
             return None;
         }
         let is_of_barrier = context.accessor.is_some_and(|accessor| policy_views.is_security_barrier(accessor));
         match context.action {
             AuthAction::Read { table_name, .. } if is_of_barrier => {
-                let tells = table_name.to_ascii_lowercase().starts_with("sqlite_");
-                tells.then(|| format!("reading {table_name} past its row policy"))
+                let is_internal = table_name.to_ascii_lowercase().starts_with("sqlite_");
+                is_internal.then(|| format!("reading {table_name} past its row policy"))
             }
             _ if is_of_barrier => None,
             AuthAction::Read { table_name, .. } => {
                 let name = table_name.to_ascii_lowercase();
-                let is_read_past = match context.database_name {
+                let bypasses_policy = match context.database_name {
                     // Without a schema, only the name is available: SQLite reports no more for a table of which no
                     // column is read.
                     None => policy_views.has_policy_on_name(&name) && !active_views.contains(&name),
                     Some(schema) => policy_views.has_policy(schema, &name),
                 };
-                let tells = name.starts_with("sqlite_") || is_read_past;
-                tells.then(|| format!("reading {table_name} past its row policy"))
+                let is_refused = name.starts_with("sqlite_") || bypasses_policy;
+                is_refused.then(|| format!("reading {table_name} past its row policy"))
             }
             AuthAction::Function { .. } => mask_function_refusal(&context.action),
             AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
@@ -137,21 +135,19 @@ impl Authorizer {
     }
 }
 
-/// Exists while a caller's SQL is prepared.
-pub(super) struct PlanningScope<'a>(&'a Authorizer);
+/// Sets a flag of the authorizer while it exists.
+pub(super) struct FlagScope<'a>(&'a AtomicBool);
 
-impl Drop for PlanningScope<'_> {
-    fn drop(&mut self) {
-        self.0.is_planning.store(false, Ordering::Release);
+impl<'a> FlagScope<'a> {
+    fn new(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Release);
+        Self(flag)
     }
 }
 
-/// Exists while internal SQL is allowed.
-pub(super) struct InternalSqlScope<'a>(&'a Authorizer);
-
-impl Drop for InternalSqlScope<'_> {
+impl Drop for FlagScope<'_> {
     fn drop(&mut self) {
-        self.0.is_internal.store(false, Ordering::Release);
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -180,11 +176,10 @@ fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
 /// Refuses the mask function, which only policy views may call.
 fn mask_function_refusal(action: &AuthAction<'_>) -> Option<String> {
     let AuthAction::Function { function_name } = action else { return None };
-    let is_ours = function_name.to_ascii_lowercase().starts_with(MASK_PREFIX);
-    is_ours.then(|| "an internal function of row policies".to_owned())
+    let is_mask = function_name.to_ascii_lowercase().starts_with(MASK_PREFIX);
+    is_mask.then(|| "an internal function of row policies".to_owned())
 }
 
-/// The SQL command of an action that changes something.
 fn action_name(action: &AuthAction<'_>) -> &'static str {
     match action {
         AuthAction::Attach { .. } => "ATTACH",

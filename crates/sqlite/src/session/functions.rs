@@ -1,7 +1,7 @@
 //! Text functions with linear running time.
 //!
 //! The running time of SQLite's own functions grows with the product of the argument lengths: a search for eight
-//! million letters in sixteen million takes hours. Nothing can end it, since SQLite checks for interrupts only between
+//! million characters in sixteen million takes hours. Nothing can end it, since SQLite checks for interrupts only between
 //! instructions, and a function is one instruction. These replacements return the same results.
 
 use std::borrow::Cow;
@@ -16,31 +16,34 @@ use rusqlite::{Connection, Error, Result, ffi};
 /// Replaces SQLite's functions; none of the replacements returns more than `bytes_max`.
 pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    let texts = TextConverter::new()?;
+    let converter = TextConverter::new()?;
     let add = |name, arguments, function: fn(&TextConverter, &Context<'_>, usize) -> Result<Value>| {
-        let texts = texts.clone();
-        connection.create_scalar_function(name, arguments, flags, move |context| function(&texts, context, bytes_max))
+        let converter = converter.clone();
+        connection
+            .create_scalar_function(name, arguments, flags, move |context| function(&converter, context, bytes_max))
     };
-    add("instr", 2, |texts, context, _| instr(texts, context))?;
+    add("instr", 2, |converter, context, _| instr(converter, context))?;
     add("replace", 3, replace)?;
-    add("trim", 2, |texts, context, _| trim(texts, context, true, true))?;
-    add("ltrim", 2, |texts, context, _| trim(texts, context, true, false))?;
-    add("rtrim", 2, |texts, context, _| trim(texts, context, false, true))?;
-    add("unhex", 2, |texts, context, _| unhex(texts, context))
+    add("trim", 2, |converter, context, _| trim(converter, context, true, true))?;
+    add("ltrim", 2, |converter, context, _| trim(converter, context, true, false))?;
+    add("rtrim", 2, |converter, context, _| trim(converter, context, false, true))?;
+    add("unhex", 2, |converter, context, _| unhex(converter, context))
 }
 
 /// The position of the second argument in the first, from 1; 0 if it does not occur.
-fn instr(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
+fn instr(converter: &TextConverter, context: &Context<'_>) -> Result<Value> {
     let (text, expected) = match (context.get_raw(0), context.get_raw(1)) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => return Ok(Value::Null),
-        // The standard library searches texts in linear time, but not bytes. Therefore each byte becomes a character.
+        // The standard library searches converter in linear time, but not bytes. Therefore each byte becomes a character.
         (ValueRef::Blob(bytes), ValueRef::Blob(expected)) => {
             (bytes_to_chars(bytes).into(), bytes_to_chars(expected).into())
         }
-        (text, value_ref) => (texts.to_text(text)?.unwrap_or_default(), texts.to_text(value_ref)?.unwrap_or_default()),
+        (text, expected) => {
+            (converter.to_text(text)?.unwrap_or_default(), converter.to_text(expected)?.unwrap_or_default())
+        }
     };
-    let place = text.find(expected.as_ref()).map_or(0, |at| text[..at].chars().count() + 1);
-    Ok(i64::try_from(place).map_or(Value::Null, Value::Integer))
+    let position = text.find(expected.as_ref()).map_or(0, |at| text[..at].chars().count() + 1);
+    Ok(i64::try_from(position).map_or(Value::Null, Value::Integer))
 }
 
 fn bytes_to_chars(bytes: &[u8]) -> String {
@@ -48,14 +51,15 @@ fn bytes_to_chars(bytes: &[u8]) -> String {
 }
 
 /// The first argument, with each occurrence of the second replaced by the third.
-fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
-    let (Some(text), Some(expected)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
+fn replace(converter: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
+    let (Some(text), Some(expected)) = (converter.to_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
+    else {
         return Ok(Value::Null);
     };
     if expected.is_empty() {
         return Ok(Value::Text(text.into_owned()));
     }
-    let Some(new) = texts.to_text(context.get_raw(2))? else { return Ok(Value::Null) };
+    let Some(new) = converter.to_text(context.get_raw(2))? else { return Ok(Value::Null) };
     let count = text.matches(expected.as_ref()).count();
     let bytes = (text.len() - count * expected.len()).saturating_add(count.saturating_mul(new.len()));
     if bytes > bytes_max {
@@ -65,44 +69,46 @@ fn replace(texts: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Re
 }
 
 /// The first argument without the characters of the second at its ends.
-fn trim(texts: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
-    let (Some(text), Some(letters)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
+fn trim(converter: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
+    let (Some(text), Some(characters)) =
+        (converter.to_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
+    else {
         return Ok(Value::Null);
     };
-    let letters: HashSet<char> = letters.chars().collect();
+    let characters: HashSet<char> = characters.chars().collect();
     let mut rest = text.as_ref();
     if at_start {
-        rest = rest.trim_start_matches(|letter| letters.contains(&letter));
+        rest = rest.trim_start_matches(|character| characters.contains(&character));
     }
     if at_end {
-        rest = rest.trim_end_matches(|letter| letters.contains(&letter));
+        rest = rest.trim_end_matches(|character| characters.contains(&character));
     }
     Ok(Value::Text(rest.to_owned()))
 }
 
 /// Decodes the hexadecimal digits of the first argument; ignores the characters of the second between bytes.
-fn unhex(texts: &TextConverter, context: &Context<'_>) -> Result<Value> {
-    let (Some(text), Some(between)) = (texts.to_text(context.get_raw(0))?, texts.to_text(context.get_raw(1))?) else {
+fn unhex(converter: &TextConverter, context: &Context<'_>) -> Result<Value> {
+    let (Some(text), Some(between)) = (converter.to_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
+    else {
         return Ok(Value::Null);
     };
     let between: HashSet<char> = between.chars().collect();
     let mut bytes = Vec::with_capacity(text.len() / 2);
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match (letter.to_digit(16), letters.clone().next().and_then(|second| second.to_digit(16))) {
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character.to_digit(16), characters.clone().next().and_then(|second| second.to_digit(16))) {
             (Some(first), Some(second)) => {
-                letters.next();
+                characters.next();
                 // Two digits fit in a byte.
                 bytes.push((first << 4 | second) as u8);
             }
-            (None, _) if between.contains(&letter) => {}
+            (None, _) if between.contains(&character) => {}
             _ => return Ok(Value::Null),
         }
     }
     Ok(Value::Blob(bytes))
 }
 
-/// Converts values to text.
 #[derive(Clone)]
 struct TextConverter {
     /// Only SQLite can format a real as SQLite does. This connection has no file and is used for nothing else.
@@ -114,7 +120,6 @@ impl TextConverter {
         Ok(Self { writer: Arc::new(Mutex::new(Connection::open_in_memory()?)) })
     }
 
-    /// `value` as text; `None` for null.
     fn to_text<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
         Ok(match value {
             ValueRef::Null => None,

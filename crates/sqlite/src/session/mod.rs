@@ -15,10 +15,10 @@ pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
 use crate::files::{DatabaseFiles, FileVersion};
 use crate::options::SqliteOptions;
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
-use crate::tables::{SqliteTable, quote_identifier};
+use crate::tables::{SqliteTable, list_names, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};
 use authorizer::Authorizer;
-use open::{CurrentWork, SqliteConnection, has_log, read_schema};
+use open::{CurrentWork, SqliteConnection, is_not_empty, read_schema};
 use tidegate_query::Mask;
 
 /// A connection that is opened on first use, and again after its files were replaced.
@@ -30,43 +30,38 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// Creates a session on `files`; opens nothing.
     pub(crate) fn new(files: Arc<DatabaseFiles>, options: Arc<SqliteOptions>) -> Self {
         Self { files, options, open: None, current_work: CurrentWork::default() }
     }
 
-    /// Closes the connection.
     pub(crate) fn close(&mut self) {
         self.open = None;
     }
 
-    /// Runs `work` in a read transaction, until `running` is cancelled. Applies the row policies of the caller.
-    ///
-    /// # Errors
-    /// Fails if the files cannot be read, and with the error of `work`.
+    /// Runs `work` in a read transaction, until `cancellation` is cancelled. Applies the row policies of the caller.
     pub(crate) fn read<T>(
         &mut self,
-        running: &Arc<WorkCancellation>,
+        cancellation: &Arc<WorkCancellation>,
         policy_caller: Option<&PolicyCaller>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
-        *self.current_work.lock() = Some(running.clone());
-        let outcome = self.run_in_transaction(running, policy_caller, work);
-        running.detach();
+        *self.current_work.lock() = Some(cancellation.clone());
+        let outcome = self.run_in_transaction(cancellation, policy_caller, work);
+        cancellation.detach();
         *self.current_work.lock() = None;
         let is_left_open = self.open.as_ref().is_some_and(|open| !open.connection.is_autocommit());
         if is_left_open || outcome.as_ref().is_err_and(WorkError::requires_reconnect) {
             self.close();
         }
         match outcome {
-            Err(failure) if running.must_stop() && failure.is_interruption() => Err(WorkError::Cancelled),
+            Err(failure) if cancellation.must_stop() && failure.is_interruption() => Err(WorkError::Cancelled),
             outcome => outcome,
         }
     }
 
     fn run_in_transaction<T>(
         &mut self,
-        running: &WorkCancellation,
+        cancellation: &WorkCancellation,
         policy_caller: Option<&PolicyCaller>,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
@@ -78,26 +73,25 @@ impl SqliteSession {
             Some(open) => open,
             closed => closed.insert(open::open(&self.files, &self.options, &self.current_work)?),
         };
-        running.attach(open.connection.get_interrupt_handle());
+        cancellation.attach(open.connection.get_interrupt_handle());
         // A cancellation before this point had no handle to interrupt.
-        if running.must_stop() {
+        if cancellation.must_stop() {
             return Err(WorkError::Cancelled);
         }
-        let (sandbox, policy_view_cache) = (&open.authorizer, &open.view_cache);
         let mut reading = ReadTransaction {
             connection: &open.connection,
-            authorizer: sandbox,
+            authorizer: &open.authorizer,
             files: &self.files,
-            view_cache: policy_view_cache,
+            view_cache: &open.view_cache,
             policy_views: None,
         };
         reading.begin()?;
         let outcome = reading.apply_policies(policy_caller).and_then(|()| work(&reading));
         let ended = reading.end();
-        sandbox.set_policy_views(None);
+        open.authorizer.set_policy_views(None);
         let outcome = outcome?;
         ended?;
-        if !open.logs_excluded.is_empty() && !is_unchanged(&self.files, open) {
+        if !open.absent_wals.is_empty() && !is_unchanged(&self.files, open) {
             return Err(WorkError::Changed);
         }
         Ok(outcome)
@@ -106,14 +100,12 @@ impl SqliteSession {
 
 fn is_unchanged(files: &DatabaseFiles, open: &SqliteConnection) -> bool {
     let now = files.files.iter().map(|file| FileVersion::read(&file.path).ok());
-    now.eq(open.versions.iter().cloned().map(Some)) && !open.logs_excluded.iter().any(|log| has_log(log))
+    now.eq(open.versions.iter().cloned().map(Some)) && !open.absent_wals.iter().any(|path| is_not_empty(path))
 }
 
-/// A read transaction.
 pub(crate) struct ReadTransaction<'a> {
     connection: &'a Connection,
     authorizer: &'a Authorizer,
-    /// The files that are read.
     pub(crate) files: &'a DatabaseFiles,
     view_cache: &'a PolicyViewCache,
     /// The visibility of their tables; `None` if no policy applies.
@@ -142,13 +134,10 @@ impl ReadTransaction<'_> {
         self.run_internal(|connection| connection.execute_batch(end)).map_err(WorkError::Sqlite)
     }
 
-    /// Applies the row policies of the caller.
     fn apply_policies(&mut self, policy_caller: Option<&PolicyCaller>) -> Result<(), WorkError> {
-        let _opened = self.authorizer.allow_internal();
-        let policy_views = match policy_caller {
-            Some(policy_caller) => self.view_cache.views_for(self.connection, self.files, policy_caller)?,
-            None => None,
-        };
+        let _scope = self.authorizer.allow_internal();
+        let views_for = |caller| self.view_cache.views_for(self.connection, self.files, caller);
+        let policy_views = policy_caller.map(views_for).transpose()?.flatten();
         self.view_cache.drop_views_of_others(self.connection, policy_views.as_ref()).map_err(WorkError::PolicyView)?;
         self.authorizer.set_policy_views(policy_views.clone());
         self.policy_views = policy_views;
@@ -156,12 +145,9 @@ impl ReadTransaction<'_> {
     }
 
     /// Creates the views that a statement over `tables` needs; `None` stands for any table.
-    ///
-    /// # Errors
-    /// Returns SQLite's error.
     pub(crate) fn create_views_for(&self, tables: Option<&[String]>) -> Result<(), WorkError> {
         let Some(policy_views) = &self.policy_views else { return Ok(()) };
-        let _opened = self.authorizer.allow_internal();
+        let _scope = self.authorizer.allow_internal();
         self.view_cache
             .create_views(self.connection, policy_views, policy_views.required_views(tables))
             .map_err(WorkError::PolicyView)?;
@@ -169,38 +155,27 @@ impl ReadTransaction<'_> {
         Ok(())
     }
 
-    /// Creates the mergeable view of the table `key`.
-    ///
-    /// # Errors
-    /// Returns SQLite's error.
     pub(crate) fn create_mergeable_view(&self, key: &TableKey) -> Result<(), WorkError> {
         let Some(policy_views) = &self.policy_views else { return Ok(()) };
-        let _opened = self.authorizer.allow_internal();
+        let _scope = self.authorizer.allow_internal();
         self.view_cache.create_mergeable_view(self.connection, policy_views, key).map_err(WorkError::PolicyView)
     }
 
-    /// Whether policies apply to any table.
     pub(crate) fn has_policies(&self) -> bool {
         self.policy_views.is_some()
     }
 
-    /// The visibility of `table`, if a policy applies to it.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.policy_views.as_ref()?.visibility(table)
     }
 
-    /// The mask of a column of `table`.
     pub(crate) fn mask(&self, table: &SqliteTable, column: &str) -> Option<Mask> {
         self.policy_views.as_ref()?.mask(table, column)
     }
 
-    /// The schema and name from which `table` is read.
     pub(crate) fn effective_name(&self, table: &SqliteTable) -> (String, String) {
-        let rewritten = self
-            .policy_views
-            .as_ref()
-            .and_then(|policy_views| policy_views.replacement_for(&table.schema, &table.name));
-        rewritten.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
+        let replacement = self.policy_views().and_then(|views| views.replacement_for(&table.schema, &table.name));
+        replacement.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
     }
 
     /// The visibility of all tables, if a policy applies to any.
@@ -210,14 +185,10 @@ impl ReadTransaction<'_> {
 
     /// Runs internal SQL, which the authorizer allows.
     pub(crate) fn run_internal<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let _opened = self.authorizer.allow_internal();
+        let _scope = self.authorizer.allow_internal();
         work(self.connection)
     }
 
-    /// Prepares SQL of a caller.
-    ///
-    /// # Errors
-    /// Errors of SQLite and refusals of the authorizer.
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, WorkError> {
         if sql.contains('\0') {
             // SQLite would stop reading there.
@@ -244,28 +215,19 @@ impl ReadTransaction<'_> {
 
     /// Initialises the modules of all virtual tables; returns false if there are none.
     fn connect_virtual_tables(&self) -> bool {
-        let connected = self.run_internal(|connection| {
-            let mut statement =
-                connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'")?;
-            let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let names = names.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+        let has_any = self.run_internal(|connection| {
+            let names = list_names(connection, "virtual")?;
             for (schema, name) in &names {
                 // A table with a missing module is an error only for statements that use it.
-                let _ = connection.prepare(&format!(
-                    "SELECT 1 FROM {}.{}",
-                    quote_identifier(schema),
-                    quote_identifier(name)
-                ));
+                let (schema, name) = (quote_identifier(schema), quote_identifier(name));
+                let _ = connection.prepare(&format!("SELECT 1 FROM {schema}.{name}"));
             }
             Ok(!names.is_empty())
         });
-        connected.unwrap_or(false)
+        has_any.unwrap_or(false)
     }
 
     /// The plan of a caller's SQL: number, number of the parent, text.
-    ///
-    /// # Errors
-    /// As [`ReadTransaction::prepare`].
     pub(crate) fn explain(&self, sql: &str) -> Result<Vec<(i64, i64, String)>, WorkError> {
         let rows = || {
             let planning = self.authorizer.begin_planning();
@@ -292,8 +254,8 @@ impl ReadTransaction<'_> {
 
     /// Classifies an error of a caller's statement: a refusal contains what was refused.
     pub(crate) fn classify_error(&self, error: rusqlite::Error) -> WorkError {
-        let is_behind = |policy_views: &Arc<PolicyViews>| sqlite_message(&error).contains(&policy_views.token);
-        if self.policy_views.as_ref().is_some_and(is_behind) {
+        let names_barrier = |policy_views: &PolicyViews| sqlite_message(&error).contains(&policy_views.token);
+        if self.policy_views().is_some_and(names_barrier) {
             return WorkError::PolicyView(error);
         }
         match self.authorizer.last_refusal() {

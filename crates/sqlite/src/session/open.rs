@@ -7,13 +7,14 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::AuthContext;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::authorizer::Authorizer;
 use super::functions;
 use super::work_cancellation::WorkCancellation;
-use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, log_path};
+use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, wal_path};
 use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
@@ -22,74 +23,63 @@ use crate::work_error::OpenFileError;
 /// The number of virtual machine instructions between two checks for cancellation: about ten microseconds.
 const PROGRESS_INSTRUCTIONS: i32 = 1_000;
 
-/// The characters of a path that are escaped in a URI.
 const ESCAPED_IN_URI: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// The work that uses the connection now.
 pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
 
-/// An open connection.
 pub(super) struct SqliteConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) view_cache: PolicyViewCache,
     /// The versions of the files, read before they were opened.
     pub(super) versions: Vec<FileVersion>,
-    /// The logs of files that were opened as immutable. They must not exist.
-    pub(super) logs_excluded: Vec<PathBuf>,
+    /// The write-ahead logs of files that were opened as immutable. They must not exist.
+    pub(super) absent_wals: Vec<PathBuf>,
 }
 
-/// Opens `files`.
-///
-/// # Errors
-/// The reason, with the schema of the file.
 pub(super) fn open(
     files: &DatabaseFiles,
     options: &SqliteOptions,
-    slot: &CurrentWork,
+    current_work: &CurrentWork,
 ) -> Result<SqliteConnection, OpenFileError> {
     // Read before the files are opened: a file that is replaced in between appears as changed and is opened again.
-    let versions = files
-        .files
-        .iter()
-        .map(|file| {
-            FileVersion::read(&file.path).map_err(|error| OpenFileError::FileUnavailable(file.schema.clone(), error))
-        })
-        .collect::<Result<_, _>>()?;
-    let (mut connection, logs_excluded) = match files.files.as_slice() {
-        [file] => open_single(file, options, slot)?,
-        several => open_several(several, options, slot)?,
+    let read_version = |file: &DatabaseFile| {
+        FileVersion::read(&file.path).map_err(|error| OpenFileError::FileUnavailable(file.schema.clone(), error))
+    };
+    let versions = files.files.iter().map(read_version).collect::<Result<_, _>>()?;
+    let (mut connection, absent_wals) = match files.files.as_slice() {
+        [file] => open_single(file, options, current_work)?,
+        several => open_several(several, options, current_work)?,
     };
     let refused = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
     let attached = if files.is_single() { 0 } else { i32::try_from(files.files.len()).unwrap_or(i32::MAX) };
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, attached).map_err(refused)?;
-    let policy_view_cache = PolicyViewCache::new(&connection, options.row_policies.key()).map_err(refused)?;
-    let sandbox = Arc::new(Authorizer::default());
-    let policy = sandbox.clone();
-    connection
-        .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| policy.authorize(context)))
-        .map_err(refused)?;
-    Ok(SqliteConnection { connection, authorizer: sandbox, view_cache: policy_view_cache, versions, logs_excluded })
+    let view_cache = PolicyViewCache::new(&connection, options.row_policies.key()).map_err(refused)?;
+    let authorizer = Arc::new(Authorizer::default());
+    let hook = authorizer.clone();
+    connection.authorizer(Some(move |context: AuthContext<'_>| hook.authorize(context))).map_err(refused)?;
+    Ok(SqliteConnection { connection, authorizer, view_cache, versions, absent_wals })
 }
 
 fn open_single(
     file: &DatabaseFile,
     options: &SqliteOptions,
-    slot: &CurrentWork,
+    current_work: &CurrentWork,
 ) -> Result<(Connection, Vec<PathBuf>), OpenFileError> {
     let refused = |error| OpenFileError::RejectedBySqlite(file.schema.clone(), error);
     let open = |path: &Path, flags| -> rusqlite::Result<Connection> {
         let mut connection = Connection::open_with_flags(path, flags)?;
-        configure(&mut connection, options, slot)?;
+        configure(&mut connection, options, current_work)?;
         read_schema(&connection, MAIN_SCHEMA)?;
         Ok(connection)
     };
     match open(&file.path, open_flags()) {
         Ok(connection) => Ok((connection, Vec::new())),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-            let (uri, log) = immutable_uri(file, error)?;
+            let (uri, wal) = immutable_uri(file, error)?;
             let connection = open(Path::new(&uri), open_flags() | OpenFlags::SQLITE_OPEN_URI).map_err(refused)?;
-            Ok((connection, vec![log]))
+            Ok((connection, vec![wal]))
         }
         Err(error) => Err(refused(error)),
     }
@@ -99,12 +89,12 @@ fn open_single(
 fn open_several(
     files: &[DatabaseFile],
     options: &SqliteOptions,
-    slot: &CurrentWork,
+    current_work: &CurrentWork,
 ) -> Result<(Connection, Vec<PathBuf>), OpenFileError> {
-    let own = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
-    let mut connection = Connection::open_in_memory_with_flags(open_flags()).map_err(own)?;
-    configure(&mut connection, options, slot).map_err(own)?;
-    let mut logs_excluded = Vec::new();
+    let failed = |error| OpenFileError::RejectedBySqlite(MAIN_SCHEMA.to_owned(), error);
+    let mut connection = Connection::open_in_memory_with_flags(open_flags()).map_err(failed)?;
+    configure(&mut connection, options, current_work).map_err(failed)?;
+    let mut absent_wals = Vec::new();
     for file in files {
         let refused = |error| OpenFileError::RejectedBySqlite(file.schema.clone(), error);
         let attach = |path: &str| -> rusqlite::Result<()> {
@@ -114,40 +104,40 @@ fn open_several(
         match attach(&file.path.to_string_lossy()) {
             Ok(()) => {}
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-                let (uri, log) = immutable_uri(file, error)?;
+                let (uri, wal) = immutable_uri(file, error)?;
                 // The failed attempt may already have attached the name.
                 let _ = connection.execute("DETACH ?1", [&file.schema]);
                 attach(&uri).map_err(refused)?;
-                logs_excluded.push(log);
+                absent_wals.push(wal);
             }
             Err(error) => return Err(refused(error)),
         }
     }
-    Ok((connection, logs_excluded))
+    Ok((connection, absent_wals))
 }
 
 fn open_flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// A URI that opens the file as immutable, and the path of its log. SQLite cannot otherwise open a database in WAL mode
+/// A URI that opens the file as immutable, and the path of its write-ahead log. SQLite cannot otherwise open a database in WAL mode
 /// in a read-only folder, since it cannot create the index of the log. An immutable file is read without locks.
 /// Therefore this requires that there is no log, and each query checks afterwards that the file did not change.
 fn immutable_uri(file: &DatabaseFile, error: rusqlite::Error) -> Result<(String, PathBuf), OpenFileError> {
     // The log is beside the file itself, not beside a link to it.
     let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
-    let log = log_path(&path);
-    if has_log(&log) {
-        return Err(OpenFileError::LogUnreadable(file.schema.clone()));
+    let wal = wal_path(&path);
+    if is_not_empty(&wal) {
+        return Err(OpenFileError::WalUnreadable(file.schema.clone()));
     }
     match path.to_str() {
-        Some(path) => Ok((format!("file:{}?immutable=1", utf8_percent_encode(path, &ESCAPED_IN_URI)), log)),
+        Some(path) => Ok((format!("file:{}?immutable=1", utf8_percent_encode(path, &ESCAPED_IN_URI)), wal)),
         None => Err(OpenFileError::RejectedBySqlite(file.schema.clone(), error)),
     }
 }
 
-/// Whether there is a log with content at `path`.
-pub(super) fn has_log(path: &Path) -> bool {
+/// Whether the file at `path` exists and has content.
+pub(super) fn is_not_empty(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }
 
@@ -159,20 +149,20 @@ pub(super) fn read_schema(connection: &Connection, schema: &str) -> rusqlite::Re
 }
 
 /// Sets the options that must be in effect before the first file is read.
-fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &CurrentWork) -> rusqlite::Result<()> {
+fn configure(connection: &mut Connection, options: &SqliteOptions, current_work: &CurrentWork) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
     functions::replace_slow(connection, options.value_bytes_max)?;
-    let running = slot.clone();
-    let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_stop());
-    connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_end.clone()))?;
+    let current_work = current_work.clone();
+    let must_stop = move || current_work.lock().as_ref().is_some_and(|cancellation| cancellation.must_stop());
+    connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_stop.clone()))?;
     let timeout = options.busy_timeout;
     let mut since = Instant::now();
     connection.busy_handler(Some(move |count: i32| {
         if count == 0 {
             since = Instant::now();
         }
-        if must_end() || since.elapsed() >= timeout {
+        if must_stop() || since.elapsed() >= timeout {
             return false;
         }
         std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));
@@ -182,7 +172,6 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, slot: &Curren
     set_pragmas(connection, options)
 }
 
-/// The configuration switches of SQLite.
 fn set_switches(connection: &Connection) -> rusqlite::Result<()> {
     let switches = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),

@@ -34,7 +34,6 @@ impl WorkCancellation {
         Self::new(CancellationToken::new(), None)
     }
 
-    /// Fires when the work is cancelled.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.cancellation
     }
@@ -47,7 +46,6 @@ impl WorkCancellation {
         }
     }
 
-    /// Whether the work must end.
     pub(crate) fn must_stop(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
             || self.cancellation.is_cancelled()
@@ -56,8 +54,7 @@ impl WorkCancellation {
 
     /// Records that the work has a connection.
     pub(super) fn attach(&self, handle: InterruptHandle) {
-        let mut interrupt = self.interrupt.lock();
-        *interrupt = Some(handle);
+        *self.interrupt.lock() = Some(handle);
     }
 
     /// Records that the work no longer has a connection.

@@ -121,7 +121,7 @@ async fn opens_wal_file_without_shm_only_if_log_is_empty() {
     // It is replaced by another, and seen to be.
     fs::copy(folder.join("other.db"), folder.join("data.db")).unwrap();
     assert_eq!(node.rows("SELECT count(*) FROM t").await, "1");
-    // What stands in a log would be missing from the answer.
+    // Rows in a write-ahead log would be missing from the answer.
     fs::write(folder.join("data.db-wal"), [0; 64]).unwrap();
     insta::assert_snapshot!(folder.open(&["data.db"], SqliteOptions::default()).refusal("SELECT a FROM t").await, @r#"
     unavailable: the file of the database "shop" has a write-ahead log that cannot be read

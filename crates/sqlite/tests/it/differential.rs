@@ -14,7 +14,7 @@ use tidegate_query::OutputFormat;
 
 use crate::support::{SqliteFixture, open_database};
 
-/// Of ten statements, so many are answered; the others are refused, since they do what nobody may.
+/// The minimum number of answered statements out of ten; the others are refused, because they do what no caller may.
 const ANSWERED_OF_TEN_MIN: usize = 9;
 
 fn folder() -> PathBuf {
@@ -76,7 +76,7 @@ fn is_same_answer(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// What is wrong with the answer to `filter_to_sql`; `Ok(false)` where it is refused.
+/// What is wrong with the answer to `sql`; `Ok(false)` where it is refused.
 async fn compare(node: &SqliteFixture, connection: &Connection, sql: &str) -> Result<bool, String> {
     let ours = node.answer(sql, OutputFormat::Mcp).await;
     match (query_sqlite(connection, sql), ours) {

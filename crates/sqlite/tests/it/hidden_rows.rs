@@ -1,4 +1,4 @@
-//! Random questions of those who are bound by policies, beside the same over a copy without what is hidden.
+//! Random queries under row policies, compared with the same queries over a copy without the hidden rows.
 //!
 //! Two copies have the rows that are shown alone, masked beforehand; the same condition stands over them, so that the
 //! plans can be compared. One was analysed by itself: plans are the same, whatever the statistics say of hidden rows.
@@ -144,7 +144,7 @@ fn random_query() -> impl Strategy<Value = String> {
         .prop_map(|(shape, from, one, two)| shape.replace("{f}", from).replace("{e2}", &two).replace("{e}", &one))
 }
 
-/// A file with `rows`; `shown` says what becomes of each of them in it.
+/// A file with `rows`, each converted by `shown`.
 fn fill_copy(
     connection: &Connection,
     rows: &[Row],

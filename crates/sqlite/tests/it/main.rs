@@ -7,7 +7,7 @@
 //! - `catalogs`: tables, views, columns, what cannot be read
 //! - `error_messages`: the words of errors
 //! - `differential`: statements answered as the library itself answers them
-//! - `policies`: row policies: what those see who are bound by them, and what they try
+//! - `policies`: row policies: which rows callers see, and attempts to see others
 //! - `hidden_rows`: random questions of those, beside the same over a copy without what is hidden
 //! - `names`: names of what is denied, in texts of SQLite's
 //! - `multiple_files`: several files as one database

@@ -48,7 +48,7 @@ async fn tables_of_several_files_are_joined() {
     let sql = "SELECT o.id, c.name FROM shop.orders o LEFT JOIN \"crm 2024\".customers c ON c.id = o.customer";
     assert_eq!(node.rows(sql).await, "1,Ada\n2,");
     assert_eq!(node.rows("SELECT name FROM customers JOIN orders ON customer = customers.id").await, "Ada");
-    // A view knows the tables of its own file.
+    // A view sees the tables of its own file only.
     assert_eq!(node.rows("SELECT a FROM logged").await, "crm");
     insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @r#"
     invalid_arguments: several files of "shop" have a table "log"

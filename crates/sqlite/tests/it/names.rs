@@ -1,4 +1,4 @@
-//! Names of columns that are denied: no text of SQLite's tells them to those from whom they are.
+//! Names of denied columns: no text of SQLite reveals them to callers that may not see them.
 
 use tidegate_query::{HashKey, Mask, RowPolicies};
 use tidegate_sqlite::SqliteOptions;
@@ -58,7 +58,7 @@ fn shop() -> (Folder, SqliteFixture) {
     (folder, node)
 }
 
-/// What nobody of the tenant north may read anywhere.
+/// The words that no caller of the tenant north may read.
 const DENIED_NAMES: &[&str] = &["ssn", "found_content", "found_data", "sqlite_", "c0"];
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Row policies: what those see who are bound by them, and what they try.
+//! Row policies: which rows callers see, and attempts to see others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 use tidegate_sql::{SqlDialect, Statement};
 
-/// Orders of two tenants, and everything that could tell of the other's.
+/// Orders of two tenants, and objects that could reveal those of the other tenant.
 pub(crate) const SHOP: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT, email TEXT, phone TEXT, ssn TEXT, amount INTEGER,
         note TEXT COLLATE NOCASE, day DATE, twice INTEGER AS (amount * 2), ssn_end AS (substr(ssn, -2)), ssn_more AS (ssn_end || '!'));
@@ -108,7 +108,7 @@ impl SqliteFixture {
         Ok(batches)
     }
 
-    /// The rows or the error of `filter_to_sql`, as text.
+    /// The rows or the error of `sql`, as text.
     pub(crate) async fn run_to_text(&self, sql: &str) -> String {
         match Statement::parse(sql, SqlDialect::Sqlite) {
             Ok(statement) => outcome_text(self.collect_batches(&statement).await),
@@ -165,7 +165,7 @@ async fn attempted_sql_reveals_no_hidden_rows() {
     insta::assert_snapshot!("tried", text);
 }
 
-/// What somebody of the tenant north tries.
+/// The attempts of a caller of the tenant north.
 const ATTEMPTED_SQL: &[&str] = &[
     "SELECT * FROM orders",
     "SELECT * FROM main.orders",

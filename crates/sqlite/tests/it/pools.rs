@@ -1,4 +1,4 @@
-//! Waiting for a connection, and getting it back.
+//! Waiting for a connection, and its return.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_sqlite::SqliteOptions;
 
-use crate::support::{TestJob, open_database_with, within_timeout};
+use crate::support::{TestJob, open_database_with, wait_until, within_timeout};
 
 const MANY_ROWS_SQL: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000000) SELECT i FROM n";
@@ -86,11 +86,6 @@ async fn idle_connection_is_closed() {
     };
     for _ in 0..3 {
         assert_eq!(node.rows("SELECT a FROM t").await, "1");
-        within_timeout("the end of the connection", async {
-            while is_open() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await;
+        wait_until("the end of the connection", || async { !is_open() }).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Rows leave early, readers stop and go away, queries are cancelled.
+//! Rows are sent early, readers stop and are dropped, queries are cancelled.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{TestJob, open_database, open_database_with, within_timeout}
 /// A query of ten million rows.
 const MANY_ROWS_SQL: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000000) SELECT i, 'row ' || i FROM n";
-/// A query that never gives a row and never ends.
+/// A query that returns no row and never ends.
 const ENDLESS_SQL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0";
 /// A query that sorts for a long time.
 const SORTING_SQL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT i FROM n ORDER BY abs(i * 7919 % 1000003)";
@@ -70,7 +70,7 @@ async fn cancelled_job_stops_the_query() {
     for sql in [ENDLESS_SQL, SORTING_SQL, FEW_INSTRUCTIONS_SQL] {
         let (job, mut rows) = node.start(sql).await;
         let cancelled = async {
-            // The outcome is the same whenever it comes; by now the query is in the midst of its work.
+            // Nothing shows that SQLite computes, so the query gets some time for it. The outcome is the same at any time.
             tokio::time::sleep(Duration::from_millis(50)).await;
             job.job.cancel();
             std::future::pending::<()>().await;
@@ -80,7 +80,7 @@ async fn cancelled_job_stops_the_query() {
             () = cancelled => unreachable!(),
         };
         assert_eq!(batch.unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
-        // While the reader still stands there.
+        // The reader still exists.
         node.wait_for_free_connections(4).await;
         assert!(rows.batches.next().await.is_none());
     }

@@ -1,6 +1,5 @@
-//! Folders, files, questions, and how an answer is collected.
+//! Folders, files, queries, and how answers are collected.
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +17,7 @@ use tidegate_runtime::{
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
-
-/// Longer than anything that is waited for here may take, on any machine.
-const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Waits for `future`, and fails when it takes forever.
-pub(crate) async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{subject} takes forever"))
-}
+pub(crate) use tidegate_testkit::wait::{wait_until, within_timeout};
 
 /// A folder that is removed with the test.
 pub(crate) struct Folder {
@@ -41,7 +33,7 @@ impl Folder {
         self.root.path().join(name)
     }
 
-    /// Makes or opens the file `name`, runs `filter_to_sql` on it, and leaves it open.
+    /// Creates or opens the file `name`, runs `sql` on it, and leaves it open.
     pub(crate) fn write(&self, name: &str, sql: &str) -> Connection {
         let connection = Connection::open(self.join(name)).unwrap();
         connection.execute_batch(sql).unwrap();
@@ -56,7 +48,7 @@ impl Folder {
     }
 }
 
-/// A folder with the file `data.db`, made by `filter_to_sql`, and a database of it.
+/// A folder with the file `data.db`, created by `sql`, and a database of it.
 pub(crate) fn open_database(sql: &str) -> (Folder, SqliteFixture) {
     open_database_with(sql, SqliteOptions::default())
 }
@@ -68,7 +60,7 @@ pub(crate) fn open_database_with(sql: &str, options: SqliteOptions) -> (Folder, 
     (folder, node)
 }
 
-/// A database, and questions to it.
+/// A database, and queries to it.
 #[derive(Clone)]
 pub(crate) struct SqliteFixture {
     pub(crate) database: Arc<SqliteDatabase>,
@@ -81,7 +73,7 @@ impl SqliteFixture {
         self.database.plan(&statement, &self.principal).await
     }
 
-    /// Starts `filter_to_sql` as the job of somebody who waits.
+    /// Starts `sql` as a job that waits for the rows.
     pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
         let job = TestJob::start(None).await;
         let rows = self.plan(sql, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
@@ -158,7 +150,7 @@ impl SqliteFixture {
         Ok(text)
     }
 
-    /// What the caller reads when `filter_to_sql` fails.
+    /// The message for the caller when `sql` fails.
     pub(crate) async fn refusal(&self, sql: &str) -> String {
         match self.batches(sql, Vec::new()).await {
             Ok(batches) => panic!("{sql} answered {} rows", batches.iter().map(RecordBatch::num_rows).sum::<usize>()),
@@ -190,12 +182,7 @@ impl SqliteFixture {
 
     /// Waits until all connections are free.
     pub(crate) async fn wait_for_free_connections(&self, connections: usize) {
-        within_timeout("the end of the queries", async {
-            while self.database.free_connections() < connections {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await;
+        wait_until("the end of the queries", || async { self.database.free_connections() >= connections }).await;
     }
 }
 

@@ -70,7 +70,7 @@ fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNam
         HandlersEntry::Schema(schema) => (schema, false, false),
         HandlersEntry::Options(HandlerSchemaEntry { schema, writes, exchange_log }) => (schema, *writes, *exchange_log),
     };
-    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, audit: exchange_log })
+    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, records_calls: exchange_log })
 }
 
 /// The role that calls run as; of roles of the file, the one that stands first there counts first.

@@ -10,7 +10,8 @@ use reqwest::{Response, StatusCode};
 
 use super::session::{HandshakeState, NegotiatedSession};
 use super::{HttpLink, headers};
-use crate::backoff::Backoff;
+use tidegate_core::Backoff;
+
 use crate::bridge::BridgeNotice;
 use crate::bridge::error::BridgeError;
 use crate::bridge::http::answer::EventReader;

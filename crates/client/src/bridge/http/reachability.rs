@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_core::Backoff;
 use tokio::net::TcpStream;
 
-use crate::backoff::Backoff;
 use crate::bridge::BridgeNotice;
 use crate::bridge::{BridgeOptions, reconnection_backoff};
 

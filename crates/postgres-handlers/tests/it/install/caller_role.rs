@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::installed_database::InstalledDatabase;
 use tidegate_testkit::test_database;
 
-/// A tool that writes into a table of somebody's.
+/// A tool that writes into a table of another owner.
 const WRITING_HANDLER_SQL: &str = r#"
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "note", "requiresAuth": false}',
         'BEGIN INSERT INTO public.note VALUES (current_user); RETURN api.mcp_tool_result(jsonb_build_array(), (request).request_id); END')"#;

@@ -1,4 +1,4 @@
-//! What is refused, in words that say what would be right, and without a trace.
+//! Rejected installations: the error says what would be right, and nothing is changed.
 
 use insta::assert_snapshot;
 use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode};
@@ -84,7 +84,7 @@ async fn dependent_objects_block_uninstall() {
     the schema "api" holds "orders", which is somebody else's
     Move it to another schema first (ALTER … SET SCHEMA).
     "#);
-    // It is in nobody's way otherwise.
+    // Other installations are not affected.
     assert!(ground.default_installer().upgrade(InstallMode::Commit).await.unwrap().is_empty());
 }
 
@@ -102,7 +102,7 @@ async fn newer_version_is_rejected() {
     let words = format!("it has version {newer}, and this program has version {}", HandlerSchemaScripts::VERSION);
     assert!(message.contains("was created by a newer Tidegate") && message.contains(&words), "{message}");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
-    // Whoever uses psql is told as well.
+    // A script for psql reports it as well.
     let sql = super::layer_for("api").install_sql();
     let text = ground.scene.admin.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_err();
     let text = text.as_db_error().unwrap().message();

@@ -52,7 +52,7 @@ impl InstalledDatabase {
         make_installer(&connection_string(database, &self.scene.login()), "api")
     }
 
-    /// What `pg_dump` says, without the words that are other ones in each run.
+    /// The output of `pg_dump`, without the words that differ in each run.
     pub(super) fn dump(&self, options: &[&str]) -> String {
         let mut program = program("pg_dump");
         program.args(options).arg(format!("{} dbname={}", variable("TIDEGATE_TEST_POSTGRES"), self.scene.name));

@@ -1,6 +1,6 @@
-//! What is said of what is installed, to whom.
+//! The status of an installation, as far as each role may read it.
 
-use tidegate_postgres_handlers::{ExchangeLogStatus, HandlerSchemaScripts, InstallMode, InstalledVersion, LineCount};
+use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallMode, InstalledVersion, LineCount};
 
 use super::installed_database::InstalledDatabase;
 
@@ -12,7 +12,7 @@ async fn owner_sees_full_status() {
     assert_eq!((status.owner, status.has_owner_rights), (ground.scene.login(), true));
     assert_eq!(status.version, InstalledVersion::Version(HandlerSchemaScripts::VERSION));
     assert_eq!(status.handlers, Some(Vec::new()));
-    assert_eq!(status.exchange, Some(ExchangeLogStatus { is_on: false, lines: Some(LineCount::Exactly(0)) }));
+    assert_eq!(status.call_log, Some(CallLogStatus { is_on: false, lines: Some(LineCount::Exactly(0)) }));
     assert_eq!(status.dispatch_roles, [""; 0]);
 
     ground.create_and_call_handlers().await;
@@ -20,7 +20,7 @@ async fn owner_sees_full_status() {
     ground.call("greet").await;
     let status = ground.default_installer().status().await.unwrap();
     assert_eq!(status.handlers, Some(vec![("tool".to_owned(), 1)]));
-    assert_eq!(status.exchange, Some(ExchangeLogStatus { is_on: true, lines: Some(LineCount::Exactly(1)) }));
+    assert_eq!(status.call_log, Some(CallLogStatus { is_on: true, lines: Some(LineCount::Exactly(1)) }));
     assert_eq!(status.dispatch_roles, [format!("{}_caller", ground.scene.name)]);
 }
 
@@ -36,10 +36,10 @@ async fn other_roles_see_permitted_status() {
     let caller = ground.installer_as_role(&format!("{name}_caller"), "api").status().await.unwrap();
     assert_eq!((caller.has_owner_rights, caller.version), (false, InstalledVersion::Hidden));
     assert_eq!(caller.handlers, Some(vec![("tool".to_owned(), 1)]));
-    assert_eq!(caller.exchange, Some(ExchangeLogStatus { is_on: false, lines: None }));
+    assert_eq!(caller.call_log, Some(CallLogStatus { is_on: false, lines: None }));
 
     let nobody = ground.installer_as_role(&format!("{name}_nobody"), "api").status().await.unwrap();
-    assert_eq!((nobody.handlers, nobody.exchange), (None, None));
+    assert_eq!((nobody.handlers, nobody.call_log), (None, None));
     assert_eq!(nobody.dispatch_roles, [format!("{name}_caller")]);
 }
 
@@ -50,6 +50,6 @@ async fn status_changes_nothing() {
     let before = ground.dump(&[]);
     ground.default_installer().status().await.unwrap();
     assert_eq!(ground.dump(&[]), before);
-    // What is said to write does so whatever the default is.
+    // A transaction that is declared to write does so whatever the default is.
     assert!(ground.default_installer().install(InstallMode::Commit).await.unwrap().is_empty());
 }

@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, Stream};
-use tidegate_postgres::connect::{CertificateFlaw, ConnectProblem};
+use tidegate_postgres::connect::{CertificateFlaw, ConnectErrorKind};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -35,7 +35,7 @@ enum HandshakeKind {
     Usual,
     /// It demands a certificate of the client.
     Demanding,
-    /// It speaks TLS from the first byte on, and only with who says that PostgreSQL is meant.
+    /// TLS from the first byte, and only with the application protocol of PostgreSQL.
     Direct,
 }
 
@@ -56,7 +56,7 @@ fn spawn_server(certificate: &str, kind: HandshakeKind) -> u16 {
     } else {
         builder.with_no_client_auth()
     };
-    // The usual way to name a certificate looks at it, and would not take the old one.
+    // The usual function parses the certificate and would reject the old version.
     let certified = SingleCertAndKey::from(CertifiedKey::new(vec![certificate], key));
     let mut config = builder.with_cert_resolver(Arc::new(certified));
     if kind == HandshakeKind::Direct {
@@ -81,7 +81,7 @@ fn spawn_server(certificate: &str, kind: HandshakeKind) -> u16 {
 }
 
 /// Connects to a server that shows `certificate`, by the name localhost, trusting `roots`.
-async fn connect_to_server(certificate: &str, mode: &str, roots: &str, kind: HandshakeKind) -> ConnectProblem {
+async fn connect_to_server(certificate: &str, mode: &str, roots: &str, kind: HandshakeKind) -> ConnectErrorKind {
     let port = spawn_server(certificate, kind);
     let scene = EnvironmentFixture::new()
         .with_file("roots.pem", roots)
@@ -92,7 +92,7 @@ async fn connect_to_server(certificate: &str, mode: &str, roots: &str, kind: Han
         text += &format!(" sslrootcert={}", scene.home().join("roots.pem").display());
     }
     let error = scene.parse_target(&text).connect("").await.unwrap_err();
-    error.problem().clone()
+    error.kind().clone()
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn valid_certificate_is_trusted() {
     for mode in ["require", "verify-ca", "verify-full"] {
         assert_eq!(
             connect_to_server(SERVER, mode, AUTHORITY, HandshakeKind::Usual).await,
-            ConnectProblem::NotReady,
+            ConnectErrorKind::NotReady,
             "{mode}"
         );
     }
@@ -110,46 +110,46 @@ async fn valid_certificate_is_trusted() {
 async fn expired_and_future_certificates_are_rejected() {
     for mode in ["verify-ca", "verify-full"] {
         let expired = connect_to_server(EXPIRED, mode, AUTHORITY, HandshakeKind::Usual).await;
-        assert_eq!(expired, ConnectProblem::Certificate(CertificateFlaw::Expired), "{mode}");
+        assert_eq!(expired, ConnectErrorKind::Certificate(CertificateFlaw::Expired), "{mode}");
         let future = connect_to_server(NOT_YET_VALID, mode, AUTHORITY, HandshakeKind::Usual).await;
-        assert_eq!(future, ConnectProblem::Certificate(CertificateFlaw::NotYetValid), "{mode}");
+        assert_eq!(future, ConnectErrorKind::Certificate(CertificateFlaw::NotYetValid), "{mode}");
     }
-    // Who trusts anybody asks for no dates.
-    assert_eq!(connect_to_server(EXPIRED, "require", "", HandshakeKind::Usual).await, ConnectProblem::NotReady);
+    // Without root certificates, the validity period is not checked.
+    assert_eq!(connect_to_server(EXPIRED, "require", "", HandshakeKind::Usual).await, ConnectErrorKind::NotReady);
 }
 
 #[tokio::test]
 async fn self_signed_certificate_is_trusted_as_root() {
     assert_eq!(
         connect_to_server(SELF_SIGNED, "verify-full", SELF_SIGNED, HandshakeKind::Usual).await,
-        ConnectProblem::NotReady
+        ConnectErrorKind::NotReady
     );
     let connect_problem = connect_to_server(SELF_SIGNED, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
-    assert!(matches!(connect_problem, ConnectProblem::Certificate(_)), "{connect_problem:?}");
-    assert_eq!(connect_to_server(SELF_SIGNED, "require", "", HandshakeKind::Usual).await, ConnectProblem::NotReady);
+    assert!(matches!(connect_problem, ConnectErrorKind::Certificate(_)), "{connect_problem:?}");
+    assert_eq!(connect_to_server(SELF_SIGNED, "require", "", HandshakeKind::Usual).await, ConnectErrorKind::NotReady);
 }
 
 #[tokio::test]
 async fn version_1_certificate_is_rejected() {
     let connect_problem = connect_to_server(VERSION1, "verify-ca", AUTHORITY, HandshakeKind::Usual).await;
-    assert_eq!(connect_problem, ConnectProblem::Certificate(CertificateFlaw::Unacceptable));
+    assert_eq!(connect_problem, ConnectErrorKind::Certificate(CertificateFlaw::Unacceptable));
 }
 
 #[tokio::test]
 async fn direct_tls_negotiation_works() {
     let direct = "verify-full sslnegotiation=direct";
-    assert_eq!(connect_to_server(SERVER, direct, AUTHORITY, HandshakeKind::Direct).await, ConnectProblem::NotReady);
+    assert_eq!(connect_to_server(SERVER, direct, AUTHORITY, HandshakeKind::Direct).await, ConnectErrorKind::NotReady);
 }
 
 #[tokio::test]
 async fn client_certificate_is_sent_on_request() {
     assert_eq!(
         connect_to_server(SERVER, "verify-full", AUTHORITY, HandshakeKind::Demanding).await,
-        ConnectProblem::NotReady
+        ConnectErrorKind::NotReady
     );
     let port = spawn_server(SERVER, HandshakeKind::Demanding);
     let without = EnvironmentFixture::new()
         .parse_target(&format!("host=localhost hostaddr=127.0.0.1 port={port} user=x sslmode=require"));
     let error = without.connect("").await.unwrap_err();
-    assert!(matches!(error.problem(), ConnectProblem::TlsFailed(_) | ConnectProblem::Closed), "{error}");
+    assert!(matches!(error.kind(), ConnectErrorKind::TlsFailed(_) | ConnectErrorKind::Closed), "{error}");
 }

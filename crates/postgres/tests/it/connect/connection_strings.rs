@@ -1,4 +1,4 @@
-//! What is understood of connection strings, and what is said of those that are not.
+//! Valid connection strings, and the errors for invalid ones.
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -45,20 +45,20 @@ fn parses_uris() {
     postgres://reader:s3cret@db.example.com/shop?sslmode=verify-full
     => postgres at db.example.com:5432/shop as reader
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
       tls: TlsSettings { mode: VerifyFull
     postgres://re%61der:%40%3A%2F%3F%25@h/sh%2Fop
     => postgres at h:5432/sh/op as reader
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
     postgres://reader:pa?ss&wo=rd#@h/shop
     => postgres at h:5432/shop as reader
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
     postgres://:s3cret@h
     => postgres at h:5432/ann as ann
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
     postgres://reader:@h
     => postgres at h:5432/reader as reader
     postgres://@h
@@ -75,17 +75,17 @@ fn parses_uris() {
     => postgres at [::1]:5432/ann as ann
     postgresql://a,b:5433,[::1]:5434/shop?target_session_attrs=primary
     => postgres at a:5432,b:5433,[::1]:5434/shop as ann
-      password_source: None }
-      password_source: None }
+      password_source: "no password was given" }
+      password_source: "no password was given" }
       session_role: Primary
     postgresql://a:5433,b:5433
     => postgres at a:5433,b:5433/ann as ann
-      password_source: None }
+      password_source: "no password was given" }
     postgresql://h/shop?user=reader&password=s3cret&connect_timeout=3
     => postgres at h:5432/shop as reader
       password: Some(_)
       connect_timeout: Some(3s)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
       connect_timeout: 3s
     postgresql://h/shop?ssl=true
     => postgres at h:5432/shop as ann
@@ -152,7 +152,7 @@ fn parses_keywords_and_values() {
     host=h dbname='my shop' user='o\'brien' password='a b\\c'
     => postgres at h:5432/my shop as o'brien
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
     host=h dbname=my\ shop
     => postgres at h:5432/my shop as ann
     host=h dbname=shop 2
@@ -164,15 +164,15 @@ fn parses_keywords_and_values() {
     => postgres at h:5432/ann as ann
     host=a,b,c port=1,2,3
     => postgres at a:1,b:2,c:3/ann as ann
-      password_source: None }
-      password_source: None }
+      password_source: "no password was given" }
+      password_source: "no password was given" }
     host=a,b port=5433
     => postgres at a:5433,b:5433/ann as ann
-      password_source: None }
+      password_source: "no password was given" }
     host=a,b hostaddr=10.0.0.1,10.0.0.2
     => postgres at a:5432,b:5432/ann as ann
       address: Some(10.0.0.1) }
-      password_source: None }
+      password_source: "no password was given" }
       address: Some(10.0.0.2) }
     hostaddr=10.0.0.1
     => postgres at 10.0.0.1:5432/ann as ann
@@ -182,13 +182,13 @@ fn parses_keywords_and_values() {
       address: Some(::1) }
     host=a,,c port=5433,,5434
     => postgres at a:5433,localhost:5432,c:5434/ann as ann
-      password_source: None }
-      password_source: None }
+      password_source: "no password was given" }
+      password_source: "no password was given" }
     host=/run/pg port=5433
     => postgres at /run/pg/.s.PGSQL.5433/ann as ann
     host=/run/pg,db.example.com
     => postgres at /run/pg/.s.PGSQL.5432,db.example.com:5432/ann as ann
-      password_source: None }
+      password_source: "no password was given" }
     host=h host=i
     => postgres at i:5432/ann as ann
     host=h sslmode=verify-ca sslrootcert=/etc/ca.pem sslcert=/etc/me.pem sslkey=/etc/me.key

@@ -32,7 +32,7 @@ fn empty_string_uses_environment_variables() {
       application_name: Some("night")
       connect_timeout: Some(4s)
       channel_binding: Require
-      password_source: Variable }]
+      password_source: "the password is from PGPASSWORD" }]
       tls: TlsSettings { mode: VerifyFull
       is_direct: true
       roots: File(Some(TlsFile { path: "/etc/ca.pem"
@@ -58,7 +58,7 @@ fn string_overrides_service_overrides_environment() {
     insta::assert_snapshot!(scene.describe_settings("host=of-string"), @r#"
     postgres at of-string:5432/of_service as of_environment
       password: Some(_)
-      password_source: Service("~/.pg_service.conf") }]
+      password_source: "the password is from the service file ~/.pg_service.conf" }]
     "#);
 }
 
@@ -112,7 +112,9 @@ fn first_matching_password_line_is_used() {
         localhost:*:*:*:for sockets\n";
     let scene = EnvironmentFixture::new().with_file(".pgpass", file);
     // The password itself cannot be seen; that one was found can.
-    let finds = |text: &str| scene.describe_settings(text).contains("password_source: File(\"~/.pgpass\")");
+    let finds = |text: &str| {
+        scene.describe_settings(text).contains("password_source: \"the password is from the password file ~/.pgpass\"")
+    };
     assert!(finds("host=db port=6432 dbname=shop user=reader"));
     assert!(finds("host=db user=reader"));
     assert!(!finds("host=db user=writer"));
@@ -133,7 +135,7 @@ fn several_hosts_have_their_own_passwords() {
     insta::assert_snapshot!(scene.describe_settings("host=a,c user=x"), @r#"
     postgres at a:5432,c:5432/x as x
       password: Some(_)
-      password_source: File("~/.pgpass") }
+      password_source: "the password is from the password file ~/.pgpass" }
     "#);
 }
 
@@ -145,11 +147,11 @@ fn readable_password_file_is_ignored_with_warning() {
       warnings: ["the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less"] }
       warning: the password file ~/.pgpass is ignored: users other than its owner have access; its permissions must be 0600 or less
     "#);
-    // Nobody is warned who does not need it.
+    // No warning about a file that is not needed.
     insta::assert_snapshot!(scene.describe_settings("host=h password=s3cret"), @r#"
     postgres at h:5432/ann as ann
       password: Some(_)
-      password_source: ConnectionString }]
+      password_source: "the password is from the connection string" }]
     "#);
 }
 
@@ -160,13 +162,13 @@ fn passfile_sets_the_password_file() {
     insta::assert_snapshot!(scene.describe_settings(&format!("host=h passfile={path}")), @r#"
     postgres at h:5432/ann as ann
       password: Some(_)
-      password_source: File("~/here") }]
+      password_source: "the password is from the password file ~/here" }]
     "#);
     let scene = scene.with_variable("PGPASSFILE", path);
     insta::assert_snapshot!(scene.describe_settings("host=h"), @r#"
     postgres at h:5432/ann as ann
       password: Some(_)
-      password_source: File("~/here") }]
+      password_source: "the password is from the password file ~/here" }]
     "#);
 }
 

@@ -160,7 +160,7 @@ pub(super) async fn connect_error_text_in(scene: &EnvironmentFixture, text: &str
     let target = scene.parse_target(text);
     let outcome = target.connect("").await;
     let error = outcome.err().unwrap_or_else(|| panic!("{} let us in", target.describe()));
-    format!("caller: {}\nowner: {}", error.client_message("shop"), error.log_message())
+    format!("caller: {}\nowner: {}", error.client_message("shop"), error)
 }
 
 /// Makes a role of the name `purpose`, which may log in with the password `right-password`.
@@ -177,4 +177,10 @@ pub(super) async fn make_role(purpose: &str) -> String {
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whether the session is encrypted according to the server.
+pub(super) async fn is_encrypted(connected: &OpenConnection) -> bool {
+    query_value(connected, "SELECT coalesce(bool_or(ssl), false) FROM pg_stat_ssl WHERE pid = pg_backend_pid()").await
+        == "t"
 }

@@ -1,6 +1,6 @@
-//! Hosts that are no PostgreSQL, or that say nothing.
+//! Hosts that are not PostgreSQL servers, or that do not respond.
 
-use tidegate_postgres::connect::ConnectProblem;
+use tidegate_postgres::connect::ConnectErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -91,7 +91,7 @@ async fn closed_port_is_refused() {
 async fn unresolvable_name_is_reported() {
     let target = EnvironmentFixture::new().parse_target("host=no-such-host.invalid user=reader dbname=shop");
     let error = target.connect("").await.unwrap_err();
-    assert_eq!(error.problem(), &ConnectProblem::HostNotFound);
+    assert_eq!(error.kind(), &ConnectErrorKind::HostNotFound);
     insta::assert_snapshot!(error.to_string(), @"cannot connect to postgres at no-such-host.invalid:5432/shop as reader: the host was not found");
 }
 

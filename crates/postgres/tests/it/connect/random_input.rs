@@ -1,7 +1,7 @@
 //! Whatever is read, nothing panics and no password is printed.
 
 use proptest::prelude::*;
-use tidegate_postgres::connect::{ConnectTarget, TargetError};
+use tidegate_postgres::connect::{ConnectTarget, ConnectionStringError};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -10,16 +10,16 @@ fn encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Quotes as keywords and values want it.
+/// Quotes a value as in keyword strings.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-fn parse_target(text: &str) -> Result<ConnectTarget, TargetError> {
+fn parse_target(text: &str) -> Result<ConnectTarget, ConnectionStringError> {
     EnvironmentFixture::new().with_environment(|connect_environment| ConnectTarget::parse(text, connect_environment))
 }
 
-/// Text that looks like a connection string, more or less.
+/// Text similar to a connection string.
 fn almost_connection_string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("postgres://".to_owned()),
@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!((in_pairs.user(), in_pairs.database()), (user.as_str(), database.as_str()));
     }
 
-    /// The password is a word that stands nowhere else, with characters around it that somebody forgot to escape.
+    /// The password is a unique word, with unescaped special characters around it.
     #[test]
     fn errors_contain_no_part_of_a_password(before in "[@:/?&=,%' a]{0,4}", after in "[@:/?&=,%' a]{0,4}") {
         let word = "zyx987";

@@ -1,13 +1,13 @@
-//! Servers that refuse, and what is said of each to the caller and to the owner.
+//! Servers that reject a connection, and the messages for the caller and the owner.
 
 use tidegate_core::ErrorKind;
-use tidegate_postgres::connect::ConnectProblem;
+use tidegate_postgres::connect::ConnectErrorKind;
 
 use super::environment_fixture::{
     EnvironmentFixture, connect, connect_error_text, connect_error_text_in, make_role, network_string, superuser_string,
 };
 
-/// What `messages` says, without what differs from run to run.
+/// `messages` without the parts that differ from run to run.
 fn redact_role(message: &str, role: &str) -> String {
     let port = super::environment_fixture::network_port().to_string();
     message.replace(role, "ROLE").replace(&port, "PORT")
@@ -104,7 +104,7 @@ async fn connection_limit_is_reported() {
     owner: cannot connect to postgres at 127.0.0.1:PORT/postgres as ROLE: the server has too many connections (message of the server: too many connections for role "ROLE")
     "#);
     let error = EnvironmentFixture::new().parse_target(&text).connect("").await.unwrap_err();
-    assert_eq!(error.problem(), &ConnectProblem::TooManyConnections);
+    assert_eq!(error.kind(), &ConnectErrorKind::TooManyConnections);
 }
 
 #[tokio::test]

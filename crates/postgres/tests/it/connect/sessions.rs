@@ -1,18 +1,17 @@
 //! Open connections: versions, settings, several hosts, cancelling, the end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate_postgres::connect::OpenConnection;
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
-use crate::test_database::OpenedDatabase;
+use crate::test_database::{OpenedDatabase, wait_until};
 
 use super::environment_fixture::{
-    EnvironmentFixture, authority_file, connect, connect_error_text, make_role, network_port, network_string,
-    query_value, superuser_string,
+    EnvironmentFixture, authority_file, connect, connect_error_text, is_encrypted, make_role, network_port,
+    network_string, query_value, superuser_string,
 };
 
 /// The folder and the port of the superuser's socket.
@@ -30,7 +29,7 @@ async fn connects_over_a_socket() {
     let connected = connect(&superuser_string("")).await;
     let number: u32 = query_value(&connected, "SHOW server_version_num").await.parse().unwrap();
     assert_eq!(connected.server_version(), number);
-    assert!(!connected.is_encrypted());
+    assert!(!is_encrypted(&connected).await);
     assert!(!connected.is_closed());
 
     let (folder, port) = socket_connection();
@@ -38,7 +37,7 @@ async fn connects_over_a_socket() {
     for uri in [
         format!("postgres://postgres@{encoded}:{port}/postgres"),
         format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
-        // No TLS is spoken over a socket, whatever is demanded.
+        // A socket never uses TLS, whatever sslmode is set.
         format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full"),
     ] {
         assert_eq!(query_value(&connect(&uri).await, "SELECT current_user").await, "postgres");
@@ -103,7 +102,7 @@ async fn target_session_attrs_is_checked() {
     connect(&superuser_string(&format!("{reading} target_session_attrs=primary"))).await;
 }
 
-/// A server and its standby, named in either order: each kind of session is found where it is to be had.
+/// A server and its standby, in either order: each kind of session is opened on the server that offers it.
 #[tokio::test]
 async fn standby_and_primary_are_distinguished() {
     let cluster = Cluster::start();
@@ -122,7 +121,7 @@ async fn standby_and_primary_are_distinguished() {
             ("standby", "t"),
             ("prefer-standby", "t"),
             ("read-only", "t"),
-            // The first that is named.
+            // The first host in the list.
             ("any", if hosts[0] == &standby { "t" } else { "f" }),
         ] {
             let connected = connect(&format!("{both} target_session_attrs={expected}")).await;
@@ -133,7 +132,7 @@ async fn standby_and_primary_are_distinguished() {
     assert!(message.contains("the server is not suitable for target_session_attrs=primary"), "{message}");
     let alone = format!("{primary} target_session_attrs=prefer-standby");
     assert_eq!(query_value(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
-    // The engine is content with a standby.
+    // The engine also works on a standby.
     let target = EnvironmentFixture::new().parse_target(&standby);
     let database = PostgresDatabase::open("shop", target, PostgresOptions::default()).unwrap();
     let node = OpenedDatabase { database: Arc::new(database) };
@@ -147,15 +146,11 @@ async fn assert_cancel_stops_statement(connected: OpenConnection) {
     let running = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
     let canceller = connected.canceller();
     let sleeping = tokio::spawn(async move { connected.client().batch_execute("SELECT pg_sleep(3600)").await });
-    while query_value(&admin, &running).await != "1" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the start of the statement", || async { query_value(&admin, &running).await == "1" }).await;
     canceller.cancel().await.unwrap();
     let error = sleeping.await.unwrap().unwrap_err();
     assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
-    while query_value(&admin, &running).await != "0" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the end of the statement", || async { query_value(&admin, &running).await == "0" }).await;
 }
 
 #[tokio::test]
@@ -175,14 +170,14 @@ async fn cancelling_stops_the_statement_over_tls_and_without() {
     for (mode, encrypted) in modes {
         let connected =
             connect(&network_string(&format!("user={role} password=right-password dbname=postgres {mode}"))).await;
-        assert_eq!(connected.is_encrypted(), encrypted, "{mode}");
+        assert_eq!(is_encrypted(&connected).await, encrypted, "{mode}");
         assert_cancel_stops_statement(connected).await;
     }
 }
 
 #[tokio::test]
 async fn cancel_times_out() {
-    // The server that was connected to is replaced by one that never answers.
+    // The address of the connection now leads to a server that never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let role = make_role("bound").await;
@@ -203,6 +198,11 @@ async fn cancel_times_out() {
     tokio::join!(forward, cancel);
 }
 
+async fn wait_for_backend_end(admin: &OpenConnection, pid: &str) {
+    let count = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+    wait_until("the end of the backend", || async { query_value(admin, &count).await == "0" }).await;
+}
+
 #[tokio::test]
 async fn dropped_or_closed_connection_terminates() {
     let admin = connect(&superuser_string("")).await;
@@ -214,14 +214,11 @@ async fn dropped_or_closed_connection_terminates() {
         } else {
             drop(connected);
         }
-        let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while query_value(&admin, &there).await != "0" {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_for_backend_end(&admin, &pid).await;
     }
 }
 
-/// The driver would read on to the last row, and a server that computes does not notice that nobody listens.
+/// The driver would read up to the last row, and a server that computes does not notice that its client is gone.
 #[tokio::test]
 async fn dropped_connection_cancels_its_statement() {
     let admin = connect(&superuser_string("")).await;
@@ -230,21 +227,20 @@ async fn dropped_connection_cancels_its_statement() {
         let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
         let active = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
         {
-            let mut requested = Box::pin(connected.client().query_raw(query, Vec::<i32>::new()));
-            let mut rows = None;
-            while query_value(&admin, &active).await != "1" {
-                let pause = tokio::time::sleep(Duration::from_millis(5));
-                tokio::select! {
-                    answer = &mut requested, if rows.is_none() => rows = Some(answer.unwrap()),
-                    () = pause => {}
-                }
+            // The rows stay unread, and the statement is not dropped before it runs.
+            let requested = async {
+                let _rows = connected.client().query_raw(query, Vec::<i32>::new()).await.unwrap();
+                std::future::pending::<()>().await;
+            };
+            let started =
+                wait_until("the start of the statement", || async { query_value(&admin, &active).await == "1" });
+            tokio::select! {
+                () = requested => unreachable!(),
+                () = started => {}
             }
         }
         drop(connected);
-        let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        while query_value(&admin, &there).await != "0" {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_for_backend_end(&admin, &pid).await;
     }
 }
 
@@ -254,8 +250,6 @@ async fn terminated_backend_closes_the_connection() {
     let connected = connect(&superuser_string("")).await;
     let pid = query_value(&connected, "SELECT pg_backend_pid()").await;
     query_value(&admin, &format!("SELECT pg_terminate_backend({pid})")).await;
-    while !connected.is_closed() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the end of the connection", || async { connected.is_closed() }).await;
     connected.close().await;
 }

@@ -1,4 +1,4 @@
-//! Who makes an attempt, and what of it is seen from within its own session.
+//! The session that makes an attempt, and the effects that are visible within it.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use super::state_diff::{StateByAspect, StateDiff, diff_states, query_state};
 const SECRETS: [&str; 5] =
     ["root:x:0:0", "SCRAM-SHA-256$", "what the vault holds", "what the superuser asks", "what another caller asks"];
 
-/// One who says a statement to the database, as a new caller would, and leaves.
+/// Runs one statement as a new caller, and disconnects.
 pub(crate) trait StatementRunner {
     async fn run_statement(&self, sql: &str) -> RunOutcome;
 

@@ -1,4 +1,4 @@
-//! A server with the corpus's tables, a role that may only read them, others at work beside it, and one who watches.
+//! A server with the tables of the corpus, a role that may only read them, concurrent sessions, and a monitor.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) struct ClusterFixture {
     cluster: Cluster,
 }
 
-/// A session that an attempt may not disturb, nor see what it asks.
+/// A session that an attempt must not disturb, and whose statements it must not see.
 struct ConcurrentSession {
     client: Client,
     query: &'static str,
@@ -60,11 +60,11 @@ impl ClusterFixture {
         superuser.batch_execute(&corpus::shared_corpus("schema")).await.unwrap();
         superuser.batch_execute(ROLE).await.unwrap();
         for extension in EXTENSIONS {
-            // What this server does not bring cannot be called.
+            // An extension that this server does not have cannot be called.
             let _ = superuser.batch_execute(&format!("CREATE EXTENSION {extension}")).await;
         }
         let reader = reader_connection_string(&cluster);
-        // The server reads its rules again in its own time.
+        // The server reloads its access rules with a delay.
         super::within_timeout("the server's rules", async {
             while connect(&reader).await.is_err() {
                 tokio::task::yield_now().await;
@@ -77,7 +77,7 @@ impl ClusterFixture {
         scene
     }
 
-    /// Renews what an attempt ended. Whether there was anything.
+    /// Renews the sessions that an attempt ended. Returns whether there were any.
     pub(crate) async fn restore(&mut self) -> bool {
         let is_whole = self.bystanders.len() == 2 && !self.watcher.is_disconnected();
         if self.watcher.is_disconnected() {
@@ -105,14 +105,14 @@ impl ClusterFixture {
         self.cluster.superuser_connection_string("scene")
     }
 
-    /// `sql` as it is said here: files go to the folder of the server's own, which is watched and goes with it.
+    /// `sql` with the server's own folder for files, which is monitored and removed with the server.
     pub(crate) fn localize_paths(&self, sql: &str) -> String {
         sql.replace("/tmp/", &format!("{}/", self.cluster.data_directory()))
     }
 
-    /// Everything that an attempt may not change, once the process that ran it is gone.
+    /// The state that an attempt must not change, read after the process that ran it has ended.
     pub(crate) async fn state(&mut self, process: Option<i32>) -> Result<StateByAspect, Error> {
-        // Who was told to end does so at the next word at the latest.
+        // A terminated session ends at its next statement at the latest.
         let mut answering = Vec::new();
         for bystander in self.bystanders.drain(..) {
             if bystander.client.batch_execute(bystander.query).await.is_ok() {
@@ -123,7 +123,7 @@ impl ClusterFixture {
         let mut sessions: BTreeSet<String> =
             self.bystanders.iter().map(|bystander| format!("process {}", bystander.process)).collect();
         let mut state = self.watcher.state(process).await;
-        // Whoever is told that its session ends may learn a moment later that its connection has.
+        // A client may receive the end of its session a moment before the end of its connection.
         if state
             .as_ref()
             .is_err_and(|error| self.watcher.is_disconnected() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN))

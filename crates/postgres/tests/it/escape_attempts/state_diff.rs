@@ -10,7 +10,7 @@ pub(crate) type StateByAspect = BTreeMap<String, BTreeSet<String>>;
 /// The lines that came or went, by aspect. An aspect that did not change is absent.
 pub(crate) type StateDiff = BTreeMap<String, Vec<String>>;
 
-/// What `statement` says, which selects aspect and line.
+/// The rows of `statement`, which selects aspect and line.
 pub(crate) async fn query_state<T: ToStatement + ?Sized>(
     client: &Client,
     statement: &T,

@@ -1,4 +1,4 @@
-//! One who looks at the whole server before and after each attempt: what outlives the session that made it.
+//! Reads the state of the whole server before and after each attempt: changes that outlive the session of the attempt.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ pub(crate) struct ServerMonitor {
     pub(crate) process: i32,
     /// Major version of the server.
     pub(crate) version: u32,
-    /// What is told on the channel that the corpus uses.
+    /// The notifications on the channel that the corpus uses.
     notices: mpsc::Receiver<String>,
     received: BTreeSet<String>,
     marks: u32,
     tables: Statement,
-    /// What `tables` said last, and where the server was then: how far its log of changes, and its transactions.
+    /// The position of the write-ahead log and of the transactions at the last read, and the result of `tables` then.
     last: (String, StateByAspect),
     others: Statement,
     place: Statement,
@@ -30,7 +30,7 @@ const WAL_POSITION_SQL: &str =
 
 const BACKEND_COUNT_SQL: &str = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
 
-/// Notices that may wait to be read. Nobody tells more between two looks.
+/// The maximum number of unread notifications. There are never more between two reads.
 const NOTICES_MAX: usize = 1024;
 
 impl ServerMonitor {
@@ -62,7 +62,7 @@ impl ServerMonitor {
         }
     }
 
-    /// Another one, who knows what this one heard.
+    /// A monitor on a new connection, with the notifications of this one.
     pub(crate) async fn reconnect(&self, superuser: &str) -> Self {
         Self { received: self.received.clone(), marks: self.marks, ..Self::new(superuser).await }
     }
@@ -92,7 +92,7 @@ impl ServerMonitor {
         Ok(self.client.query_one(&self.place, &[]).await?.get(0))
     }
 
-    /// Notices come in the order in which they were committed, so that those before one's own mark are all there are.
+    /// Notifications arrive in the order in which they were committed, so all earlier ones precede the mark.
     async fn receive_notifications(&mut self) -> Result<(), Error> {
         self.marks += 1;
         let mark = format!("mark {}", self.marks);
@@ -104,9 +104,8 @@ impl ServerMonitor {
     }
 }
 
-/// The statement that tells the state of all tables: of the database's own by a checksum over their rows, of the
-/// server's by the place of each row and the transaction that wrote it. Schemas for temporary tables stay once they
-/// were made, empty.
+/// The statement that reads the state of all tables. Tables of the database have a checksum over their rows; those of
+/// the server have the position of each row and the transaction that wrote it. Empty schemas for temporary tables stay.
 async fn tables_sql(watcher: &Client) -> String {
     let tables = "
         SELECT oid::regclass::text, relnamespace <> 'pg_catalog'::regnamespace, relisshared FROM pg_class
@@ -135,7 +134,7 @@ async fn tables_sql(watcher: &Client) -> String {
     parts.join(" UNION ALL ")
 }
 
-/// What no table holds, and what a table does not tell: a sequence may advance without a trace in the log.
+/// State that is in no table or that a table does not show: a sequence may advance without a record in the log.
 const SERVER_STATE_SQL: &str = "
     SELECT 'sequences', format('ticket: %s, %s', last_value, is_called) FROM ticket
     UNION ALL SELECT 'files', format('%s, %s', folder, name)

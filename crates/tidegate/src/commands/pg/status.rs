@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use tidegate_postgres_handlers::{
-    ExchangeLogStatus, HandlerSchemaScripts, InstallStatus as Installed, InstalledVersion, LineCount,
+    CallLogStatus, HandlerSchemaScripts, InstallStatus as Installed, InstalledVersion, LineCount,
 };
 
 use super::HandlerSchemaArguments;
@@ -43,7 +43,7 @@ fn render_status(installed: &Installed) -> String {
          exchange log  {}\n\
          may call      {dispatching}\n",
         render_version(installed.version),
-        render_exchange_log(installed.exchange),
+        render_exchange_log(installed.call_log),
     )
 }
 
@@ -72,8 +72,8 @@ pub(super) fn render_handler_counts(installed: &Installed) -> String {
     }
 }
 
-fn render_exchange_log(log: Option<ExchangeLogStatus>) -> String {
-    let Some(ExchangeLogStatus { is_on, lines }) = log else { return NOT_READABLE.to_owned() };
+fn render_exchange_log(log: Option<CallLogStatus>) -> String {
+    let Some(CallLogStatus { is_on, lines }) = log else { return NOT_READABLE.to_owned() };
     let is_on = if is_on { "on" } else { "off" };
     match lines {
         Some(lines) => format!("{is_on}, {}", self::render_line_count(lines)),

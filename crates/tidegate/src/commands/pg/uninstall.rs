@@ -49,7 +49,7 @@ impl PgUninstallCommand {
 
 /// What goes with the schema.
 fn describe_loss(installed: &InstallStatus) -> String {
-    let lines = installed.exchange.and_then(|log| log.lines).filter(|lines| *lines != LineCount::Exactly(0));
+    let lines = installed.call_log.and_then(|log| log.lines).filter(|lines| *lines != LineCount::Exactly(0));
     let lines = lines
         .map(|lines| format!(", and {} of the exchange log", status::render_line_count(lines)))
         .unwrap_or_default();

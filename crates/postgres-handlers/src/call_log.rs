@@ -1,4 +1,4 @@
-//! The exchange log: writes caller, handler, duration and outcome of each call to the database.
+//! The call log in the table `exchange` of a database: caller, handler, duration and outcome of each call.
 //!
 //! Lines are written after the answers, on separate connections. Therefore failed calls are recorded although they are
 //! rolled back, and no call waits for the log. Lines that cannot be written are counted and reported; they do not
@@ -15,8 +15,8 @@ use tidegate_runtime::Job;
 use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 
-use crate::database_handlers::DatabaseHandlers;
 use crate::record::HandlerRecord;
+use crate::schema_name::SchemaName;
 
 /// The maximum number of queued lines; further lines are lost and counted.
 const QUEUED_LINES_MAX: usize = 1_000;
@@ -24,7 +24,6 @@ const QUEUED_LINES_MAX: usize = 1_000;
 const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
 /// The maximum length of the error detail in a line, in characters.
 const DETAIL_CHARACTERS_MAX: usize = 4_000;
-/// The maximum number of lines of one insert.
 const BATCH_LINES_MAX: usize = 100;
 
 /// The database performs the redaction, so that a path has the same meaning for all writers.
@@ -41,30 +40,35 @@ FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS lin
     detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
 LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.name";
 
-/// Records calls in the exchange log of one database. The writer starts with the first line.
-#[derive(Default)]
-pub(crate) struct ExchangeRecorder {
-    lines: OnceLock<mpsc::Sender<ExchangeLine>>,
-    lost: Arc<AtomicU64>,
+/// The call log of one database. Its writer starts with the first call.
+pub(crate) struct CallLog {
+    writer: Arc<CallWriter>,
+    lines: OnceLock<mpsc::Sender<CallLine>>,
 }
 
-struct ExchangeLine {
+struct CallWriter {
+    database: Arc<PostgresDatabase>,
+    name: Arc<str>,
+    insert_sql: String,
+    lost: AtomicU64,
+}
+
+struct CallLine {
     role: Option<String>,
     /// In the form that [`INSERT_SQL`] reads.
     json: Value,
 }
 
-impl ExchangeRecorder {
+impl CallLog {
+    pub(crate) fn new(database: Arc<PostgresDatabase>, name: Arc<str>, schema: &SchemaName) -> Self {
+        let insert_sql = INSERT_SQL.replace("{schema}", schema.as_str());
+        let writer = CallWriter { database, name, insert_sql, lost: AtomicU64::new(0) };
+        Self { writer: Arc::new(writer), lines: OnceLock::new() }
+    }
+
     /// Records that the call `job` of the handler of `record`, with `arguments`, has ended.
-    pub(crate) fn record_call(
-        &self,
-        handlers: &DatabaseHandlers,
-        record: &HandlerRecord,
-        job: &Job,
-        arguments: Value,
-        failure: Option<&Error>,
-    ) {
-        let Ok(role) = handlers.database.role_of(job.principal()) else { return };
+    pub(crate) fn record(&self, record: &HandlerRecord, job: &Job, arguments: Value, failure: Option<&Error>) {
+        let Ok(role) = self.writer.database.role_of(job.principal()) else { return };
         let [user, tenant] = user_and_tenant(job.principal());
         let uri = match job.target() {
             CallTarget::Resource(uri) => Some(uri),
@@ -75,11 +79,11 @@ impl ExchangeRecorder {
             Some(ErrorKind::Unauthenticated) => "refused",
             Some(_) => "failed",
         };
-        let named = |text: String| (!text.is_empty()).then_some(text);
+        let non_empty = |text: String| (!text.is_empty()).then_some(text);
         let code = |error: &Error| error.code().map_or_else(|| error.kind().name().to_owned(), |code| code.to_string());
         let detail = |detail: &str| detail.chars().take(DETAIL_CHARACTERS_MAX).collect::<String>();
         let json = json!({
-            "type": record.kind.name(), "name": record.name, "user_id": named(user), "tenant_id": named(tenant),
+            "type": record.kind.name(), "name": record.name, "user_id": non_empty(user), "tenant_id": non_empty(tenant),
             "duration_ms": job.elapsed().as_secs_f64() * 1_000.0, "outcome": outcome,
             "code": failure.map(code),
             "reference": failure.and_then(Error::id),
@@ -87,37 +91,23 @@ impl ExchangeRecorder {
             "arguments": Some(arguments).filter(|arguments| arguments.to_string().len() <= ARGUMENTS_BYTES_MAX),
             "uri": uri, "variables": job.variables(),
         });
-        let role = role.map(str::to_owned);
-        let lines = self.lines.get_or_init(|| spawn_writer(handlers, self.lost.clone()));
-        if lines.try_send(ExchangeLine { role, json }).is_err() {
-            count_lost_lines(&self.lost, 1, &handlers.name, "the queue is full");
+        let line = CallLine { role: role.map(str::to_owned), json };
+        if self.lines.get_or_init(|| self.spawn_writer()).try_send(line).is_err() {
+            self.writer.count_lost(1, "the queue is full");
         }
+    }
+
+    fn spawn_writer(&self) -> mpsc::Sender<CallLine> {
+        let (sender, lines) = mpsc::channel(QUEUED_LINES_MAX);
+        let writer = self.writer.clone();
+        self.writer.database.spawn(async move { writer.run(lines).await });
+        sender
     }
 }
 
-fn spawn_writer(handlers: &DatabaseHandlers, lost: Arc<AtomicU64>) -> mpsc::Sender<ExchangeLine> {
-    let (sender, lines) = mpsc::channel(QUEUED_LINES_MAX);
-    let writer = ExchangeWriter {
-        database: handlers.database.clone(),
-        insert: INSERT_SQL.replace("{schema}", handlers.options.schema.as_str()),
-        lost,
-        name: handlers.name.clone(),
-    };
-    handlers.database.spawn(writer.run(lines));
-    sender
-}
-
-struct ExchangeWriter {
-    database: Arc<PostgresDatabase>,
-    insert: String,
-    lost: Arc<AtomicU64>,
-    /// The name of the database.
-    name: Arc<str>,
-}
-
-impl ExchangeWriter {
+impl CallWriter {
     /// Writes until the database is closed and the queue is empty, or until no sender is left.
-    async fn run(self, mut lines: mpsc::Receiver<ExchangeLine>) {
+    async fn run(&self, mut lines: mpsc::Receiver<CallLine>) {
         let mut batch = Vec::with_capacity(BATCH_LINES_MAX);
         loop {
             let count = tokio::select! {
@@ -135,31 +125,32 @@ impl ExchangeWriter {
                 let count = of_role.len();
                 if let Err(error) = self.write(role, of_role).await {
                     let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
-                    count_lost_lines(&self.lost, count, &self.name, &reason);
+                    self.count_lost(count, &reason);
                 }
             }
         }
     }
 
     /// Uses the role of the call, because the line contains the name of the role.
-    async fn write(&self, role: Option<String>, lines: Vec<ExchangeLine>) -> Result<(), Error> {
+    async fn write(&self, role: Option<String>, lines: Vec<CallLine>) -> Result<(), Error> {
         let transaction = Transaction { writes: true, ..Transaction::default() };
         let mut transaction = self.database.begin(&transaction, &self.database.identity_for_role(role)).await?;
         let lines = Value::Array(lines.into_iter().map(|line| line.json).collect()).to_string();
         let written = async {
-            transaction.query(&self.insert, &[&lines]).await?;
+            transaction.query(&self.insert_sql, &[&lines]).await?;
             transaction.commit().await
         };
         written.await.map_err(|error| internal_statement_error(&error, &self.name))
     }
-}
 
-/// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
-fn count_lost_lines(lost: &AtomicU64, count: usize, database: &str, why: &str) {
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    let before = lost.fetch_add(count, Ordering::Relaxed);
-    let now = before.saturating_add(count);
-    if before.checked_ilog2() != now.checked_ilog2() {
-        tracing::warn!(database, lost = now, "calls of handlers are missing from the exchange log: {why}");
+    /// Counts lost lines. Logs a warning for the first ones, and then each time the number has doubled.
+    fn count_lost(&self, count: usize, reason: &str) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let before = self.lost.fetch_add(count, Ordering::Relaxed);
+        let lost = before.saturating_add(count);
+        if before.checked_ilog2() != lost.checked_ilog2() {
+            let database = &*self.name;
+            tracing::warn!(database, lost, "calls of handlers are missing from the exchange log: {reason}");
+        }
     }
 }

@@ -6,19 +6,20 @@ use uuid::Uuid;
 
 /// Delays that double from the first to the longest one.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     first: Duration,
     longest: Duration,
     attempts: u32,
 }
 
 impl Backoff {
-    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+    /// Delays from `first` to `longest`.
+    pub fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, attempts: 0 }
     }
 
     /// The next delay: a random value between half and all of a span that doubles up to the longest delay.
-    pub(crate) fn next_delay(&mut self) -> Duration {
+    pub fn next_delay(&mut self) -> Duration {
         let span = self.first.saturating_mul(2_u32.saturating_pow(self.attempts)).min(self.longest);
         self.attempts = self.attempts.saturating_add(1);
         // The first 32 bits of a version 4 UUID are random.
@@ -27,7 +28,7 @@ impl Backoff {
     }
 
     /// Starts again with the first delay.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.attempts = 0;
     }
 }
