@@ -1,4 +1,4 @@
-//! Access control of registry entries, also by the tenants of databases. Lists and calls apply the same check.
+//! Access control of registry entries, databases and rows. Lists and calls apply the same check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -244,6 +244,32 @@ impl DatabaseTenants {
             None => PrincipalRule::new(admits),
         };
         Access { principal_rule: Some(principal_rule), ..access }
+    }
+}
+
+/// Computes a stamp of the row policies of all databases as they apply to a principal. Stored results and tasks are
+/// visible only to callers with the same stamp. The default is that of a node without policies.
+#[derive(Clone, Default)]
+pub struct RowPolicyStamper(Option<Arc<StampFn>>);
+
+type StampFn = dyn Fn(&Principal) -> u64 + Send + Sync;
+
+impl RowPolicyStamper {
+    /// Uses `stamp`. It must return the same value, in every process, while the policies and the principal's values in
+    /// them are the same, and zero if no policy applies. It must be cheap, because it runs for each request of a task.
+    pub fn new(stamp: impl Fn(&Principal) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(stamp)))
+    }
+
+    /// The stamp of `principal`.
+    pub fn stamp_for(&self, principal: &Principal) -> u64 {
+        self.0.as_ref().map_or(0, |stamp| stamp(principal))
+    }
+}
+
+impl fmt::Debug for RowPolicyStamper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RowPolicyStamp(..)")
     }
 }
 

@@ -107,19 +107,17 @@ impl Principal {
 
     /// A principal without roles and claims. Its generation is 0, the default of a registry.
     pub fn new(subject: impl Into<String>, auth_method: AuthMethod, grants: Arc<Grants>) -> Self {
-        let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
-        let (subject, generation, authenticator_version, expires_at) = (subject.into(), 0, 0, None);
         Self {
-            subject,
-            tenant,
-            roles,
+            subject: subject.into(),
+            tenant: None,
+            roles: BTreeSet::new(),
             grants,
-            claims,
-            implied_scopes,
+            claims: Map::new(),
+            implied_scopes: Arc::default(),
             auth_method,
-            generation,
-            authenticator_version,
-            expires_at,
+            generation: 0,
+            authenticator_version: 0,
+            expires_at: None,
         }
     }
 

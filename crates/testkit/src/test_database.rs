@@ -1,27 +1,8 @@
 //! A database of its own on the test server, which `scripts/postgres` starts.
 
-use std::future::Future;
-use std::time::Duration;
-
 use tokio_postgres::{Client, NoTls};
 
-/// Longer than anything that is waited for here may take, on any machine.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Waits for `future`, and fails when it takes forever.
-pub async fn within_timeout<T>(subject: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("{subject} takes forever"))
-}
-
-/// Waits until `condition` holds.
-pub async fn wait_until<F: Future<Output = bool>>(subject: &str, mut condition: impl FnMut() -> F) {
-    within_timeout(subject, async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
+pub use crate::waiting::{TEST_TIMEOUT, wait_until, within_timeout};
 
 /// A variable that `scripts/postgres` sets.
 pub fn variable(name: &str) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_core::{
-    Access, Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, PrincipalRule, RateLimit,
+    Access, LevelLimits, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, PrincipalRule, RateLimit,
     TransportKind,
 };
 use tidegate_mcp::Revision;
@@ -15,7 +15,7 @@ use tidegate_testkit::host::Host;
 
 /// A host where each principal may ask so many times, and then no more for hours.
 fn host(burst: u32) -> Host {
-    let of_principal = Allowance { rate: RateLimit::per_second(0.000_1, burst), ..Allowance::default() };
+    let of_principal = LevelLimits { rate: RateLimit::per_second(0.000_1, burst), ..LevelLimits::default() };
     Host::with(EventDispatcher::default(), |entries| {
         entries.limits(Limits { per_principal: of_principal, ..Limits::default() })
     })

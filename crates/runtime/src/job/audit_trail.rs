@@ -1,8 +1,5 @@
 //! The statements of a job, for its audit line.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
 use tidegate_core::AuditedStatement;
 
 use super::Job;
@@ -12,21 +9,10 @@ const AUDITED_STATEMENTS_MAX: usize = 32;
 /// The maximum number of tables recorded per statement.
 const AUDITED_TABLES_MAX: usize = 64;
 
-/// What a job records for its audit line.
-#[derive(Debug, Default)]
-pub(crate) struct AuditTrail {
-    is_enabled: AtomicBool,
-    statements: Mutex<Vec<AuditedStatement>>,
-}
-
 impl Job {
-    pub(crate) fn enable_audit_trail(&self) {
-        self.audit_trail.is_enabled.store(true, Ordering::Relaxed);
-    }
-
     /// Whether an auditor records this call.
     pub fn is_audited(&self) -> bool {
-        self.audit_trail.is_enabled.load(Ordering::Relaxed)
+        self.is_audited
     }
 
     /// Records a statement for the audit line. If a call has many statements, only the first ones are recorded.
@@ -34,7 +20,7 @@ impl Job {
         if !self.is_audited() {
             return;
         }
-        let mut statements = self.audit_trail.statements.lock();
+        let mut statements = self.audited_statements.lock();
         if statements.len() < AUDITED_STATEMENTS_MAX {
             let mut statement = statement();
             statement.tables.truncate(AUDITED_TABLES_MAX);
@@ -44,6 +30,6 @@ impl Job {
 
     /// Takes the recorded statements.
     pub fn take_statements(&self) -> Vec<AuditedStatement> {
-        std::mem::take(&mut *self.audit_trail.statements.lock())
+        std::mem::take(&mut *self.audited_statements.lock())
     }
 }

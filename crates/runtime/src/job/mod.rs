@@ -9,30 +9,27 @@ mod progress_throttle;
 mod protection;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tidegate_core::{
+    AnswerFormat, AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence,
+    LogLevel, Principal, ProvidedAnswer, RowPolicyStamper, TemplateVariables,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use self::call_timer::CallTimer;
-use self::interaction::InteractionState;
 use self::progress_throttle::ProgressThrottle;
-use crate::limits::{Charges, ReachedLimit, UsageAmount};
+use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
-pub(crate) use audit_trail::AuditTrail;
-pub use call::Call;
-pub use jobs::Jobs;
-pub(crate) use protection::JobProtection;
-pub use status::{JobId, JobState, JobStatus};
-use tidegate_core::{
-    AnswerFormat, Budget, CallTarget, Caller, Limits, LogLevel, Principal, RowPolicyStamper, TemplateVariables,
-};
+pub use self::call::Call;
+pub use self::jobs::Jobs;
+pub use self::status::{JobId, JobState, JobStatus};
 
 /// The interval at which the run time of a call is charged.
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,11 +38,11 @@ const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Job {
     id: JobId,
-    pub(crate) target: CallTarget,
-    pub(crate) arguments: Map<String, Value>,
-    pub(crate) variables: TemplateVariables,
-    pub(crate) caller: Caller,
-    pub(crate) inline_budget: Budget,
+    target: CallTarget,
+    arguments: Map<String, Value>,
+    variables: TemplateVariables,
+    caller: Caller,
+    inline_budget: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
@@ -53,12 +50,16 @@ pub struct Job {
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     adapter_cancellation: CancellationToken,
     cancellation: CancellationToken,
-    pub(crate) timer: CallTimer,
+    timer: CallTimer,
     /// Whether the answer has ended while the work continues.
     is_in_background: AtomicBool,
-    pub(crate) interaction: InteractionState,
-    pub(crate) audit_trail: AuditTrail,
-    pub(crate) protection: JobProtection,
+    interaction: InteractionState,
+    /// Whether an auditor records the call.
+    pub(crate) is_audited: bool,
+    audited_statements: Mutex<Vec<AuditedStatement>>,
+    pub(crate) protection: AnswerProtection,
+    secret_count: AtomicU64,
+    fence: OnceLock<DataFence>,
     /// From the snapshot with which the caller was authenticated.
     pub(crate) row_policy_stamper: RowPolicyStamper,
     result_uri: OnceLock<String>,
@@ -67,55 +68,33 @@ pub struct Job {
     started: Instant,
     rows: AtomicU64,
     bytes: AtomicU64,
-    charges: Charges,
+    charges: UsageCharges,
     state: Mutex<(JobState, Option<Duration>)>,
     timed_out: AtomicBool,
     input_timed_out: AtomicBool,
 }
 
-impl Job {
-    pub(crate) fn new(
-        call: Call,
-        variables: TemplateVariables,
-        inline_budget: Budget,
-        timeout: Duration,
-        limits: &Limits,
-        charges: Charges,
-    ) -> Self {
-        let started = Instant::now();
-        let interaction = InteractionState::new(&call, limits);
-        Self {
-            id: JobId(Uuid::new_v4()),
-            target: call.target,
-            arguments: call.arguments,
-            variables,
-            caller: call.caller,
-            inline_budget,
-            format: call.format,
-            wants_progress: call.wants_progress,
-            progress_throttle: Mutex::default(),
-            log_level: call.log_level,
-            adapter_cancellation: call.cancellation,
-            cancellation: CancellationToken::new(),
-            timer: CallTimer::new(timeout),
-            is_in_background: AtomicBool::new(false),
-            interaction,
-            audit_trail: AuditTrail::default(),
-            protection: JobProtection::default(),
-            row_policy_stamper: RowPolicyStamper::default(),
-            result_uri: OnceLock::new(),
-            databases: Mutex::default(),
-            started_at: SystemTime::now(),
-            started,
-            rows: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            charges,
-            state: Mutex::new((JobState::Waiting, None)),
-            timed_out: AtomicBool::new(false),
-            input_timed_out: AtomicBool::new(false),
-        }
-    }
+/// The state of a job's input requests, and of its continuation as a task.
+#[derive(Debug)]
+struct InteractionState {
+    client_capabilities: ClientCapabilities,
+    input_answers: BTreeMap<String, ProvidedAnswer>,
+    supports_live_input: AtomicBool,
+    on_behalf_of: Option<Arc<Job>>,
+    /// Fires when the handler requests that the call continues as a task.
+    task_requested: CancellationToken,
+    /// Fires when the call continues as a task.
+    task_started: CancellationToken,
+    input_timeout: Duration,
+    task_after: Duration,
+    /// The minimum run time as a task. An entry with a time limit of its own keeps that limit.
+    task_timeout: Duration,
+    permit_queues: OnceLock<PermitQueues>,
+    held_permits: Mutex<Option<RunPermits>>,
+    reacquire_lock: tokio::sync::Mutex<()>,
+}
 
+impl Job {
     /// The job's id.
     pub fn id(&self) -> JobId {
         self.id
@@ -298,8 +277,8 @@ impl Job {
         self.charge(UsageAmount { bytes: bytes as u64, ..UsageAmount::default() });
     }
 
-    fn charge(&self, taken: UsageAmount) {
-        if !self.charges.charge(taken) {
+    fn charge(&self, amount: UsageAmount) {
+        if !self.charges.charge(amount) {
             self.cancel();
         }
     }

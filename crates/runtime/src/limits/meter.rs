@@ -1,4 +1,4 @@
-//! The current usage of one holder of a level.
+//! The current usage of one principal, tenant, tool or node.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tidegate_core::RateLimit;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::limits::usage::{DailyUsage, UsageAmount};
+use super::usage::{DailyUsage, UsageAmount};
 
-/// The current usage of one holder of a level.
+/// The current usage of one principal, tenant, tool or node.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
@@ -73,7 +73,7 @@ impl Drop for OpenCallPermit {
     }
 }
 
-/// The run permits of one holder, given out in the order of requests.
+/// The run permits of one meter, given out in the order of requests.
 #[derive(Debug)]
 pub(super) struct ResizableSemaphore {
     semaphore: Arc<Semaphore>,
@@ -110,7 +110,7 @@ impl ResizableSemaphore {
 
 type GovernorLimiter = RateLimiter<NotKeyed, InMemoryState, ElapsedClock, StateInformationMiddleware>;
 
-/// The requests of one holder. Without a rate it measures nothing.
+/// The requests of one meter. Without a rate it measures nothing.
 #[derive(Debug, Default)]
 pub(super) struct RateMeter(Mutex<Option<ActiveRate>>);
 
@@ -141,14 +141,13 @@ impl RateMeter {
     /// # Errors
     /// The time until `rate` admits it.
     pub(super) fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
-        let mut measured = self.0.lock();
-        let measured = match &mut *measured {
-            Some(measured) if measured.rate == rate => measured,
+        let mut state = self.0.lock();
+        let active = match &mut *state {
+            Some(active) if active.rate == rate => active,
             other => other.insert(ActiveRate::carry_over(other.as_ref(), rate)),
         };
-        measured.last_request = Instant::now();
-        let requested = measured.limiter.check();
-        requested.map(drop).map_err(|not_yet| not_yet.wait_time_from(measured.clock.now()))
+        active.last_request = Instant::now();
+        active.limiter.check().map(drop).map_err(|not_yet| not_yet.wait_time_from(active.clock.now()))
     }
 
     /// Whether the meter can be removed without changing anything: a whole burst is available again.

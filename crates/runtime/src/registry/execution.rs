@@ -10,11 +10,9 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 
 use super::route::RouteHandler;
-use crate::event::AuditReservation;
-use crate::event::emit_internal_error;
-use crate::event::{Event, EventDispatcher};
-use crate::job::Jobs;
-use crate::job::{Job, JobState};
+use crate::event::{AuditReservation, Event, EventDispatcher, emit_internal_error};
+use crate::handler::panic_to_error;
+use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
 use crate::reply::{Metadata, Outcome, ReplySender};
 
@@ -105,7 +103,7 @@ impl Execution {
             tokio::select! {
                 biased;
                 () = self.job.cancelled() => return Err(self.cancellation_error()),
-                taken = self.job.acquire_permits(permit_queues) => taken?,
+                acquired = self.job.acquire_permits(permit_queues) => acquired?,
                 // Runs only if no permit is free at once.
                 () = self.report_waiting() => return Err(self.cancellation_error()),
             }
@@ -153,14 +151,4 @@ impl Execution {
         }
         Error::new(ErrorKind::Cancelled, "the call was cancelled")
     }
-}
-
-/// The internal error of a handler that panicked.
-pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned());
-    Error::internal(format!("a handler panicked: {message}"))
 }

@@ -143,13 +143,13 @@ pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
     call
 }
 
-/// Lets every other task run until all of them wait for something. Needs paused time, in which a
-/// sleep ends only when nothing else can go on.
+/// Runs every other task until all of them wait. Needs paused time, in which a sleep ends only when no task can
+/// continue.
 pub(crate) async fn run_until_idle() {
     pass_time(Duration::from_millis(1)).await;
 }
 
-/// Lets `time` pass. Needs paused time, so it takes no real time.
+/// Advances the time by `time`. Needs paused time, so it takes no real time.
 pub(crate) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }

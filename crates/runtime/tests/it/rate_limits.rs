@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{
-    Allowance, AuthMethod, CallLimits, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, TransportKind,
+    AuthMethod, CallLimits, CallOrigin, Caller, Grants, LevelLimits, Limits, Principal, RateLimit, TransportKind,
 };
 use tidegate_runtime::SnapshotBuilder;
 use tokio::time::Instant;
@@ -18,8 +18,8 @@ fn rate(each_second: f64, burst: u32) -> Option<RateLimit> {
     Some(RateLimit::per_second(each_second, burst).unwrap())
 }
 
-fn allowance_with_rate(each_second: f64, burst: u32) -> Allowance {
-    Allowance { rate: rate(each_second, burst), ..Allowance::default() }
+fn allowance_with_rate(each_second: f64, burst: u32) -> LevelLimits {
+    LevelLimits { rate: rate(each_second, burst), ..LevelLimits::default() }
 }
 
 fn host(limits: Limits) -> Host {
@@ -27,14 +27,14 @@ fn host(limits: Limits) -> Host {
 }
 
 /// Somebody with a key, whose roles say `limits`.
-fn key_caller_with_limits(subject: &str, tenant: Option<&str>, limits: Allowance) -> Caller {
+fn key_caller_with_limits(subject: &str, tenant: Option<&str>, limits: LevelLimits) -> Caller {
     let grants = Arc::new(Grants { limits, ..Grants::everything() });
     let principal = Principal { tenant: tenant.map(str::to_owned), ..Principal::new(subject, AuthMethod::Key, grants) };
     Caller::new(Arc::new(principal), LOCAL)
 }
 
 fn key(subject: &str) -> Caller {
-    key_caller_with_limits(subject, None, Allowance::default())
+    key_caller_with_limits(subject, None, LevelLimits::default())
 }
 
 fn anonymous(address: &str) -> Caller {
@@ -84,7 +84,7 @@ async fn tenant_and_node_rates_ignore_rejected_requests() {
         ..Limits::default()
     };
     let host = host(limits);
-    let of = |subject, tenant| key_caller_with_limits(subject, Some(tenant), Allowance::default());
+    let of = |subject, tenant| key_caller_with_limits(subject, Some(tenant), LevelLimits::default());
     assert_eq!(count_admitted(&host, &of("ann", "north"), 100), 4);
     assert_eq!(count_admitted(&host, &of("bob", "north"), 100), 2);
     assert_eq!(count_admitted(&host, &of("ann", "south"), 100), 4, "the same name, and somebody else");

@@ -41,11 +41,11 @@ impl TenantScheduler {
         self.waiting += 1;
         self.sequence += 1;
         let now = self.sequence;
-        self.update_queue(tenant, |turn| {
-            if turn.waiting.is_empty() {
-                turn.waiting_since = now;
+        self.update_queue(tenant, |queue| {
+            if queue.waiting.is_empty() {
+                queue.waiting_since = now;
             }
-            turn.waiting.push_back(id);
+            queue.waiting.push_back(id);
         });
     }
 
@@ -54,9 +54,9 @@ impl TenantScheduler {
         let (_, _, tenant) = self.ready.first()?.clone();
         self.sequence += 1;
         let now = self.sequence;
-        let id = self.update_queue(&tenant, |turn| {
-            let id = turn.waiting.pop_front()?;
-            (turn.in_flight, turn.waiting_since) = (turn.in_flight + 1, now);
+        let id = self.update_queue(&tenant, |queue| {
+            let id = queue.waiting.pop_front()?;
+            (queue.in_flight, queue.waiting_since) = (queue.in_flight + 1, now);
             Some(id)
         })?;
         self.waiting -= 1;
@@ -65,7 +65,7 @@ impl TenantScheduler {
 
     /// Counts a poll for `tenant` as finished.
     pub(super) fn finish(&mut self, tenant: &Tenant) {
-        self.update_queue(tenant, |turn| turn.in_flight -= 1);
+        self.update_queue(tenant, |queue| queue.in_flight -= 1);
     }
 
     /// The number of queued polls.
@@ -77,19 +77,19 @@ impl TenantScheduler {
     pub(super) fn retain(&mut self, is_polled: impl Fn(&PolledEntryId) -> bool) {
         let tenants: Vec<Tenant> = self.by_tenant.keys().cloned().collect();
         for tenant in &tenants {
-            self.update_queue(tenant, |turn| turn.waiting.retain(&is_polled));
+            self.update_queue(tenant, |queue| queue.waiting.retain(&is_polled));
         }
-        self.waiting = self.by_tenant.values().map(|turn| turn.waiting.len()).sum();
+        self.waiting = self.by_tenant.values().map(|queue| queue.waiting.len()).sum();
     }
 
     fn update_queue<T>(&mut self, tenant: &Tenant, change: impl FnOnce(&mut TenantQueue) -> T) -> T {
-        let turn = self.by_tenant.entry(tenant.clone()).or_default();
-        self.ready.remove(&(turn.in_flight, turn.waiting_since, tenant.clone()));
-        let changed = change(turn);
-        if turn.in_flight == 0 && turn.waiting.is_empty() {
+        let queue = self.by_tenant.entry(tenant.clone()).or_default();
+        self.ready.remove(&(queue.in_flight, queue.waiting_since, tenant.clone()));
+        let changed = change(queue);
+        if queue.in_flight == 0 && queue.waiting.is_empty() {
             self.by_tenant.remove(tenant);
-        } else if turn.can_start(tenant) {
-            self.ready.insert((turn.in_flight, turn.waiting_since, tenant.clone()));
+        } else if queue.can_start(tenant) {
+            self.ready.insert((queue.in_flight, queue.waiting_since, tenant.clone()));
         }
         changed
     }

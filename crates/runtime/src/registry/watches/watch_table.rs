@@ -35,7 +35,7 @@ pub(super) struct ResolvedWatcher {
 pub(super) struct StampRequest {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
-    pub(super) resolved_watcher: ResolvedWatcher,
+    pub(super) watcher: ResolvedWatcher,
 }
 
 /// The next step of the poller.
@@ -69,15 +69,15 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<PolledEntryId>>,
     changed: BTreeSet<Arc<str>>,
     wake: Arc<Notify>,
-    /// The holder that its subscriptions count for.
-    holder: Option<Owner>,
+    /// The owner that its subscriptions count for.
+    owner: Option<Owner>,
     /// Whether a first stamp counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
 
 struct PolledEntry {
     key: PolledKey,
-    resolved_watcher: ResolvedWatcher,
+    watcher: ResolvedWatcher,
     /// The hash of the last stamp of the watcher, if there was one.
     stamp: Option<u64>,
     is_polled: bool,
@@ -95,10 +95,10 @@ struct PolledKey {
 }
 
 impl WatchTable {
-    pub(super) fn open(&mut self, woken: Arc<Notify>) -> ListenerId {
+    pub(super) fn open(&mut self, wake: Arc<Notify>) -> ListenerId {
         let id = ListenerId(self.next_id());
         let (uris, changed) = (BTreeMap::new(), BTreeSet::new());
-        self.listeners.insert(id, Listener { uris, changed, wake: woken, holder: None, has_baseline: true });
+        self.listeners.insert(id, Listener { uris, changed, wake, owner: None, has_baseline: true });
         id
     }
 
@@ -109,14 +109,14 @@ impl WatchTable {
         self.listeners.remove(&id);
     }
 
-    /// Subscribes the listener to `uri`. `of_one_max` is the maximum of one principal, if there is one.
+    /// Subscribes the listener to `uri`. `per_principal_max` is the maximum of one principal, if there is one.
     pub(super) fn subscribe(
         &mut self,
         id: ListenerId,
         uri: &str,
         caller: &Arc<Caller>,
-        found: Option<ResolvedWatcher>,
-        of_one_max: Option<usize>,
+        watcher: Option<ResolvedWatcher>,
+        per_principal_max: Option<usize>,
     ) -> Result<(), Error> {
         let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
         if listener.uris.contains_key(uri) {
@@ -125,11 +125,11 @@ impl WatchTable {
         if listener.uris.len() >= SUBSCRIPTIONS_PER_LISTENER_MAX {
             return Err(listener_limit_error());
         }
-        let holder = listener.holder.get_or_insert_with(|| Owner::for_quota(caller));
-        self.subscriptions.acquire(holder, SUBSCRIPTIONS_MAX, of_one_max).map_err(subscription_limit_error)?;
+        let owner = listener.owner.get_or_insert_with(|| Owner::for_quota(caller));
+        self.subscriptions.acquire(owner, SUBSCRIPTIONS_MAX, per_principal_max).map_err(subscription_limit_error)?;
         let uri: Arc<str> = uri.into();
         listener.uris.insert(uri.clone(), None);
-        self.attach(id, caller, vec![(uri, found)]);
+        self.attach(id, caller, vec![(uri, watcher)]);
         Ok(())
     }
 
@@ -137,8 +137,8 @@ impl WatchTable {
         let Some(listener) = self.listeners.get_mut(&id) else { return };
         let Some(entry) = listener.uris.remove(uri) else { return };
         listener.changed.remove(uri);
-        if let Some(holder) = &listener.holder {
-            self.subscriptions.release(holder);
+        if let Some(owner) = &listener.owner {
+            self.subscriptions.release(owner);
         }
         self.detach(id, entry);
     }
@@ -148,20 +148,20 @@ impl WatchTable {
         &mut self,
         id: ListenerId,
         caller: &Arc<Caller>,
-        found: Vec<(Arc<str>, Option<ResolvedWatcher>)>,
+        watchers: Vec<(Arc<str>, Option<ResolvedWatcher>)>,
     ) {
-        for (uri, found) in found {
-            let entry = found.map(|found| self.get_or_insert_entry(&uri, caller, found));
+        for (uri, watcher) in watchers {
+            let entry = watcher.map(|watcher| self.get_or_insert_entry(&uri, caller, watcher));
             let listener = self.listeners.get_mut(&id);
-            let found = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.has_baseline)));
+            let state = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.has_baseline)));
             // The URI was unsubscribed from meanwhile.
-            let Some((of_uri, is_settled)) = found else {
+            let Some((uri_entry, has_baseline)) = state else {
                 self.detach(id, entry);
                 continue;
             };
-            let before = std::mem::replace(of_uri, entry);
+            let before = std::mem::replace(uri_entry, entry);
             if let Some(entry) = entry.and_then(|entry| self.entries.get_mut(&entry)) {
-                *is_settled &= entry.is_polled;
+                *has_baseline &= entry.is_polled;
                 entry.listeners.insert(id);
             }
             if before != entry {
@@ -225,18 +225,15 @@ impl WatchTable {
     /// The next step of the poller. Entries of an earlier version are removed: the swap notifies their listeners, which
     /// attach again.
     pub(super) fn next_step(&mut self, now: Instant, version: u64) -> PollStep {
-        let later = self.queue_due(now, version);
+        let next_due = self.queue_due(now, version);
         while let Some((id, tenant)) = self.scheduler.start_next() {
             if let Some(entry) = self.current_entry(id, version) {
-                return PollStep::Poll(StampRequest {
-                    id,
-                    caller: entry.key.caller.clone(),
-                    resolved_watcher: entry.resolved_watcher.clone(),
-                });
+                let (caller, watcher) = (entry.key.caller.clone(), entry.watcher.clone());
+                return PollStep::Poll(StampRequest { id, caller, watcher });
             }
             self.scheduler.finish(&tenant);
         }
-        later.map_or(PollStep::Idle, PollStep::WaitUntil)
+        next_due.map_or(PollStep::Idle, PollStep::WaitUntil)
     }
 
     /// Queues the due polls. Returns the time at which the next one is due.
@@ -262,22 +259,22 @@ impl WatchTable {
         self.entries.get(&id)
     }
 
-    /// Records a stamp, or its failure as `None`, and schedules the next poll at `again_at`. Returns whether the
+    /// Records a stamp, or its failure as `None`, and schedules the next poll at `next_poll_at`. Returns whether the
     /// failure is new.
     pub(super) fn record_stamp(
         &mut self,
         id: PolledEntryId,
         caller: &Caller,
         stamp: Option<&Option<String>>,
-        again_at: Instant,
+        next_poll_at: Instant,
     ) -> bool {
         self.scheduler.finish(&caller.principal.tenant);
         let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        self.due.push_back((again_at, id));
+        self.due.push_back((next_poll_at, id));
         let is_first_answer = !std::mem::replace(&mut entry.is_polled, true);
         let has_failed_before = std::mem::replace(&mut entry.has_failed, stamp.is_none());
-        let has_failed_now = entry.has_failed && !has_failed_before;
+        let is_new_failure = entry.has_failed && !has_failed_before;
         let before = entry.stamp;
         entry.stamp = stamp.or(before);
         let has_changed = before != entry.stamp;
@@ -290,26 +287,19 @@ impl WatchTable {
                 listener.wake.notify_waiters();
             }
         }
-        has_failed_now
+        is_new_failure
     }
 
     /// The polled entry for the resource and the caller; new entries are due at once.
-    fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, found: ResolvedWatcher) -> PolledEntryId {
-        let key = PolledKey { uri: uri.clone(), version: found.version, caller: caller.clone() };
+    fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, watcher: ResolvedWatcher) -> PolledEntryId {
+        let key = PolledKey { uri: uri.clone(), version: watcher.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
         let id = PolledEntryId(self.next_id());
         self.ids.insert(key.clone(), id);
-        let entry = PolledEntry {
-            key,
-            resolved_watcher: found,
-            stamp: None,
-            is_polled: false,
-            has_failed: false,
-            listeners: BTreeSet::new(),
-        };
-        self.entries.insert(id, entry);
+        let (stamp, is_polled, has_failed, listeners) = (None, false, false, BTreeSet::new());
+        self.entries.insert(id, PolledEntry { key, watcher, stamp, is_polled, has_failed, listeners });
         if self.due.len() + self.scheduler.len() > 2 * SUBSCRIPTIONS_MAX {
             // Entries of listeners that ended while their watchers were slow.
             self.due.retain(|(_, id)| self.entries.contains_key(id));
@@ -348,12 +338,12 @@ fn listener_limit_error() -> Error {
 }
 
 fn subscription_limit_error(level: LimitLevel) -> Error {
-    let owner_key = match level {
+    let origin = match level {
         LimitLevel::Principal => " by you",
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{owner_key}; try again later"))
+    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{origin}; try again later"))
 }
 
 impl PartialEq for PolledKey {

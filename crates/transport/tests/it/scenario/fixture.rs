@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Access, Acl, Allowance, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
+    Access, Acl, LevelLimits, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
     Credentials, Error, ErrorKind, Grants, IpNetwork, Limits, Principal, Toolset, TransportKind, Violation,
 };
 use tidegate_runtime::{
@@ -169,10 +169,10 @@ impl Authenticator for Process {
 fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsize>) -> SnapshotBuilder {
     let limits = Limits {
         open_calls_max: OPEN_MAX,
-        per_principal: Allowance {
+        per_principal: LevelLimits {
             running_calls_max: Some(OPEN_OF_ONE_MAX),
             waiting_calls_max: Some(0),
-            ..Allowance::default()
+            ..LevelLimits::default()
         },
         ..Limits::default()
     };

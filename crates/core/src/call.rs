@@ -1,6 +1,7 @@
-//! What is called, how an argument is completed, and how severe a log message for the caller is.
+//! Parts of a call: its target, completions, levels of log messages, and the statements in its audit line.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,5 +146,23 @@ impl Completion {
             self.values.truncate(Self::VALUES_MAX);
         }
         self
+    }
+}
+
+/// A statement that a call sent to a database, as the audit log records it.
+pub struct AuditedStatement {
+    /// The database.
+    pub database: String,
+    /// The tables that it reads, as far as they are known.
+    pub tables: Vec<String>,
+    /// Computes a fingerprint that does not depend on the values in the statement. It runs on the auditor's thread,
+    /// because it takes longer than a call can wait.
+    pub fingerprint: Box<dyn FnOnce() -> String + Send>,
+}
+
+impl fmt::Debug for AuditedStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { database, tables, .. } = self;
+        f.debug_struct("AuditedStatement").field("database", database).field("tables", tables).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
-//! Signs values that the node gives to clients and verifies them when they return: cursors, links, request states.
-//!
-//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128 bits.
+//! Signatures of values that the node gives to clients and verifies when they return (cursors, links, request states),
+//! and digests as hexadecimal text.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -9,7 +8,8 @@ use uuid::Uuid;
 /// The length of a signature in bytes.
 pub const SIGNATURE_BYTES: usize = 16;
 
-/// Signs and verifies with one key.
+/// Signs and verifies with one key: [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128
+/// bits.
 #[derive(Clone)]
 pub struct HmacSigner(Hmac<Sha256>);
 
@@ -49,4 +49,11 @@ impl std::fmt::Debug for HmacSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HmacSigner")
     }
+}
+
+/// `bytes` as lower-case hexadecimal digits.
+pub fn to_hex(bytes: impl AsRef<[u8]>) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+    bytes.as_ref().iter().flat_map(digits).collect()
 }
