@@ -33,15 +33,16 @@ impl HmacSigner {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        let mut cut = [0; SIGNATURE_BYTES];
-        cut.copy_from_slice(&mac.finalize().into_bytes()[..SIGNATURE_BYTES]);
-        cut
+        let mut signature = [0; SIGNATURE_BYTES];
+        signature.copy_from_slice(&mac.finalize().into_bytes()[..SIGNATURE_BYTES]);
+        signature
     }
 
     /// Whether `signature` is the signature of `parts`. The run time does not reveal where they differ.
     pub fn verify(&self, purpose: &str, parts: &[&[u8]], signature: &[u8]) -> bool {
-        let right = self.sign(purpose, parts);
-        signature.len() == right.len() && signature.iter().zip(right).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+        let expected = self.sign(purpose, parts);
+        let differences = signature.iter().zip(expected).fold(0, |differences, (a, b)| differences | (a ^ b));
+        signature.len() == expected.len() && differences == 0
     }
 }
 

@@ -11,7 +11,8 @@ use crate::input::{ClientCapabilities, InputRequest};
 use crate::json_schema::Violation;
 
 /// The kind of failure. Each adapter maps kinds to its own codes in one table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorKind {
     /// The caller's arguments are invalid; `violations` lists every problem.
     InvalidArguments,
@@ -34,6 +35,7 @@ pub enum ErrorKind {
     /// The handler needs input first, and runs again with the answers.
     InputRequired,
     /// The client lacks a capability that the call needs.
+    #[strum(serialize = "incapable")]
     MissingClientCapability,
     /// The handler reports that the request failed, with a message of its own.
     Failed,
@@ -44,39 +46,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
-        Self::InvalidArguments,
-        Self::NotFound,
-        Self::Forbidden,
-        Self::Unauthenticated,
-        Self::RateLimited,
-        Self::TimedOut,
-        Self::Cancelled,
-        Self::TooLarge,
-        Self::Unavailable,
-        Self::InputRequired,
-        Self::MissingClientCapability,
-        Self::Failed,
-        Self::Internal,
-    ];
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The kind's name, as used in logs, metrics and answers.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotFound => "not_found",
-            Self::Forbidden => "forbidden",
-            Self::Unauthenticated => "unauthenticated",
-            Self::RateLimited => "rate_limited",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::TooLarge => "too_large",
-            Self::Unavailable => "unavailable",
-            Self::InputRequired => "input_required",
-            Self::MissingClientCapability => "incapable",
-            Self::Failed => "failed",
-            Self::Internal => "internal",
-        }
+        self.into()
     }
 }
 

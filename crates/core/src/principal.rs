@@ -11,7 +11,8 @@ use crate::grants::Grants;
 use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
 /// How a principal's identity was proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AuthMethod {
     /// There were no credentials.
     Anonymous,
@@ -30,14 +31,7 @@ pub enum AuthMethod {
 impl AuthMethod {
     /// The name, as used in logs and stored data.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anonymous => "anonymous",
-            Self::Process => "process",
-            Self::Key => "key",
-            Self::Token => "token",
-            Self::Certificate => "certificate",
-            Self::Proxy => "proxy",
-        }
+        self.into()
     }
 }
 

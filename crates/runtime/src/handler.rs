@@ -65,7 +65,6 @@ where
     }
 }
 
-/// The internal error of a handler that panicked.
 pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()

@@ -7,9 +7,7 @@ use tokio_util::sync::CancellationToken;
 /// The capacity of the pipe, like that of operating systems.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// What a side reads.
 pub type Reader = ReadHalf<DuplexStream>;
-/// What a side writes.
 pub type Writer = WriteHalf<DuplexStream>;
 /// The task that serves the other end.
 pub type ServerTask = JoinHandle<std::io::Result<()>>;

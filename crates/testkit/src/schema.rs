@@ -1,4 +1,4 @@
-//! Every message that any test here receives is valid in its revision.
+//! Checks that messages are valid in their revision.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-/// The schema of one revision, and the parts of it that were asked for.
+/// The schema of one revision, and its definitions that were compiled.
 struct RevisionSchema {
     schema: Value,
     key: &'static str,
@@ -43,7 +43,7 @@ impl RevisionSchema {
             .map(|(name, _)| name.as_str())
     }
 
-    /// The definition of the error of that code; most codes have none of their own.
+    /// The definition of the error with that code; most codes have none of their own.
     fn of_code(&self, code: &Value) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         let own = definitions.iter().find(|(_, definition)| {
@@ -103,8 +103,7 @@ pub fn check_response(revision: Revision, method: &str, response: &Value) {
     }
 }
 
-/// Checks a `Task` of the tasks extension, and in an answer to `tasks/get` what its status adds; the extension's schema has
-/// no part for it.
+/// Checks a `Task` of the tasks extension, with the members that its status adds; the schema has no definition of it.
 fn check_task(task: &Value) {
     static TASK: LazyLock<Validator> = LazyLock::new(|| {
         let only_when = |member: &str, status: &str| json!({"if": {"required": [member]}, "then": {"properties": {"status": {"const": status}}}});
@@ -136,8 +135,8 @@ fn check_task(task: &Value) {
     assert!(errors.is_empty(), "not a valid task: {task}\n{}", errors.join("\n"));
 }
 
-/// Checks an error. One without an id answers what could not be read: JSON-RPC says null there,
-/// where the schema, from 2025-11-25 on, leaves the id out.
+/// Checks an error. If the request could not be read, the id is null in JSON-RPC, while the schema, from 2025-11-25 on,
+/// omits it.
 fn check_error(revision: Revision, response: &Value) {
     let mut response = response.clone();
     let members = response.as_object_mut().unwrap();

@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// The level of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitLevel {
     /// One principal.
     Principal,
@@ -17,7 +18,8 @@ pub enum LimitLevel {
 }
 
 /// The limited quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitMeasure {
     /// Requests per time.
     Requests,
@@ -28,18 +30,14 @@ pub enum LimitMeasure {
     /// Bytes per day.
     Bytes,
     /// The run time of calls per day.
+    #[strum(serialize = "query_seconds")]
     Time,
 }
 
 impl LimitLevel {
     /// The name, as used in logs and metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Principal => "principal",
-            Self::Tenant => "tenant",
-            Self::Tool => "tool",
-            Self::Node => "node",
-        }
+        self.into()
     }
 
     /// Whose limit it is, as a text for the caller.
@@ -56,13 +54,7 @@ impl LimitLevel {
 impl LimitMeasure {
     /// The name, as used in logs and metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Calls => "calls",
-            Self::Rows => "rows",
-            Self::Bytes => "bytes",
-            Self::Time => "query_seconds",
-        }
+        self.into()
     }
 }
 

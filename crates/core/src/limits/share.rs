@@ -63,7 +63,6 @@ impl ShareCounter {
     }
 }
 
-/// Removes counts of zero.
 fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

@@ -4,9 +4,7 @@ use tidegate_core::AuditedStatement;
 
 use super::Job;
 
-/// The maximum number of statements recorded per call.
 const AUDITED_STATEMENTS_MAX: usize = 32;
-/// The maximum number of tables recorded per statement.
 const AUDITED_TABLES_MAX: usize = 64;
 
 impl Job {

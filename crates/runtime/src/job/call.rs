@@ -130,8 +130,7 @@ impl Call {
             bytes: AtomicU64::new(0),
             charges,
             state: Mutex::new((JobState::Waiting, None)),
-            timed_out: AtomicBool::new(false),
-            input_timed_out: AtomicBool::new(false),
+            timeout_error: OnceLock::new(),
         }
     }
 }

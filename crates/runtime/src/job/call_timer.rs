@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// Used for "no deadline". A longer timeout could overflow when it is added to an instant.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// The timer of one call.
 #[derive(Debug)]
 pub(crate) struct CallTimer {
     state: Mutex<TimerState>,
@@ -34,12 +33,10 @@ impl CallTimer {
         Self { state: Mutex::new(state), deadline_changed: Notify::new() }
     }
 
-    /// When it expires.
     pub(crate) fn deadline(&self) -> Instant {
         self.state.lock().deadline
     }
 
-    /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.state.lock().open_pauses > 0
     }
@@ -76,7 +73,6 @@ impl CallTimer {
         }
     }
 
-    /// Resolves when the timer has expired.
     pub(crate) async fn expired(&self) {
         while Instant::now() < self.deadline() {
             tokio::select! {

@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence,
-    LogLevel, Principal, ProvidedAnswer, RowPolicyStamper, TemplateVariables,
+    AnswerFormat, AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence, Error,
+    ErrorKind, LogLevel, Principal, ProvidedAnswer, RowPolicyStamper, TemplateVariables,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -70,8 +70,7 @@ pub struct Job {
     bytes: AtomicU64,
     charges: UsageCharges,
     state: Mutex<(JobState, Option<Duration>)>,
-    timed_out: AtomicBool,
-    input_timed_out: AtomicBool,
+    timeout_error: OnceLock<Error>,
 }
 
 /// The state of a job's input requests, and of its continuation as a task.
@@ -199,12 +198,8 @@ impl Job {
         self.is_in_background.load(Ordering::Acquire)
     }
 
-    pub(crate) fn enter_background(&self) {
-        self.is_in_background.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn leave_background(&self) {
-        self.is_in_background.store(false, Ordering::Release);
+    pub(crate) fn set_in_background(&self, is_in_background: bool) {
+        self.is_in_background.store(is_in_background, Ordering::Release);
     }
 
     /// Cancels the job when its adapter cancels it, unless it is in the background or a task by then; never resolves.
@@ -239,26 +234,24 @@ impl Job {
 
     /// Cancels the job at its deadline, unless it is already cancelled.
     fn time_out(&self) {
-        if !self.is_cancelled() {
-            self.timed_out.store(true, Ordering::Relaxed);
-            self.input_timed_out.store(self.timer.is_paused(), Ordering::Relaxed);
-            self.cancel();
+        if self.is_cancelled() {
+            return;
         }
+        let error = match self.timer.is_paused() {
+            true => Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit"),
+            false => {
+                let seconds = (self.deadline() - self.started).as_secs_f64();
+                Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
+                    .with_hint("Ask for less: filter, aggregate, or set a smaller limit.")
+            }
+        };
+        let _ = self.timeout_error.set(error);
+        self.cancel();
     }
 
-    /// Whether it was cancelled at its deadline.
-    pub(crate) fn has_timed_out(&self) -> bool {
-        self.timed_out.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was cancelled because an input request was not answered in time.
-    pub(crate) fn input_timed_out(&self) -> bool {
-        self.input_timed_out.load(Ordering::Relaxed)
-    }
-
-    /// Its time limit.
-    pub(crate) fn time_limit(&self) -> Duration {
-        self.deadline() - self.started
+    /// The error of a job that was cancelled at its deadline.
+    pub(crate) fn timeout_error(&self) -> Option<&Error> {
+        self.timeout_error.get()
     }
 
     /// Counts `rows` as returned. A call that exceeds a daily limit of its caller is cancelled.
@@ -283,7 +276,6 @@ impl Job {
         }
     }
 
-    /// The daily limit that the job exceeded.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.charges.exceeded_limit()
     }

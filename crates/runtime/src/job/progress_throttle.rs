@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of notifications per window.
 const SENT_MAX: usize = 4;
-/// The length of the window.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// The recent progress notifications of a call. Notifications that come too soon are dropped, not queued, because a

@@ -49,7 +49,6 @@ impl AdmissionGuard {
 #[derive(Debug, Clone)]
 pub(crate) struct PermitQueues(pub(super) Vec<PermitQueue>);
 
-/// A queue of calls.
 #[derive(Debug, Clone)]
 pub(super) enum PermitQueue {
     /// For a run permit, which the call holds while it runs.
@@ -65,7 +64,6 @@ pub(crate) struct RunPermits {
 }
 
 impl PermitQueues {
-    /// Waits for all permits.
     pub(crate) async fn acquire(&self) -> Result<RunPermits, Error> {
         let (mut permits, mut turns) = (Vec::with_capacity(self.0.len()), Vec::new());
         for queue in &self.0 {

@@ -45,7 +45,6 @@ impl UsageCharges {
         self.meters.push(ChargedMeter { level, meter, daily, charges_rows_only });
     }
 
-    /// Whether no meter is charged.
     pub(crate) fn is_empty(&self) -> bool {
         self.meters.is_empty()
     }
@@ -69,7 +68,6 @@ impl UsageCharges {
         self.exceeded.get().is_none()
     }
 
-    /// The limit that was exceeded first.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.exceeded.get().copied()
     }
@@ -101,7 +99,6 @@ impl ReachedLimit {
         Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }
 
-    /// The error for the caller.
     pub(crate) fn to_error(self) -> Error {
         let Self { level, measure, bound, retry_after } = self;
         let daily_limit = |subject: &str| {

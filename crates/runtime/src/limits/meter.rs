@@ -38,8 +38,8 @@ impl UsageMeter {
 
     /// Counts one more open call, unless `open_max` calls are open.
     pub(super) fn try_open_call(self: &Arc<Self>, open_max: usize) -> Option<OpenCallPermit> {
-        let more = |open: usize| (open < open_max).then_some(open + 1);
-        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        let increment = |open: usize| (open < open_max).then_some(open + 1);
+        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).ok()?;
         Some(OpenCallPermit(self.clone()))
     }
 
@@ -50,7 +50,6 @@ impl UsageMeter {
         usage.on_day(day)
     }
 
-    /// The usage on `day`.
     pub(super) fn usage_on(&self, day: u64) -> UsageAmount {
         self.usage.lock().on_day(day)
     }
@@ -96,13 +95,13 @@ impl ResizableSemaphore {
     /// Sets the number of permits to `count`. If there are more, free permits are removed at once, and held ones in a
     /// later call of this function.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
-        let expected = count.min(Semaphore::MAX_PERMITS);
-        let mut now = self.permit_count.lock();
-        if expected > *now {
-            self.semaphore.add_permits(expected - *now);
-            *now = expected;
-        } else if expected < *now {
-            *now -= self.semaphore.forget_permits(*now - expected);
+        let target = count.min(Semaphore::MAX_PERMITS);
+        let mut current = self.permit_count.lock();
+        if target > *current {
+            self.semaphore.add_permits(target - *current);
+            *current = target;
+        } else if target < *current {
+            *current -= self.semaphore.forget_permits(*current - target);
         }
         self.semaphore.clone()
     }
@@ -168,9 +167,9 @@ impl ActiveRate {
         let new = Self { rate, limiter, clock, last_request: now };
         if let Some(before) = before.filter(|before| !before.is_idle()) {
             let left = before.limiter.check().map_or(0, |state| state.remaining_burst_capacity());
-            if let Some(taken) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
+            if let Some(used) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
                 // At most a burst, so that the limiter has room for them.
-                let _ = new.limiter.check_n(taken);
+                let _ = new.limiter.check_n(used);
             }
         }
         new

@@ -60,7 +60,6 @@ impl MeterKey {
     }
 }
 
-/// The meters of one level.
 #[derive(Debug, Default)]
 pub(super) struct MeterTable {
     state: Mutex<MeterTableState>,
@@ -100,7 +99,6 @@ impl MeterTable {
         meter
     }
 
-    /// The usage of each key on `day`.
     pub(super) fn usage_on(&self, day: u64) -> BTreeMap<MeterKeyHash, UsageAmount> {
         let state = self.state.lock();
         let metered = state.meters.iter().map(|(key, meter)| (key, meter.usage_on(day)));

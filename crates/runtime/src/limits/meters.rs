@@ -16,7 +16,6 @@ use super::meter_table::{MeterKey, MeterTable};
 use super::usage::{Calendar, DailyUsage};
 use super::usage_file::UsageRecord;
 
-/// All meters of a node.
 #[derive(Debug)]
 pub(crate) struct Meters {
     principals: MeterTable,
@@ -250,7 +249,6 @@ fn principal_limits(caller: &Caller, limits: &Limits) -> LevelLimits {
     if caller.principal.auth_method == AuthMethod::Process { of_roles } else { of_roles.or(limits.per_principal) }
 }
 
-/// The limits of the caller's tenant, if it has one.
 fn tenant_limits(caller: &Caller, limits: &Limits) -> LevelLimits {
     let is_bounded = caller.principal.tenant.is_some() && caller.principal.auth_method != AuthMethod::Process;
     if is_bounded { limits.per_tenant } else { LevelLimits::default() }

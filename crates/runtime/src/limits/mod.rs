@@ -32,7 +32,6 @@ pub(crate) struct UsageFlusher {
 }
 
 impl UsageFlusher {
-    /// Starts to write the usage of `meters` into `file`.
     pub(crate) fn start(meters: Arc<Meters>, file: PathBuf) -> Self {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -46,7 +45,6 @@ impl UsageFlusher {
         Self { stop, task }
     }
 
-    /// Writes the file for the last time.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         // The task ends by itself; a panic in it was already reported.

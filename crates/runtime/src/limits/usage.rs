@@ -35,12 +35,10 @@ impl DailyUsage {
         Self { day, amount }
     }
 
-    /// The usage on `day`.
     pub(super) fn on_day(&self, day: u64) -> UsageAmount {
         if self.day == day { self.amount } else { UsageAmount::default() }
     }
 
-    /// Adds usage on `day`.
     pub(super) fn add(&mut self, day: u64, more: UsageAmount) {
         let UsageAmount { rows, bytes, time } = self.on_day(day);
         let amount = UsageAmount {
@@ -100,7 +98,6 @@ impl Calendar {
         self.since_epoch().as_secs() / DAY.as_secs()
     }
 
-    /// The time until the day ends.
     pub(super) fn until_tomorrow(&self) -> Duration {
         let today = Duration::from_secs(self.since_epoch().as_secs() % DAY.as_secs());
         DAY.saturating_sub(today)

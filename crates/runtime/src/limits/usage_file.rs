@@ -37,7 +37,6 @@ impl UsageRecord {
         Ok(Some(serde_json::from_slice(&fs::read(file)?)?))
     }
 
-    /// Writes `file` atomically.
     pub(super) fn write(&self, file: &Path) -> io::Result<()> {
         let mut name = file.as_os_str().to_owned();
         name.push(".new");
@@ -45,9 +44,9 @@ impl UsageRecord {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut opened = OpenOptions::new().write(true).create(true).truncate(true).open(new)?;
-        opened.write_all(&serde_json::to_vec(self)?)?;
-        opened.sync_all()?;
+        let mut output = OpenOptions::new().write(true).create(true).truncate(true).open(new)?;
+        output.write_all(&serde_json::to_vec(self)?)?;
+        output.sync_all()?;
         fs::rename(new, file)
     }
 }

@@ -16,7 +16,6 @@ use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
 use crate::reply::{Metadata, Outcome, ReplySender};
 
-/// The execution of one job.
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
@@ -27,13 +26,11 @@ pub(crate) struct Execution {
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,
-    /// The reserved audit line of the call.
     pub(crate) audit_reservation: Mutex<Option<Box<dyn AuditReservation>>>,
     pub(crate) cancel_grace: Duration,
 }
 
 impl Execution {
-    /// Runs the job to its end and emits its events.
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_limits().await {
@@ -66,9 +63,10 @@ impl Execution {
         };
         let result = tokio::select! {
             biased;
-            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
-            () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            () = job.watch_adapter_cancellation() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            result = AssertUnwindSafe(self.execute()).catch_unwind() =>
+                result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
+            () = dropped_after_grace => Err(cancelled()),
+            () = job.watch_adapter_cancellation() => Err(cancelled()),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Emitted even if the answer was complete: the next call is refused.
@@ -112,7 +110,7 @@ impl Execution {
         tokio::select! {
             biased;
             result = self.run_handler() => result,
-            () = self.job.charge_time() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = self.job.charge_time() => Err(cancelled()),
         }
     }
 
@@ -141,14 +139,10 @@ impl Execution {
         if let Some(exceeded) = self.job.exceeded_limit() {
             return exceeded.to_error();
         }
-        if self.job.input_timed_out() {
-            return Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit");
-        }
-        if self.job.has_timed_out() {
-            let seconds = self.job.time_limit().as_secs_f64();
-            return Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
-                .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
-        }
-        Error::new(ErrorKind::Cancelled, "the call was cancelled")
+        self.job.timeout_error().cloned().unwrap_or_else(cancelled)
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the call was cancelled")
 }

@@ -44,7 +44,6 @@ pub struct Registry {
     watches: Arc<WatchManager>,
     jobs: Arc<Jobs>,
     meters: Arc<Meters>,
-    /// Writes the usage file.
     usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
     events: EventDispatcher,

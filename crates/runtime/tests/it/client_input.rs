@@ -250,7 +250,7 @@ async fn dropped_input_request_fails_call() {
     let mut reply = host.begin(live_call("greet"));
     drop(next_input_request(&mut reply).await);
     assert_eq!(reply_text(reply).await, "failed unavailable: the client did not answer the input request \"who\"");
-    // An adapter that hears no questions.
+    // An adapter that ignores input requests.
     let unheard = "failed unavailable: the client did not answer the input request \"who\"";
     assert_eq!(host.call_to_text(live_call("greet")).await, unheard);
 }

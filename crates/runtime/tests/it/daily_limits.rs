@@ -64,7 +64,7 @@ fn row_counting_handler(rows: u64) -> Arc<dyn Handler> {
     })
 }
 
-/// Works until it is told to stop.
+/// Works until it is stopped.
 fn working() -> Arc<dyn Handler> {
     handler_fn(|job, _| async move {
         job.cancelled().await;

@@ -19,7 +19,7 @@ use tidegate_runtime::{
 /// A call over stdio, which has no network.
 pub(crate) const LOCAL: CallOrigin = CallOrigin { transport: TransportKind::Stdio, peer: None };
 
-/// A registry and everything it told.
+/// A registry and the events that it emitted.
 pub(crate) struct Host {
     pub(crate) registry: Arc<Registry>,
     pub(crate) recorder: Arc<Recorder>,
@@ -36,12 +36,12 @@ impl Host {
         Self { registry: Registry::new(snapshot.limits(limits).build(), events), recorder }
     }
 
-    /// Begins a call that passes the door.
+    /// Starts a call that is admitted.
     pub(crate) fn begin(&self, call: Call) -> Reply {
         self.registry.call(call).unwrap()
     }
 
-    /// The whole answer as text, a refusal at the door included.
+    /// The whole answer as text, or the refusal of the call.
     pub(crate) async fn call_to_text(&self, call: Call) -> String {
         match self.registry.call(call) {
             Ok(reply) => reply_text(reply).await,

@@ -95,6 +95,6 @@ async fn task_requests_input_live_and_has_task_timeout() {
         let message = reply_text(reply).await;
         assert!(message.ends_with("done {}"), "{message}");
     }
-    // Whoever cannot come back for a task gets none, and is asked in its own way.
+    // A client that cannot fetch the result of a task gets none, and receives input requests in its own way.
     assert_eq!(required_inputs(&host, retried_call("long", [])).await.len(), 1);
 }

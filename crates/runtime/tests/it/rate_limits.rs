@@ -42,7 +42,7 @@ fn anonymous(address: &str) -> Caller {
     Caller::new(Principal::anonymous(), CallOrigin { transport: TransportKind::Rest, peer: Some(peer) })
 }
 
-/// How many of `permit_count` requests at once are let in.
+/// The number of admitted requests among `permit_count` concurrent ones.
 fn count_admitted(host: &Host, caller: &Caller, count: usize) -> usize {
     (0..count).filter(|_| host.registry.count_request(caller).is_ok()).count()
 }

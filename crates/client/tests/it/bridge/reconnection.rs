@@ -49,7 +49,10 @@ async fn reconnect_notifies_changed_lists() {
         }
         let of = |list: &str| format!("notifications/{list}/list_changed");
         assert_eq!(rendered, [of("tools"), of("resources"), of("prompts")], "{carrier:?}");
-        wait_until("the handshake is repeated", async || client.notices.lock().contains(&BridgeNotice::HandshakeRenewed)).await;
+        wait_until("the handshake is repeated", async || {
+            client.notices.lock().contains(&BridgeNotice::HandshakeRenewed)
+        })
+        .await;
         client.lives().await;
     }
 }
@@ -92,7 +95,10 @@ async fn call_waits_for_unreachable_server_within_timeout() {
             let message = answer["error"]["message"].as_str().unwrap();
             assert!(message.contains("could not be reached within 200ms"), "{message}");
             server.proxy.listen_again().await;
-            wait_until("the bridge reports the lost connection", async || client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))).await;
+            wait_until("the bridge reports the lost connection", async || {
+                client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))
+            })
+            .await;
             assert_eq!(server.counts.of("mark"), 0);
         }
     }
@@ -109,7 +115,10 @@ async fn calls_that_wait_are_made_when_the_server_comes_back() {
             for id in 0..10 {
                 client.call(id, json!([["text", format!("call {id}")]])).await;
             }
-            wait_until("the bridge reports the lost connection", async || client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))).await;
+            wait_until("the bridge reports the lost connection", async || {
+                client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))
+            })
+            .await;
             server.proxy.listen_again().await;
             let mut answered = Vec::new();
             for _ in 0..10 {

@@ -8,7 +8,7 @@
 //! - `resume`: a second run takes up what the first one fetched
 //! - `corruption`: blocks without their hash, results that change
 //! - `running`: results that are still being written, that ended incomplete, that are empty
-//! - `refusals`: what a reader is told: who calls, links, files that cannot be written
+//! - `refusals`: errors: credentials, links, files that cannot be written
 //! - `file_results`: results that hold a file
 //! - `queries`: SQL to a server that writes the answer down
 

@@ -1,37 +1,35 @@
-//! The state that all listeners share, and the task that polls stamps while there are listeners.
+//! The state that all listeners share, and the tasks that poll stamps while there are listeners.
+//!
+//! Each polled entry has a task. A poll waits for a permit of its tenant and then for one of the registry, in the order
+//! of requests. Few polls of a tenant wait for a permit of the registry, so slow watchers of one tenant leave room for
+//! those of others.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind};
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::tenant_scheduler::{CONCURRENT_MAX, PolledEntryId};
-use super::watch_table::{PollStep, StampRequest, WatchTable};
+use super::watch_table::{CONCURRENT_MAX, ResolvedWatcher, StampPoll, WatchTable};
 use crate::event::{EventDispatcher, emit_internal_error};
 use crate::handler::panic_to_error;
 use crate::registry::current_snapshot::CurrentSnapshot;
 
-/// The interval between two polls of a stamp.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum time for a stamp; after it, the stamp counts as unchanged.
 const STAMP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The watches of one registry.
 #[derive(Debug)]
 pub(crate) struct WatchManager {
     pub(super) table: Mutex<WatchTable>,
     pub(super) snapshot: Arc<CurrentSnapshot>,
-    /// Notified when something is due earlier than the poller expects.
-    wake_poller: Notify,
+    poll_permits: Semaphore,
     events: EventDispatcher,
     tasks: TaskTracker,
     ended: CancellationToken,
@@ -42,71 +40,61 @@ impl WatchManager {
         Self {
             table: Mutex::default(),
             snapshot,
-            wake_poller: Notify::new(),
+            poll_permits: Semaphore::new(CONCURRENT_MAX),
             events,
             tasks: TaskTracker::new(),
             ended: CancellationToken::new(),
         }
     }
 
-    /// Stops polling permanently.
     pub(crate) async fn drain(&self) {
         self.ended.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Makes sure that due stamps are polled.
-    pub(super) fn ensure_polling(self: &Arc<Self>) {
-        if self.table.lock().begin_polling() {
-            self.tasks.spawn(self.clone().poll());
+    /// Starts to poll the new entries.
+    pub(super) fn start_polls(self: &Arc<Self>) {
+        let polls = self.table.lock().take_new_polls();
+        for poll in polls {
+            let manager = self.clone();
+            self.tasks.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = manager.ended.cancelled() => {}
+                    () = poll.ended.cancelled() => {}
+                    () = manager.poll(&poll) => {}
+                }
+            });
         }
-        self.wake_poller.notify_one();
     }
 
-    /// Polls until there are no more listeners, or the registry is drained.
-    async fn poll(self: Arc<Self>) {
-        let mut running = FuturesUnordered::new();
-        loop {
-            let mut next_at = None;
-            while running.len() < CONCURRENT_MAX {
-                let version = self.snapshot.version();
-                match self.table.lock().next_step(Instant::now(), version) {
-                    PollStep::Poll(request) => running.push(poll_stamp(request)),
-                    PollStep::WaitUntil(due) => {
-                        next_at = Some(due);
-                        break;
-                    }
-                    PollStep::Idle => break,
-                }
+    /// Polls until the registry has another version.
+    async fn poll(&self, poll: &StampPoll) {
+        while let Some(stamp) = self.next_stamp(poll).await {
+            let is_new_failure = self.table.lock().record_stamp(poll.id, stamp.as_ref().ok());
+            if let Err(error) = stamp
+                && is_new_failure
+            {
+                emit_internal_error(&self.events, &error, Uuid::new_v4());
             }
-            if running.is_empty() && next_at.is_none() && self.table.lock().end_polling() {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = self.ended.cancelled() => return,
-                Some((id, caller, stamp)) = running.next() => {
-                    let next_poll_at = Instant::now() + POLL_INTERVAL;
-                    let is_new_failure = self.table.lock().record_stamp(id, &caller, stamp.as_ref().ok(), next_poll_at);
-                    if let Err(error) = stamp && is_new_failure {
-                        emit_internal_error(&self.events, &error, Uuid::new_v4());
-                    }
-                }
-                () = self.wake_poller.notified() => {}
-                () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {}
-            }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
+    }
+
+    async fn next_stamp(&self, poll: &StampPoll) -> Option<Result<Option<String>, Error>> {
+        // The semaphores are never closed.
+        let _tenant_permit = poll.tenant_permits.acquire().await.ok()?;
+        let _permit = self.poll_permits.acquire().await.ok()?;
+        let is_current = self.table.lock().is_current(poll.id, self.snapshot.version());
+        if is_current { Some(stamp(&poll.watcher, &poll.caller).await) } else { None }
     }
 }
 
-/// The stamp of one entry.
-async fn poll_stamp(request: StampRequest) -> (PolledEntryId, Arc<Caller>, Result<Option<String>, Error>) {
-    let StampRequest { id, caller, watcher } = request;
-    let stamp = AssertUnwindSafe(watcher.watcher.stamp(&watcher.variables, &caller)).catch_unwind();
-    let stamp = match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
+async fn stamp(watcher: &ResolvedWatcher, caller: &Caller) -> Result<Option<String>, Error> {
+    let stamp = AssertUnwindSafe(watcher.watcher.stamp(&watcher.variables, caller)).catch_unwind();
+    match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
         Ok(stamp) => stamp.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
         Err(_) => Err(Error::new(ErrorKind::TimedOut, "checking whether a resource has changed took too long")),
-    };
-    (id, caller, stamp)
+    }
 }

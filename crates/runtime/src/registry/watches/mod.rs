@@ -5,7 +5,6 @@
 //! swap of the registry counts as a change of every resource.
 
 mod manager;
-mod tenant_scheduler;
 mod watch_table;
 
 use std::collections::VecDeque;
@@ -39,12 +38,10 @@ pub struct Watch {
 struct WatchListenerState {
     /// The last known caller, without its registry snapshot, which it would keep alive.
     caller: Option<Caller>,
-    /// The version in which resources were looked up.
     seen_version: u64,
     registry_changed: bool,
     /// The resources of the last delivered changes, oldest first.
     delivered: VecDeque<Arc<str>>,
-    /// The number of delivered changes of resources.
     delivered_count: u64,
 }
 
@@ -99,7 +96,7 @@ impl Watch {
             per_principal_max,
         )?;
         self.state.lock().caller.get_or_insert_with(|| without_snapshot(caller));
-        self.manager.ensure_polling();
+        self.manager.start_polls();
         Ok(())
     }
 
@@ -170,7 +167,7 @@ impl Watch {
                 table.mark_all_changed(self.id);
             }
         }
-        self.manager.ensure_polling();
+        self.manager.start_polls();
         self.wait_for_baseline().await;
     }
 

@@ -1,25 +1,24 @@
 //! The table of listeners: their URIs and pending changes, and what is polled for them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, TemplateVariables};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, TemplateVariables, tenant_share};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::tenant_scheduler::{PolledEntryId, TenantScheduler};
 use crate::resource::ResourceWatcher;
 
-/// The maximum number of subscriptions of one listener.
+/// The maximum number of concurrent polls; the principals of one tenant can have half of these.
+pub(super) const CONCURRENT_MAX: usize = 8;
 const SUBSCRIPTIONS_PER_LISTENER_MAX: usize = 1_000;
 /// The maximum number of subscriptions of all listeners; the principals of one tenant can have half of these.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// The maximum of one principal, where principals are distinguished.
 pub(super) const SUBSCRIPTIONS_PER_PRINCIPAL_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 
-/// The id of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListenerId(u64);
 
@@ -31,36 +30,30 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// A stamp to be polled.
-pub(super) struct StampRequest {
+/// The polls of one entry.
+pub(super) struct StampPoll {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
     pub(super) watcher: ResolvedWatcher,
+    pub(super) tenant_permits: Arc<Semaphore>,
+    /// Fires when the entry is removed.
+    pub(super) ended: CancellationToken,
 }
 
-/// The next step of the poller.
-pub(super) enum PollStep {
-    /// Polls a stamp.
-    Poll(StampRequest),
-    /// Waits until this time.
-    WaitUntil(Instant),
-    /// Does nothing.
-    Idle,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PolledEntryId(u64);
 
-/// All listeners and polled entries.
 #[derive(Debug, Default)]
 pub(super) struct WatchTable {
     listeners: HashMap<ListenerId, Listener>,
     entries: HashMap<PolledEntryId, PolledEntry>,
     ids: HashMap<PolledKey, PolledEntryId>,
-    /// Ordered by time: entries that were just polled are appended.
-    due: VecDeque<(Instant, PolledEntryId)>,
-    /// The due polls.
-    scheduler: TenantScheduler,
+    /// The polls that have not started.
+    new_polls: Vec<StampPoll>,
+    /// The poll permits of each tenant; those of callers without a tenant as of one tenant.
+    tenant_permits: HashMap<Option<String>, Weak<Semaphore>>,
     last_id: u64,
     subscriptions: ShareCounter,
-    is_polling: bool,
     hasher: RandomState,
 }
 
@@ -69,20 +62,20 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<PolledEntryId>>,
     changed: BTreeSet<Arc<str>>,
     wake: Arc<Notify>,
-    /// The owner that its subscriptions count for.
     owner: Option<Owner>,
     /// Whether a first stamp counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
 
+#[derive(Debug)]
 struct PolledEntry {
     key: PolledKey,
-    watcher: ResolvedWatcher,
     /// The hash of the last stamp of the watcher, if there was one.
     stamp: Option<u64>,
     is_polled: bool,
     has_failed: bool,
     listeners: BTreeSet<ListenerId>,
+    _ended: DropGuard,
 }
 
 /// What listeners of the same entry have in common.
@@ -170,7 +163,6 @@ impl WatchTable {
         }
     }
 
-    /// The URIs of the listener's subscriptions.
     pub(super) fn uris(&self, id: ListenerId) -> Vec<Arc<str>> {
         self.listeners.get(&id).map(|listener| listener.uris.keys().cloned().collect()).unwrap_or_default()
     }
@@ -198,7 +190,6 @@ impl WatchTable {
         self.listeners.get_mut(&id)?.changed.pop_first()
     }
 
-    /// Whether each subscription of the listener has been polled.
     pub(super) fn has_all_stamps(&self, id: ListenerId) -> bool {
         let Some(listener) = self.listeners.get(&id) else { return true };
         let mut entries = listener.uris.values().flatten().filter_map(|entry| self.entries.get(entry));
@@ -211,67 +202,23 @@ impl WatchTable {
         }
     }
 
-    /// Whether a poller must be started.
-    pub(super) fn begin_polling(&mut self) -> bool {
-        !self.entries.is_empty() && !std::mem::replace(&mut self.is_polling, true)
+    pub(super) fn take_new_polls(&mut self) -> Vec<StampPoll> {
+        std::mem::take(&mut self.new_polls)
     }
 
-    /// Whether the poller must end.
-    pub(super) fn end_polling(&mut self) -> bool {
-        self.is_polling = !self.entries.is_empty();
-        !self.is_polling
-    }
-
-    /// The next step of the poller. Entries of an earlier version are removed: the swap notifies their listeners, which
-    /// attach again.
-    pub(super) fn next_step(&mut self, now: Instant, version: u64) -> PollStep {
-        let next_due = self.queue_due(now, version);
-        while let Some((id, tenant)) = self.scheduler.start_next() {
-            if let Some(entry) = self.current_entry(id, version) {
-                let (caller, watcher) = (entry.key.caller.clone(), entry.watcher.clone());
-                return PollStep::Poll(StampRequest { id, caller, watcher });
-            }
-            self.scheduler.finish(&tenant);
-        }
-        next_due.map_or(PollStep::Idle, PollStep::WaitUntil)
-    }
-
-    /// Queues the due polls. Returns the time at which the next one is due.
-    fn queue_due(&mut self, now: Instant, version: u64) -> Option<Instant> {
-        while let Some((due, id)) = self.due.front().copied() {
-            if let Some(entry) = self.current_entry(id, version) {
-                if due > now {
-                    return Some(due);
-                }
-                let caller = entry.key.caller.clone();
-                self.scheduler.enqueue(id, &caller.principal.tenant);
-            }
-            self.due.pop_front();
-        }
-        None
-    }
-
-    /// The polled entry `id`, unless it is of another version; then it is removed.
-    fn current_entry(&mut self, id: PolledEntryId, version: u64) -> Option<&PolledEntry> {
-        if self.entries.get(&id)?.key.version != version {
+    /// Whether the entry is of `version`. If not, it is removed: the swap notifies its listeners, which attach again.
+    pub(super) fn is_current(&mut self, id: PolledEntryId, version: u64) -> bool {
+        let is_current = self.entries.get(&id).is_some_and(|entry| entry.key.version == version);
+        if !is_current {
             self.remove_entry(id);
         }
-        self.entries.get(&id)
+        is_current
     }
 
-    /// Records a stamp, or its failure as `None`, and schedules the next poll at `next_poll_at`. Returns whether the
-    /// failure is new.
-    pub(super) fn record_stamp(
-        &mut self,
-        id: PolledEntryId,
-        caller: &Caller,
-        stamp: Option<&Option<String>>,
-        next_poll_at: Instant,
-    ) -> bool {
-        self.scheduler.finish(&caller.principal.tenant);
+    /// Records a stamp, or its failure as `None`. Returns whether the failure is new.
+    pub(super) fn record_stamp(&mut self, id: PolledEntryId, stamp: Option<&Option<String>>) -> bool {
         let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        self.due.push_back((next_poll_at, id));
         let is_first_answer = !std::mem::replace(&mut entry.is_polled, true);
         let has_failed_before = std::mem::replace(&mut entry.has_failed, stamp.is_none());
         let is_new_failure = entry.has_failed && !has_failed_before;
@@ -290,7 +237,7 @@ impl WatchTable {
         is_new_failure
     }
 
-    /// The polled entry for the resource and the caller; new entries are due at once.
+    /// The polled entry for the resource and the caller.
     fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, watcher: ResolvedWatcher) -> PolledEntryId {
         let key = PolledKey { uri: uri.clone(), version: watcher.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {
@@ -298,15 +245,25 @@ impl WatchTable {
         }
         let id = PolledEntryId(self.next_id());
         self.ids.insert(key.clone(), id);
+        let tenant_permits = self.tenant_permits(&caller.principal.tenant);
+        let ended = CancellationToken::new();
+        let poll = StampPoll { id, caller: caller.clone(), watcher, tenant_permits, ended: ended.clone() };
+        self.new_polls.push(poll);
         let (stamp, is_polled, has_failed, listeners) = (None, false, false, BTreeSet::new());
-        self.entries.insert(id, PolledEntry { key, watcher, stamp, is_polled, has_failed, listeners });
-        if self.due.len() + self.scheduler.len() > 2 * SUBSCRIPTIONS_MAX {
-            // Entries of listeners that ended while their watchers were slow.
-            self.due.retain(|(_, id)| self.entries.contains_key(id));
-            self.scheduler.retain(|id| self.entries.contains_key(id));
-        }
-        self.due.push_front((Instant::now(), id));
+        let entry = PolledEntry { key, stamp, is_polled, has_failed, listeners, _ended: ended.drop_guard() };
+        self.entries.insert(id, entry);
         id
+    }
+
+    fn tenant_permits(&mut self, tenant: &Option<String>) -> Arc<Semaphore> {
+        if let Some(permits) = self.tenant_permits.get(tenant).and_then(Weak::upgrade) {
+            return permits;
+        }
+        self.tenant_permits.retain(|_, permits| permits.strong_count() > 0);
+        let polls_max = if tenant.is_some() { tenant_share(CONCURRENT_MAX) } else { CONCURRENT_MAX };
+        let permits = Arc::new(Semaphore::new(polls_max));
+        self.tenant_permits.insert(tenant.clone(), Arc::downgrade(&permits));
+        permits
     }
 
     fn detach(&mut self, id: ListenerId, entry_id: Option<PolledEntryId>) {
@@ -363,8 +320,8 @@ impl Hash for PolledKey {
     }
 }
 
-impl fmt::Debug for PolledEntry {
+impl fmt::Debug for StampPoll {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolledEntry").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("StampPoll").field("id", &self.id).finish_non_exhaustive()
     }
 }

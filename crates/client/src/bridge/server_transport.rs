@@ -3,20 +3,19 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::call::{ClientCall, ModernMetadata};
 use super::error::BridgeError;
+use super::request::{ClientRequest, ModernMetadata};
 
-/// The connection to the server.
 #[async_trait]
-pub(super) trait ServerLink: Send + Sync {
+pub(super) trait ServerTransport: Send + Sync {
     /// Runs the background work, such as listening, until it is dropped.
     async fn run_background(&self);
 
-    /// Sends `call` once, and forwards its answer to the client.
-    async fn call(&self, call: &ClientCall) -> Result<(), BridgeError>;
+    /// Sends `request` once, and forwards its answer to the client.
+    async fn send(&self, request: &ClientRequest) -> Result<(), BridgeError>;
 
     /// Sends the client's handshake, and stores it with the negotiated parameters, so that it can be repeated.
-    async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError>;
+    async fn initialize(&self, request: &ClientRequest) -> Result<(), BridgeError>;
 
     /// Forwards the notification that completes the client's handshake.
     async fn initialized(&self, line: Bytes);
@@ -24,7 +23,7 @@ pub(super) trait ServerLink: Send + Sync {
     /// Forwards a message that has no answer. A modern notification has metadata.
     async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>);
 
-    /// Whether dropping a call also cancels it at the server.
+    /// Whether dropping a request also cancels it at the server.
     fn cancels_by_dropping(&self, _is_modern: bool) -> bool {
         false
     }
