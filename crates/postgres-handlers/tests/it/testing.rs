@@ -298,7 +298,7 @@ async fn cancelled_run_changes_nothing() {
     wait_until_disconnected(&scene).await;
     assert_eq!(table_contents(&scene).await, before);
 
-    // Whoever drops it ends it too.
+    // Dropping it ends it, too.
     let task = tokio::spawn(async move { run_test_file(&target, text, &options, &CancellationToken::new()).await });
     wait_until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
     task.abort();

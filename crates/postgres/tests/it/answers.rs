@@ -47,7 +47,7 @@ async fn rows_come_with_their_types() {
     node.wait_until_idle().await;
 }
 
-/// From the second time on its transaction begins in the same breath.
+/// From the second time on, its transaction begins in the same round trip.
 #[tokio::test]
 async fn owner_statement_runs_in_a_new_transaction_each_time() {
     let (scene, _) = shop().await;
@@ -165,7 +165,7 @@ async fn stamp_depends_on_columns_not_rows() {
     assert!(of_orders.is_some() && of_all.is_some() && of_orders != of_all);
     assert_eq!(stamp(&node, Some("stock.secret")).await, None, "the role may not read it");
     scene.run("DELETE FROM orders; ANALYZE orders").await;
-    // Another one has heard nothing yet that it could keep.
+    // Another database object has no cached stamps yet.
     let fresh = scene.open(PostgresOptions::default());
     assert_eq!((stamp(&fresh, Some("orders")).await, stamp(&fresh, None).await), (of_orders.clone(), of_all));
     scene.run("ALTER TABLE orders ADD COLUMN remark text").await;
@@ -257,13 +257,13 @@ async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     let findings: Vec<String> =
         findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
     assert_snapshot!(findings.join("\n"), @r"
-    the role reader goes around row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
-    the role reader may make databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
+    the role reader bypasses row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
+    the role reader can create databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
     the role reader may write to 1 tables; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
     ");
     let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_snapshot!(strict.run_to_text("SELECT 1").await, @r"
-    unavailable: the database shop is closed: its login role may do more than read
+    unavailable: the database shop is closed: its login role can do more than read
     The owner of the node finds the reasons in its log and with tidegate doctor.
     ");
     scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;

@@ -1,7 +1,8 @@
 //! Attempts to do more than read, with our parser switched off: what is left of them is looked for in the database.
 //!
-//! Each wall stands alone once: the role in a transaction that may write, the read-only transaction of a superuser.
-//! What a wall does not hold by itself stands in `tests/limits`, entry by entry, and is tested to be so.
+//! Each defence layer is tested alone once: the role in a transaction that may write, the read-only transaction of a
+//! superuser.
+//! The attempts that one layer alone does not stop are listed in `tests/limits`, which a test verifies.
 
 mod caller;
 mod cluster_fixture;
@@ -133,7 +134,7 @@ async fn transaction_alone_blocks_attempts() {
         .await;
 }
 
-/// All three walls, as a caller of the tool `sql` meets them.
+/// All three defence layers, for a caller of the tool `sql`.
 #[tokio::test]
 async fn engine_blocks_all_attempts() {
     let mut scene = ClusterFixture::new().await;

@@ -25,7 +25,7 @@ const NUMBERS: &str = "
 
 const CALLERS: usize = 6;
 
-/// Callers who ask again and again, and what they were told.
+/// Callers that repeat their calls, and the messages that they received.
 struct CallerLoad {
     node: OpenedDatabase,
     is_stopped: Arc<AtomicBool>,
@@ -143,8 +143,8 @@ impl LoadResults {
     }
 }
 
-/// How all begins that a caller is told of a server that goes away and comes back; the rest is the server's reason, or
-/// the pooler's.
+/// The beginnings of all messages about a server that becomes unreachable and returns. The rest is the reason of the
+/// server or of the pooler.
 const OUTAGE_MESSAGES: [&str; 3] = [
     "the connection to the database shop was lost; try again",
     "the database shop is not available: ",

@@ -175,7 +175,7 @@ async fn cancellation_stops_only_its_statement() {
     node.wait_until_idle().await;
 }
 
-/// Whoever does not say that a pooler stands between learns it from the failure.
+/// If the configuration does not declare the pooler, the failure names it.
 #[tokio::test]
 async fn undeclared_pooler_is_reported() {
     let (scene, pooler) = (TestDatabase::new(TYPES).await, TestPooler::start());

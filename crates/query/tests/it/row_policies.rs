@@ -214,7 +214,7 @@ fn a_node_has_one_stamp_for_all_its_databases() {
     let of_seven = stamp(&databases, json!({"region": 7}));
     assert_eq!(stamp(&databases, json!({"region": 7, "exp": 1})), of_seven);
     assert_ne!(stamp(&databases, json!({"region": 8})), of_seven);
-    // Nobody is told apart whom nothing binds.
+    // Callers without a policy have the same stamp.
     assert_ne!(of_seven, 0);
     assert_eq!(stamp(&databases, json!({"exp": 1})), 0);
     assert_eq!(stamp(&bound(None), json!({"region": 7})), 0);

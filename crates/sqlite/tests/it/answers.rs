@@ -126,7 +126,7 @@ async fn types_are_stated_only_where_certain() {
             .collect::<Vec<_>>()
             .join(", ");
         message.push_str(&format!("{sql}\n    {types}\n"));
-        // What was told holds for the values.
+        // The values have the announced types.
         node.batches(sql, Vec::new()).await.unwrap();
     }
     insta::assert_snapshot!(message, @r#"

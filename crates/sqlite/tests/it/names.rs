@@ -1,4 +1,4 @@
-//! Names of columns that are denied: no text of SQLite's tells them to those from whom they are.
+//! Names of denied columns: no message of SQLite reveals them to the callers that may not read them.
 
 use tidegate_query::{HashKey, Mask, RowPolicies};
 use tidegate_sqlite::SqliteOptions;

@@ -14,7 +14,7 @@ use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 use tidegate_sql::{SqlDialect, Statement};
 
-/// Orders of two tenants, and everything that could tell of the other's.
+/// Orders of two tenants, and everything that could reveal the other tenant's.
 pub(crate) const SHOP: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT, email TEXT, phone TEXT, ssn TEXT, amount INTEGER,
         note TEXT COLLATE NOCASE, day DATE, twice INTEGER AS (amount * 2), ssn_end AS (substr(ssn, -2)), ssn_more AS (ssn_end || '!'));

@@ -2,12 +2,14 @@
 //!
 //! - `comments`: words that no comment contains.
 //! - `dependencies`: which crate may know which, and which third-party library stays where.
+//! - `documents`: the pages for developers name files, types and functions that exist.
 //! - `features`: every selection of crates builds the large libraries with the same features.
 //! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
 
 mod comments;
 mod dependencies;
+mod documents;
 mod features;
 mod names;
 mod sizes;

@@ -102,7 +102,7 @@ async fn newer_version_is_rejected() {
     let words = format!("it has version {newer}, and this program has version {}", HandlerSchemaScripts::VERSION);
     assert!(message.contains("was created by a newer Tidegate") && message.contains(&words), "{message}");
     install_error_text(&ground, ground.default_installer().uninstall(InstallMode::Commit)).await;
-    // Whoever uses psql is told as well.
+    // psql receives the same error.
     let sql = super::layer_for("api").install_sql();
     let text = ground.scene.admin.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_err();
     let text = text.as_db_error().unwrap().message();

@@ -116,7 +116,7 @@ async fn unknown_issuer_is_rejected() {
     );
 }
 
-/// The system trusts whom `SSL_CERT_FILE` names, which only another process can be told.
+/// The system trusts the authorities in `SSL_CERT_FILE`, which only another process can receive.
 #[tokio::test]
 async fn system_roots_are_trusted() {
     const ROLE: &str = "TIDEGATE_TEST_ROLE_TRUSTED_BY_SYSTEM";

@@ -112,7 +112,7 @@ impl ClusterFixture {
 
     /// Everything that an attempt may not change, once the process that ran it is gone.
     pub(crate) async fn state(&mut self, process: Option<i32>) -> Result<StateByAspect, Error> {
-        // Who was told to end does so at the next word at the latest.
+        // A session that was terminated ends at its next statement at the latest.
         let mut answering = Vec::new();
         for bystander in self.bystanders.drain(..) {
             if bystander.client.batch_execute(bystander.query).await.is_ok() {
@@ -123,7 +123,7 @@ impl ClusterFixture {
         let mut sessions: BTreeSet<String> =
             self.bystanders.iter().map(|bystander| format!("process {}", bystander.process)).collect();
         let mut state = self.watcher.state(process).await;
-        // Whoever is told that its session ends may learn a moment later that its connection has.
+        // The connection of a terminated session may end shortly after the message about it.
         if state
             .as_ref()
             .is_err_and(|error| self.watcher.is_disconnected() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN))

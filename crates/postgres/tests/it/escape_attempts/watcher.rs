@@ -13,7 +13,7 @@ pub(crate) struct ServerMonitor {
     pub(crate) process: i32,
     /// Major version of the server.
     pub(crate) version: u32,
-    /// What is told on the channel that the corpus uses.
+    /// The notifications on the channel that the corpus uses.
     notices: mpsc::Receiver<String>,
     received: BTreeSet<String>,
     marks: u32,
@@ -30,7 +30,7 @@ const WAL_POSITION_SQL: &str =
 
 const BACKEND_COUNT_SQL: &str = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
 
-/// Notices that may wait to be read. Nobody tells more between two looks.
+/// The maximum number of unread notices, which is enough for the time between two reads.
 const NOTICES_MAX: usize = 1024;
 
 impl ServerMonitor {
@@ -62,7 +62,7 @@ impl ServerMonitor {
         }
     }
 
-    /// Another one, who knows what this one heard.
+    /// Another watcher with the same notifications.
     pub(crate) async fn reconnect(&self, superuser: &str) -> Self {
         Self { received: self.received.clone(), marks: self.marks, ..Self::new(superuser).await }
     }
@@ -104,7 +104,7 @@ impl ServerMonitor {
     }
 }
 
-/// The statement that tells the state of all tables: of the database's own by a checksum over their rows, of the
+/// The statement that returns the state of all tables: of the database's own by a checksum over their rows, of the
 /// server's by the place of each row and the transaction that wrote it. Schemas for temporary tables stay once they
 /// were made, empty.
 async fn tables_sql(watcher: &Client) -> String {
@@ -135,7 +135,7 @@ async fn tables_sql(watcher: &Client) -> String {
     parts.join(" UNION ALL ")
 }
 
-/// What no table holds, and what a table does not tell: a sequence may advance without a trace in the log.
+/// State that is in no table, or that its table does not show: a sequence may advance without a trace in the log.
 const SERVER_STATE_SQL: &str = "
     SELECT 'sequences', format('ticket: %s, %s', last_value, is_called) FROM ticket
     UNION ALL SELECT 'files', format('%s, %s', folder, name)

@@ -1,4 +1,4 @@
-//! Comments use plain words: software does not hear or tell, and everyday images stand for nothing.
+//! Comments use plain words: software is not personified, and there are no private images.
 
 use std::collections::BTreeSet;
 

@@ -36,7 +36,7 @@ const OPEN_OF_ONE_MAX: usize = 2;
 
 /// All users with a key. `ann` may use everything but the secrets, `bob` little, `cat` also the secrets.
 pub(super) const PEOPLE: [&str; 4] = ["ann", "bob", "cat", "eve"];
-/// Every resource, whoever may read it.
+/// Every resource, for every caller.
 pub(super) const URIS: [&str; 5] =
     ["test://plain", "test://decorated", "test://secret", "fruit://apple", "fruit://banana"];
 
