@@ -47,9 +47,10 @@ impl NamePattern {
                     (glob, rest) = (after, following)
                 }
                 _ => {
-                    let Some((after_star, unconsumed)) = &mut last_star else { return false };
-                    *unconsumed = split_first(*unconsumed).map_or("", |(_, following)| following);
-                    (glob, rest) = (*after_star, *unconsumed);
+                    let Some((after_star, unconsumed)) = last_star else { return false };
+                    let unconsumed = split_first(unconsumed).map_or("", |(_, following)| following);
+                    last_star = Some((after_star, unconsumed));
+                    (glob, rest) = (after_star, unconsumed);
                 }
             }
         }

@@ -12,7 +12,6 @@ mod incoming;
 mod options;
 mod output;
 mod request;
-mod server_transport;
 mod stdio_client;
 mod web_socket;
 
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::http::HttpTransport;
 use self::output::{Output, write_lines};
-use self::server_transport::ServerTransport;
+use self::request::ServerTransport;
 use self::stdio_client::StdioClient;
 use self::web_socket::WebSocketTransport;
 

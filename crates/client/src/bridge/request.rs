@@ -1,15 +1,18 @@
-//! The requests of the client: their unchanged bytes with the few members that the bridge reads, and those that are not
-//! answered yet, so that the client can cancel them.
+//! The requests of the client: their unchanged bytes with the few members that the bridge reads, those that are not
+//! answered yet, so that the client can cancel them, and the transport that sends them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tidegate_mcp::{DecodeError, IncomingMessage, RequestId, RpcError, RpcNotification, RpcRequest};
 use tokio_util::sync::CancellationToken;
+
+use super::error::BridgeError;
 
 /// A request, or a batch.
 #[derive(Debug, Clone)]
@@ -197,4 +200,31 @@ impl ModernMetadata {
 pub(super) fn is_same_id(requested: &str, answered: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     requested == answered || (value(requested).is_some() && value(requested) == value(answered))
+}
+
+/// The connection to the server, over either transport.
+#[async_trait]
+pub(super) trait ServerTransport: Send + Sync {
+    /// Runs the background work, such as listening, until it is dropped.
+    async fn run_background(&self);
+
+    /// Sends `request` once, and forwards its answer to the client.
+    async fn send(&self, request: &ClientRequest) -> Result<(), BridgeError>;
+
+    /// Sends the client's handshake, and stores it with the negotiated parameters, so that it can be repeated.
+    async fn initialize(&self, request: &ClientRequest) -> Result<(), BridgeError>;
+
+    /// Forwards the notification that completes the client's handshake.
+    async fn initialized(&self, line: Bytes);
+
+    /// Forwards a message that has no answer. A modern notification has metadata.
+    async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>);
+
+    /// Whether dropping a request also cancels it at the server.
+    fn cancels_by_dropping(&self, _is_modern: bool) -> bool {
+        false
+    }
+
+    /// Ends the session or the connection.
+    async fn end(&self);
 }

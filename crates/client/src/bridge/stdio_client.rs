@@ -14,8 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::options::BridgeOptions;
 use super::output::Output;
-use super::request::{ClientRequest, ModernMetadata, PendingRequestGuard, PendingRequests};
-use super::server_transport::ServerTransport;
+use super::request::{ClientRequest, ModernMetadata, PendingRequestGuard, PendingRequests, ServerTransport};
 
 /// Maximum number of concurrent messages; reading stops while they are open.
 const MESSAGES_MAX: usize = 512;

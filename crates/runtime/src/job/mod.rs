@@ -1,6 +1,5 @@
 //! A call that is being executed.
 
-mod audit_trail;
 mod call;
 mod call_timer;
 mod interaction;
@@ -31,6 +30,10 @@ pub use self::call::Call;
 pub use self::jobs::Jobs;
 pub use self::status::{JobId, JobState, JobStatus};
 
+/// The maximum number of statements in the audit line of a call.
+const AUDITED_STATEMENTS_MAX: usize = 32;
+/// The maximum number of tables per statement.
+const AUDITED_TABLES_MAX: usize = 64;
 /// The interval at which the run time of a call is charged.
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -54,7 +57,6 @@ pub struct Job {
     /// Whether the answer has ended while the work continues.
     is_in_background: AtomicBool,
     interaction: InteractionState,
-    /// Whether an auditor records the call.
     pub(crate) is_audited: bool,
     audited_statements: Mutex<Vec<AuditedStatement>>,
     pub(crate) protection: AnswerProtection,
@@ -186,6 +188,29 @@ impl Job {
     /// The databases that the job has queried with the rights of its caller.
     pub fn databases(&self) -> BTreeSet<String> {
         self.databases.lock().clone()
+    }
+
+    /// Whether an auditor records this call.
+    pub fn is_audited(&self) -> bool {
+        self.is_audited
+    }
+
+    /// Records a statement for the audit line. If a call has many statements, only the first ones are recorded.
+    pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
+        if !self.is_audited() {
+            return;
+        }
+        let mut statements = self.audited_statements.lock();
+        if statements.len() < AUDITED_STATEMENTS_MAX {
+            let mut statement = statement();
+            statement.tables.truncate(AUDITED_TABLES_MAX);
+            statements.push(statement);
+        }
+    }
+
+    /// Takes the recorded statements.
+    pub fn take_statements(&self) -> Vec<AuditedStatement> {
+        std::mem::take(&mut *self.audited_statements.lock())
     }
 
     /// The stamp of the row policies that apply to the caller.

@@ -31,8 +31,7 @@ use super::handshake::{Handshake, NegotiatedProtocol};
 use super::incoming::ReceivedMessage;
 use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
-use super::request::{ClientRequest, ModernMetadata, RequestState};
-use super::server_transport::ServerTransport;
+use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::{http_client, innermost_cause};
 
 /// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it

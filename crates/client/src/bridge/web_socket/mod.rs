@@ -19,8 +19,7 @@ use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
 use super::options::{BridgeNotice, BridgeOptions, DELAY_MAX, reconnection_backoff};
 use super::output::Output;
-use super::request::{ClientRequest, ModernMetadata};
-use super::server_transport::ServerTransport;
+use super::request::{ClientRequest, ModernMetadata, ServerTransport};
 
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
