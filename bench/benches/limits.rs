@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tidegate_core::{LevelLimits, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, TransportKind};
+use tidegate_core::{AuthMethod, CallOrigin, Caller, Grants, LevelLimits, Limits, Principal, RateLimit, TransportKind};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 
 /// Principals of ten tenants, and as many who show nothing but their addresses.

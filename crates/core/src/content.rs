@@ -15,7 +15,7 @@ pub enum ContentRole {
 /// Hints for clients on how to use a piece of content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
-    /// The intended audience; empty for everybody.
+    /// The intended audience; empty for all.
     pub audience: Vec<ContentRole>,
     /// 0 (least) to 1 (most important).
     pub priority: Option<f64>,
@@ -120,7 +120,8 @@ pub enum ResourceBody {
 }
 
 /// The format of an answer that is a body of its own: only the rows, for programs and files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum AnswerFormat {
     /// One JSON object: rows, columns, statistics.
     Json,
@@ -145,20 +146,12 @@ impl AnswerFormat {
 
     /// The name that callers use.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Ndjson => "ndjson",
-            Self::Csv => "csv",
-            Self::Arrow => "arrow",
-            Self::Parquet => "parquet",
-            Self::Table => "table",
-            Self::Markdown => "markdown",
-        }
+        self.into()
     }
 
     /// The format with that name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
+        name.parse().ok()
     }
 
     /// The media type, without parameters.

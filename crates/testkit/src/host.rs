@@ -33,19 +33,19 @@ impl Default for Host {
 
 impl Host {
     pub fn new() -> Self {
-        Self::received_by(EventDispatcher::default())
+        Self::with_events(EventDispatcher::default())
     }
 
-    pub fn received_by(events: EventDispatcher) -> Self {
-        Self::with(events, |entries| entries)
+    pub fn with_events(events: EventDispatcher) -> Self {
+        Self::with_entries(events, |entries| entries)
     }
 
-    pub fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
+    pub fn with_entries(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let cancellation_token = CancellationToken::new();
         Self { service: service(more(entries(&cancellation_token)), events), release: cancellation_token }
     }
 
-    pub fn of(entries: SnapshotBuilder) -> Self {
+    pub fn from_entries(entries: SnapshotBuilder) -> Self {
         Self { service: service(entries, EventDispatcher::default()), release: CancellationToken::new() }
     }
 }

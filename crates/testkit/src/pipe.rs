@@ -22,7 +22,7 @@ pub struct PipeEnds {
 
 impl PipeEnds {
     /// A pipe whose other end `serve` serves.
-    pub fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
+    pub fn new(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let (reader, writer) = tokio::io::split(theirs);
         let shutdown = CancellationToken::new();

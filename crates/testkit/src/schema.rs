@@ -32,7 +32,7 @@ impl RevisionSchema {
     }
 
     /// The definition of the request or notification of that method.
-    fn of_method(&self, method: &str) -> Option<&str> {
+    fn message_definition(&self, method: &str) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         definitions
             .iter()
@@ -44,7 +44,7 @@ impl RevisionSchema {
     }
 
     /// The definition of the error with that code; most codes have none of their own.
-    fn of_code(&self, code: &Value) -> Option<&str> {
+    fn error_definition(&self, code: &Value) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         let own = definitions.iter().find(|(_, definition)| {
             let parts = definition["properties"]["error"]["allOf"].as_array();
@@ -83,7 +83,7 @@ pub fn check_response(revision: Revision, method: &str, response: &Value) {
     let schema = schema_of(revision);
     let Some(result) = response.get("result") else { return check_error(revision, response) };
     let result_of = |request: &str| format!("{}Result", request.trim_end_matches("Request"));
-    let definition = schema.of_method(method).map(result_of).filter(|definition| schema.has(definition));
+    let definition = schema.message_definition(method).map(result_of).filter(|definition| schema.has(definition));
     let definition = match result["resultType"].as_str() {
         Some("input_required") => {
             assert!(["tools/call", "prompts/get", "resources/read"].contains(&method), "{method} may not ask");
@@ -149,7 +149,7 @@ fn check_error(revision: Revision, response: &Value) {
     };
     let schema = schema_of(revision);
     let generic = if schema.has("JSONRPCErrorResponse") { "JSONRPCErrorResponse" } else { "JSONRPCError" };
-    let own = schema.of_code(&response["error"]["code"]).map(str::to_owned);
+    let own = schema.error_definition(&response["error"]["code"]).map(str::to_owned);
     schema.check(own.as_deref().unwrap_or(generic), &response);
     let is_legacy_code = response["error"]["code"] == -32_002;
     assert!(revision.is_legacy() || !is_legacy_code, "a legacy code: {response}");
@@ -159,7 +159,8 @@ fn check_error(revision: Revision, response: &Value) {
 pub fn check_request(revision: Revision, request: &Value) {
     let schema = schema_of(revision);
     let method = request["method"].as_str().unwrap();
-    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    let definition =
+        schema.message_definition(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
     schema.check(definition, request);
     schema.check("ServerRequest", request);
     schema.check("JSONRPCRequest", request);
@@ -172,7 +173,8 @@ pub fn check_notification(revision: Revision, notification: &Value) {
     if method == "notifications/tasks" {
         return check_task(&notification["params"]);
     }
-    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    let definition =
+        schema.message_definition(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
     schema.check(definition, notification);
     schema.check("ServerNotification", notification);
     assert_eq!(notification["jsonrpc"], "2.0");

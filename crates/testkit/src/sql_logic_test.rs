@@ -30,7 +30,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Runs each script on a database that `open` returns.
-pub async fn all<D: AsyncDB>(open: impl Fn() -> D) {
+pub async fn run_all<D: AsyncDB>(open: impl Fn() -> D) {
     let mut scripts: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
     scripts.sort();

@@ -23,7 +23,8 @@ impl WatchedResources {
     /// A host with these resources.
     pub fn with_host() -> (Host, Arc<Self>) {
         let resources = Arc::new(Self::default());
-        let host = Host::with(EventDispatcher::default(), |entries| resources.added_to(entries, Access::default()));
+        let host =
+            Host::with_entries(EventDispatcher::default(), |entries| resources.added_to(entries, Access::default()));
         (host, resources)
     }
 

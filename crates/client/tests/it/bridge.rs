@@ -79,7 +79,7 @@ impl Client {
     }
 
     fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
-        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
+        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::new(serve);
         Self { writer, reader, served, shutdown, notices: Arc::default(), is_legacy: false }
     }
 

@@ -186,7 +186,7 @@ async fn answer_counts_only_for_its_request() {
             Ok(tidegate_runtime::Metadata::new())
         }
     });
-    let host = Host::with(tidegate_runtime::event::EventDispatcher::default(), |entries| {
+    let host = Host::with_entries(tidegate_runtime::event::EventDispatcher::default(), |entries| {
         entries.tool(tidegate_runtime::Tool::new("delete", "", handler))
     });
     let client = Client { service: host.service.clone(), ..client };

@@ -2,8 +2,8 @@
 //!
 //! A call waits for the run permits of its principal, its tenant, its tool and the node, in this order. A call in a
 //! later queue holds permits only of earlier, narrower levels, so a principal at its limit does not block others. In
-//! the queue of a tool, each tenant has one place, and each principal has one place for its tenant: they take turns,
-//! however many calls each of them has.
+//! the queue of a tool, each tenant has one position, and each principal has one position for its tenant: they take
+//! turns, however many calls each of them has.
 
 use std::sync::Arc;
 

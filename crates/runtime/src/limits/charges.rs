@@ -90,7 +90,7 @@ pub(crate) struct ReachedLimit {
     pub(crate) retry_after: Duration,
 }
 
-/// An estimate, because nobody knows when a call ends. It keeps clients from repeating requests without a pause.
+/// An estimate, because the end of a call is not known. It keeps clients from repeating requests without a pause.
 const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ReachedLimit {

@@ -126,7 +126,7 @@ impl Registry {
     /// the file is complete.
     ///
     /// # Errors
-    /// If the file exists and cannot be read. It is then written anew all the same.
+    /// If the file exists and cannot be read. It is then replaced nevertheless.
     pub fn persist_usage(&self, file: PathBuf) -> std::io::Result<()> {
         let restored = self.meters.restore(&file);
         *self.usage_flusher.lock() = Some(UsageFlusher::start(self.meters.clone(), file));

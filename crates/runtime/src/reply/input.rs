@@ -71,7 +71,7 @@ impl ReplySender {
     /// Forwards an input request of a call that is made on behalf of this one.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more.
+    /// `Cancelled` if the reply is no longer read.
     pub async fn forward_input_request(&self, request: PendingInputRequest) -> Result<(), Error> {
         self.push(ReplyMessage::InputRequest(request)).await
     }

@@ -210,7 +210,7 @@ impl ReplySender {
     /// together in one piece, or [redact](Job::redact_text) it before you split it.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more; this applies to every method. `Forbidden` if the text contains a
+    /// `Cancelled` if the reply is no longer read; this applies to every method. `Forbidden` if the text contains a
     /// secret and secrets are rejected; this applies to every method that sends text.
     pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
         let text = self.job.redact_text(text.into())?.into_owned();
@@ -220,7 +220,7 @@ impl ReplySender {
     /// Sends more text of the open block whose secrets are already masked.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more.
+    /// `Cancelled` if the reply is no longer read.
     pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
         self.job.count_bytes(text.len());
         self.send(Chunk::Text(text)).await
@@ -286,7 +286,7 @@ impl ReplySender {
     /// lost.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more, or if the job was cancelled before the client received the end.
+    /// `Cancelled` if the reply is no longer read, or if the job was cancelled before the client received the end.
     /// The job does not continue in the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
         // Before the end is sent: a client that receives it may drop the call.
@@ -340,7 +340,7 @@ impl ReplySender {
 
     /// Ends the answer. Waits until the channel has room, unless the receiver is dropped.
     pub(crate) async fn end(&self, outcome: Outcome) {
-        // An error means that the receiver is dropped, and then nobody needs the end.
+        // An error means that the receiver is dropped and needs no end.
         let _ = self.sender.send(ReplyMessage::Event(ReplyEvent::End(outcome))).await;
     }
 }

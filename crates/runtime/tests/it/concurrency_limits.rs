@@ -1,4 +1,4 @@
-//! How many calls of a principal, a tenant and a tool run at once, who waits, and that nobody's fill is another's wait.
+//! The number of concurrent calls of a principal, a tenant and a tool, and the order of waiting calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ async fn limits_follow_configuration() {
     assert_eq!(running_count(&replies), replies.len());
 }
 
-/// What somebody does: begins a call, or ends its oldest one.
+/// A step of a principal: starts a call, or ends its oldest one.
 #[derive(Debug, Clone, Copy)]
 enum CallAction {
     Begin(usize, bool),
@@ -233,7 +233,7 @@ async fn tool_queue_is_fair_between_holders() {
         assert_eq!(begun.len(), 32, "two that run and half of the line");
         run_until_idle().await;
         let last = begin(&polite).unwrap();
-        // Two run and one stands before it.
+        // Two calls run and one waits before it.
         for _ in 0..2 {
             assert_eq!(last.job().status().state, JobState::Waiting);
             let runs = begun.iter().position(|reply| reply.job().status().state == JobState::Running).unwrap();

@@ -1,4 +1,4 @@
-//! A host program in miniature, and what a reply says, as text.
+//! A small host program, and replies as text.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -77,17 +77,17 @@ impl Subscriber for Recorder {
     }
 }
 
-/// A tool whose handler says `text`.
+/// A tool whose handler answers `text`.
 pub(crate) fn tool_with_text(name: &str, text: &'static str) -> Tool {
     Tool::new(name, "", text_handler(text))
 }
 
-/// A resource whose handler says `text`.
+/// A resource whose handler answers `text`.
 pub(crate) fn resource_with_text(uri: &str, text: &'static str) -> Resource {
     Resource::new(uri, uri, text_handler(text))
 }
 
-/// A prompt whose handler says `text`.
+/// A prompt whose handler answers `text`.
 pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
     Prompt::new(name, "", text_handler(text))
 }
@@ -107,7 +107,7 @@ pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
     })
 }
 
-/// Somebody who holds access names and may reach every entry.
+/// A caller with these access names and all entries.
 pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
     caller_with_grants(
         subject,
@@ -115,7 +115,7 @@ pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
     )
 }
 
-/// Somebody with exactly these grants.
+/// A caller with exactly these grants.
 pub(crate) fn caller_with_grants(subject: &str, grants: Grants) -> Caller {
     Caller::new(Arc::new(Principal::new(subject, AuthMethod::Process, Arc::new(grants))), LOCAL)
 }

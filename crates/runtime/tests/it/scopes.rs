@@ -1,4 +1,4 @@
-//! Which scopes imply which, and how few of them a caller must ask for.
+//! Implied scopes, and the minimal set that a client must request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

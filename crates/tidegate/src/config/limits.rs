@@ -4,11 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidegate_core::{LevelLimits, Budget, CallLimits, DailyLimits, Limits, RateLimit};
+use tidegate_core::{Budget, CallLimits, DailyLimits, LevelLimits, Limits, RateLimit};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{LevelLimitsEntry, CallLimitsEntry, Config, LimitsEntry, ToolLimitsEntry};
+use super::types::{CallLimitsEntry, Config, LevelLimitsEntry, LimitsEntry, ToolLimitsEntry};
 
 /// `limits` with what the file says of callers and their calls.
 pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits {

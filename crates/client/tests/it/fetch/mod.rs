@@ -1,6 +1,6 @@
 //! What the crate promises, through its public API and a server of the tests' own.
 //!
-//! - `server`: that server: answers what a test wants, and notes what it was asked
+//! - `server`: that server: gives the answers of a test, and records its requests
 //! - `stored`: a stored result, and how a server that behaves answers for it
 //! - `scene`: a result, a server and a folder for the file
 //! - `whole`: a download from end to end, in each format

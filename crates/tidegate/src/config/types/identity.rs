@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{LevelLimitsEntry, Config};
+use super::{Config, LevelLimitsEntry};
 use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
 /// The settings of a configuration without `auth`.

@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Access, Acl, LevelLimits, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
-    Credentials, Error, ErrorKind, Grants, IpNetwork, Limits, Principal, Toolset, TransportKind, Violation,
+    Access, Acl, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
+    Credentials, Error, ErrorKind, Grants, IpNetwork, LevelLimits, Limits, Principal, Toolset, TransportKind,
+    Violation,
 };
 use tidegate_runtime::{
     Handler, Metadata, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
@@ -53,7 +54,7 @@ impl TestServer {
         let metrics = Arc::new(Metrics::new());
         let hanging = Arc::new(AtomicUsize::new(0));
         let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]);
-        let host = Host::with(events, |builder| more(builder, None, &hanging));
+        let host = Host::with_entries(events, |builder| more(builder, None, &hanging));
         let people = Arc::new(People::default());
         let options =
             HttpOptions { authenticator: people.clone(), body_bytes_max: MESSAGE_BYTES_MAX, ..HttpOptions::default() };
