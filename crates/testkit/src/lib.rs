@@ -4,7 +4,7 @@
 //!   change; [`schema`] and [`message_checker`]: checks of every message against the official schemas.
 //! - [`token_authenticator`], [`token_signer`]: tokens, a clock that a test advances, an authenticator that accepts them;
 //!   [`revocable_key`]: an authenticator with one key that can be revoked.
-//! - [`waiting`]: waits for a condition with a deadline.
+//! - [`wait`]: waiting for a condition, with a time limit.
 //! - [`pipe`]: the two ends of standard input and output, in memory.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.
 //! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
@@ -23,5 +23,5 @@ pub mod sql_logic_test;
 pub mod test_database;
 pub mod token_authenticator;
 pub mod token_signer;
-pub mod waiting;
+pub mod wait;
 pub mod watched_resources;

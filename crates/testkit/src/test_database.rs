@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, NoTls};
 
-pub use crate::waiting::{TEST_TIMEOUT, wait_until, within_timeout};
+pub use crate::wait::{TEST_TIMEOUT, wait_until, within_timeout};
 
 /// A variable that `scripts/postgres` sets.
 pub fn variable(name: &str) -> String {

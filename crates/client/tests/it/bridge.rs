@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use tidegate_testkit::host::Host;
 use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
-use tidegate_testkit::waiting::within_timeout;
+use tidegate_testkit::wait::within_timeout;
 
 /// The transport between bridge and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

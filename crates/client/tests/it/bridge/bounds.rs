@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use super::server::Server;
 use super::{BridgeTransport, Client, text};
 use tidegate_testkit::host::FLOOD_CHUNK;
-use tidegate_testkit::waiting::wait_until;
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_refused_and_the_next_one_accepted() {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::server::Server;
 use super::{BridgeTransport, cancelled};
-use tidegate_testkit::waiting::wait_until;
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn cancelled_call_ends_at_the_server() {

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;
 use super::{BridgeTransport, Client};
-use tidegate_testkit::waiting::{wait_until, within_timeout};
+use tidegate_testkit::wait::{wait_until, within_timeout};
 
 #[tokio::test]
 async fn open_calls_may_end_after_the_client_closed_its_side() {

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 
 use super::scripted::{ScriptedServer, events, json as json_response, response};
 use super::{Client, legacy};
-use tidegate_testkit::waiting::wait_until;
+use tidegate_testkit::wait::wait_until;
 
 /// The error message of an answer after the address of its server.
 fn message_of(answer: &Value) -> String {

@@ -9,7 +9,7 @@ use tidegate_mcp::Revision;
 use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;
 use super::{BridgeTransport, Client};
-use tidegate_testkit::waiting::wait_until;
+use tidegate_testkit::wait::wait_until;
 
 const ERAS: [bool; 2] = [true, false];
 
