@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tidegate_core::{Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, TransportKind};
+use tidegate_core::{AuthMethod, CallOrigin, Caller, Grants, LevelLimits, Limits, Principal, RateLimit, TransportKind};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 
 /// Principals of ten tenants, and as many who show nothing but their addresses.
@@ -26,7 +26,7 @@ fn callers() -> Vec<Caller> {
 
 fn admitting(criterion: &mut Criterion) {
     let rate = RateLimit::per_second(1e6, 1_000_000);
-    let allowance = Allowance { rate, ..Allowance::default() };
+    let allowance = LevelLimits { rate, ..LevelLimits::default() };
     let limits = Limits { rate, per_principal: allowance, per_tenant: allowance, ..Limits::default() };
     let registry = Registry::new(SnapshotBuilder::new().limits(limits).build(), EventDispatcher::default());
     let callers = callers();

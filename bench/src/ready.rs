@@ -101,7 +101,7 @@ impl Plan for ReadyPlan {
         None
     }
 
-    fn is_blocking(&self) -> bool {
+    fn is_pipeline_breaking(&self) -> bool {
         false
     }
 

@@ -8,7 +8,7 @@ use crate::config::document::Document;
 use crate::config::variables::VariableResolver;
 use crate::config::{parsing, render_report};
 
-/// What a variable of a fuzzed configuration holds: it must be told to nobody.
+/// The value of a variable of a fuzzed configuration. No message may contain it.
 const HELD: &str = "s3cr3t-held-by-a-variable";
 /// A report of all problems is no longer than this, whatever the file.
 const REPORT_BYTES_MAX: usize = 1024 * 1024;

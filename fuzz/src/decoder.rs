@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
 
-/// What a client can be told is not longer than this, whatever it sent.
+/// The maximum length of a message to a client, for every input.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// Panics when anything but that comes of `bytes`.

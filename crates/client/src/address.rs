@@ -8,39 +8,21 @@ use thiserror::Error;
 /// Why a text is not a valid address. The error does not repeat the text, which may contain a password or the token of
 /// a link.
 #[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the messages document the variants")]
 pub enum AddressError {
-    /// The text is not a URL.
     #[error("not a valid URL ({reason}); an example is {example}")]
-    NotAUrl {
-        /// Why it is not a URL.
-        reason: String,
-        /// A valid address.
-        example: &'static str,
-    },
-    /// The URL contains a user name or a password.
+    NotAUrl { reason: String, example: &'static str },
     #[error(
         "the URL contains a user name or a password, which is visible in process lists and logs; \
          use --bearer, or TIDEGATE_BEARER in the environment"
     )]
     ContainsCredentials,
-    /// The URI is a resource URI of MCP.
     #[error("tidegate:// is the URI of a result in MCP; use http://HOST/results/ID of the same server")]
     McpResourceUri,
-    /// The scheme is not supported.
     #[error("the scheme {scheme:?} is not supported; use {supported}")]
-    UnsupportedScheme {
-        /// The scheme of the URL.
-        scheme: String,
-        /// The supported schemes.
-        supported: String,
-    },
-    /// The URL has no host.
+    UnsupportedScheme { scheme: String, supported: String },
     #[error("the URL has no host; an example is {example}")]
-    NoHost {
-        /// A valid address.
-        example: &'static str,
-    },
-    /// The path is not the path of a result.
+    NoHost { example: &'static str },
     #[error("the URL is not the URL of a result: its path must end in /results/ID or /results/ID/data")]
     NoResult,
 }

@@ -30,12 +30,10 @@ impl BearerToken {
         Ok(Self(value))
     }
 
-    /// The value of the `Authorization` header.
     pub(crate) fn header(&self) -> &HeaderValue {
         &self.0
     }
 
-    /// The token without `Bearer`.
     pub(crate) fn token(&self) -> &str {
         self.0.to_str().ok().and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
     }
@@ -57,8 +55,8 @@ mod tests {
         assert_eq!(bearer.header().as_bytes(), b"Bearer tide_abc");
         assert!(!format!("{bearer:?} {:?}", bearer.header()).contains("abc"));
         assert_eq!(bearer.token(), "tide_abc");
-        for wrong in ["", " ", "two words", "Bearer abc", "abc\u{fc}", "a\"b", "a,b", "{abc}", "=abc"] {
-            assert_eq!(BearerToken::parse(wrong).unwrap_err(), BearerTokenError);
+        for invalid in ["", " ", "two words", "Bearer abc", "abc\u{fc}", "a\"b", "a,b", "{abc}", "=abc"] {
+            assert_eq!(BearerToken::parse(invalid).unwrap_err(), BearerTokenError);
         }
     }
 }

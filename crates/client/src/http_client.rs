@@ -8,7 +8,6 @@ use reqwest::{Client, Response, redirect, retry};
 /// Interval of TCP keep-alive probes; a connection is lost after [`KEEP_ALIVE_TRIES`] unanswered ones.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
-/// Bytes of a refusal that are read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// A client that connects directly and neither follows redirects nor repeats requests. Idle connections are closed

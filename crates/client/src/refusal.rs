@@ -11,31 +11,30 @@ use thiserror::Error;
 pub enum ServerRefusal {
     #[error(
         "the server requires authentication (401); pass --bearer TOKEN, \
-         or set TIDEGATE_BEARER in the environment{words}"
+         or set TIDEGATE_BEARER in the environment{message}"
     )]
-    TokenRequired { words: ServerMessage },
-    #[error("the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
-    TokenRejected { words: ServerMessage },
-    #[error("the server denied access (403); pass a token that has access with --bearer TOKEN{words}")]
-    AccessDenied { words: ServerMessage },
+    TokenRequired { message: ServerMessage },
+    #[error("the server rejected the bearer token (401); check --bearer or TIDEGATE_BEARER{message}")]
+    TokenRejected { message: ServerMessage },
+    #[error("the server denied access (403); pass a token that has access with --bearer TOKEN{message}")]
+    AccessDenied { message: ServerMessage },
     #[error("the server redirects ({status}), and redirects are not followed; use the target of the redirect")]
     Redirected { status: u16 },
 }
 
 impl ServerRefusal {
     /// The refusal for a status of HTTP. For any other status, the message of the server is returned as the error.
-    pub(crate) fn from_status(status: u16, has_token: bool, words: ServerMessage) -> Result<Self, ServerMessage> {
+    pub(crate) fn from_status(status: u16, has_token: bool, message: ServerMessage) -> Result<Self, ServerMessage> {
         match status {
-            401 if has_token => Ok(Self::TokenRejected { words }),
-            401 => Ok(Self::TokenRequired { words }),
-            403 => Ok(Self::AccessDenied { words }),
+            401 if has_token => Ok(Self::TokenRejected { message }),
+            401 => Ok(Self::TokenRequired { message }),
+            403 => Ok(Self::AccessDenied { message }),
             300..=399 => Ok(Self::Redirected { status }),
-            _ => Err(words),
+            _ => Err(message),
         }
     }
 }
 
-/// Maximum number of characters of a server's message.
 const MESSAGE_CHARACTERS_MAX: usize = 500;
 
 /// The server's own message, bounded; it is appended to our message.
@@ -69,7 +68,6 @@ impl ServerMessage {
         Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
     }
 
-    /// The message alone.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Access control of registry entries, also by the tenants of databases. Lists and calls apply the same check.
+//! Access control of registry entries, databases and rows. Lists and calls apply the same check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -167,20 +167,18 @@ impl Access {
             };
             return Err(Error::new(kind, format!("none of the caller's roles grants the access {missing:?}")));
         }
+        let forbidden = |message: &str| Err(Error::new(ErrorKind::Forbidden, message));
         if !grants.entries.includes(name) {
-            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles contains it"));
+            return forbidden("no toolset of the caller's roles contains it");
         }
         if !self.is_in_toolset(name, caller) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this endpoint"));
+            return forbidden("it is not in the toolset of this endpoint");
         }
         if !self.acl.allows(caller.origin) {
-            return Err(Error::new(
-                ErrorKind::Forbidden,
-                "it cannot be called over this transport or from this network",
-            ));
+            return forbidden("it cannot be called over this transport or from this network");
         }
         if self.principal_rule.as_ref().is_some_and(|rule| !rule.allows_principal(&caller.principal)) {
-            return Err(Error::new(ErrorKind::Forbidden, "it is reserved for other callers"));
+            return forbidden("it is reserved for other callers");
         }
         Ok(())
     }
@@ -247,6 +245,32 @@ impl DatabaseTenants {
     }
 }
 
+/// Computes a fingerprint of the row policies of all databases as they apply to a principal. Stored results and tasks are
+/// visible only to callers with the same fingerprint. The default is that of a node without policies.
+#[derive(Clone, Default)]
+pub struct RowPolicyFingerprinter(Option<Arc<FingerprintFn>>);
+
+type FingerprintFn = dyn Fn(&Principal) -> u64 + Send + Sync;
+
+impl RowPolicyFingerprinter {
+    /// Uses `fingerprint`. It must return the same value, in every process, while the policies and the principal's values in
+    /// them are the same, and zero if no policy applies. It must be cheap, because it runs for each request of a task.
+    pub fn new(fingerprint: impl Fn(&Principal) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(fingerprint)))
+    }
+
+    /// The fingerprint of `principal`.
+    pub fn fingerprint_for(&self, principal: &Principal) -> u64 {
+        self.0.as_ref().map_or(0, |fingerprint| fingerprint(principal))
+    }
+}
+
+impl fmt::Debug for RowPolicyFingerprinter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RowPolicyFingerprinter(..)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,8 +288,8 @@ mod tests {
         assert!(!contains(network("2001:db8::", 32), "2001:db9::1"));
         assert!(!contains(network("::", 0), "203.0.113.9"));
         assert!(contains(IpNetwork::parse("192.0.2.7").unwrap(), "192.0.2.7"));
-        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "office", "::/129", "10.0.0.0/"] {
-            assert!(IpNetwork::parse(wrong).is_none(), "{wrong}");
+        for invalid in ["", "10.0.0.0/33", "10.0.0/8", "office", "::/129", "10.0.0.0/"] {
+            assert!(IpNetwork::parse(invalid).is_none(), "{invalid}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The content of answers: the types of MCP without their wire format.
+//! The content of answers: the types of MCP without their wire format, and the formats of answers that are a body of
+//! their own. Handlers render them.
 
 use bytes::Bytes;
 
@@ -14,7 +15,7 @@ pub enum ContentRole {
 /// Hints for clients on how to use a piece of content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
-    /// The intended audience; empty for everybody.
+    /// The intended audience; empty for all.
     pub audience: Vec<ContentRole>,
     /// 0 (least) to 1 (most important).
     pub priority: Option<f64>,
@@ -116,4 +117,53 @@ pub enum ResourceBody {
     Text(String),
     /// Any other bytes.
     Blob(Bytes),
+}
+
+/// The format of an answer that is a body of its own: only the rows, for programs and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum AnswerFormat {
+    /// One JSON object: rows, columns, statistics.
+    Json,
+    /// One JSON object per line.
+    Ndjson,
+    /// RFC 4180, with a header line.
+    Csv,
+    /// A stream of Arrow's IPC format.
+    Arrow,
+    /// A Parquet file.
+    Parquet,
+    /// Aligned text for people.
+    Table,
+    /// A Markdown table.
+    Markdown,
+}
+
+impl AnswerFormat {
+    /// Every format, in order of preference for callers that state none.
+    pub const ALL: [Self; 7] =
+        [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown];
+
+    /// The name that callers use.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The format with that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+
+    /// The media type, without parameters.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+            Self::Csv => "text/csv",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Table => "text/plain",
+            Self::Markdown => "text/markdown",
+        }
+    }
 }

@@ -11,7 +11,8 @@ use crate::input::{ClientCapabilities, InputRequest};
 use crate::json_schema::Violation;
 
 /// The kind of failure. Each adapter maps kinds to its own codes in one table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorKind {
     /// The caller's arguments are invalid; `violations` lists every problem.
     InvalidArguments,
@@ -34,48 +35,22 @@ pub enum ErrorKind {
     /// The handler needs input first, and runs again with the answers.
     InputRequired,
     /// The client lacks a capability that the call needs.
+    #[strum(serialize = "incapable")]
     MissingClientCapability,
     /// The handler reports that the request failed, with a message of its own.
     Failed,
     /// A fault of the server. The caller gets an id, the log gets the detail.
+    #[default]
     Internal,
 }
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
-        Self::InvalidArguments,
-        Self::NotFound,
-        Self::Forbidden,
-        Self::Unauthenticated,
-        Self::RateLimited,
-        Self::TimedOut,
-        Self::Cancelled,
-        Self::TooLarge,
-        Self::Unavailable,
-        Self::InputRequired,
-        Self::MissingClientCapability,
-        Self::Failed,
-        Self::Internal,
-    ];
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The kind's name, as used in logs, metrics and answers.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotFound => "not_found",
-            Self::Forbidden => "forbidden",
-            Self::Unauthenticated => "unauthenticated",
-            Self::RateLimited => "rate_limited",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::TooLarge => "too_large",
-            Self::Unavailable => "unavailable",
-            Self::InputRequired => "input_required",
-            Self::MissingClientCapability => "incapable",
-            Self::Failed => "failed",
-            Self::Internal => "internal",
-        }
+        self.into()
     }
 }
 
@@ -84,7 +59,7 @@ impl ErrorKind {
 pub struct Error(Box<ErrorInner>);
 
 /// Boxed, so that a `Result` with this error stays small.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct ErrorInner {
     kind: ErrorKind,
     message: String,
@@ -104,21 +79,7 @@ struct ErrorInner {
 impl Error {
     /// An error of `kind`. The caller can read `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(ErrorInner {
-            kind,
-            message: message.into(),
-            violations: Vec::new(),
-            choices: Vec::new(),
-            hint: None,
-            detail: None,
-            id: None,
-            input_requests: Vec::new(),
-            missing_capabilities: ClientCapabilities::default(),
-            code: None,
-            is_rendered: false,
-            retry_after: None,
-            scopes: Vec::new(),
-        }))
+        Self(Box::new(ErrorInner { kind, message: message.into(), ..ErrorInner::default() }))
     }
 
     /// Invalid arguments, with all violations at once.
@@ -199,26 +160,14 @@ impl Error {
 
     /// The same error with each text for the caller replaced by the result of `map`, if there is one.
     #[must_use]
-    pub fn map_texts(self, map: impl Fn(&str) -> Option<String>) -> Self {
-        let mapped = |text: &str| map(text).unwrap_or_else(|| text.to_owned());
-        let violations = self.violations().iter();
-        let violations: Vec<Violation> = violations
-            .map(|violation| Violation { path: violation.path.clone(), message: mapped(&violation.message) })
-            .collect();
-        let choices = self.choices().iter().map(|choice| mapped(choice)).collect();
-        let (message, hint) = (mapped(self.message()), self.hint().map(mapped));
-        self.with_texts(message, violations, choices, hint)
-    }
-
-    /// The same error with other texts.
-    fn with_texts(
-        mut self,
-        message: String,
-        violations: Vec<Violation>,
-        choices: Vec<String>,
-        hint: Option<String>,
-    ) -> Self {
-        (self.0.message, self.0.violations, self.0.choices, self.0.hint) = (message, violations, choices, hint);
+    pub fn map_texts(mut self, map: impl Fn(&str) -> Option<String>) -> Self {
+        let ErrorInner { message, violations, choices, hint, .. } = &mut *self.0;
+        let violation_messages = violations.iter_mut().map(|violation| &mut violation.message);
+        for text in violation_messages.chain(choices).chain(hint).chain([message]) {
+            if let Some(mapped) = map(text) {
+                *text = mapped;
+            }
+        }
         self
     }
 

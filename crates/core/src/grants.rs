@@ -1,6 +1,6 @@
 //! The rights of a principal: the sum of the rights of its roles.
 
-use crate::limits::Allowance;
+use crate::limits::LevelLimits;
 use crate::name_pattern::NamePattern;
 
 /// A set of names. The default is empty.
@@ -67,7 +67,7 @@ pub struct Grants {
     /// The databases that it can query with the tools that take a database's name.
     pub databases: AllowedNames,
     /// Its limits; for those that no role sets, the limits of every principal apply.
-    pub limits: Allowance,
+    pub limits: LevelLimits,
 }
 
 impl Grants {
@@ -78,7 +78,7 @@ impl Grants {
             entries: AllowedNames::Everything,
             toolsets: AllowedNames::Everything,
             databases: AllowedNames::Everything,
-            limits: Allowance::default(),
+            limits: LevelLimits::default(),
         }
     }
 

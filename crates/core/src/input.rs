@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::digest::to_hex;
 use crate::json_schema::JsonSchema;
 
-/// The length of a fingerprint: the leading bytes of a hash.
 const FINGERPRINT_BYTES: usize = 16;
 
 /// The capabilities of the client behind a call. By default it has none.
@@ -195,8 +195,8 @@ impl InputRequest {
     }
 
     /// The same request, with the problem of the previous answer.
-    pub fn with_previous_error(self, wrong: String) -> Self {
-        Self { previous_error: Some(wrong), ..self }
+    pub fn with_previous_error(self, error: String) -> Self {
+        Self { previous_error: Some(error), ..self }
     }
 
     /// Identifies the request: a consent to one request does not count for another one with the same key. The URL is
@@ -208,7 +208,7 @@ impl InputRequest {
             InputRequestKind::Sampling(params) => format!("sampling\n{}", Value::Object(params.clone())),
             InputRequestKind::Roots => "roots".to_owned(),
         };
-        Sha256::digest(text).iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        to_hex(&Sha256::digest(text)[..FINGERPRINT_BYTES])
     }
 
     /// The text for the person, with a note on the previous answer.
@@ -216,8 +216,8 @@ impl InputRequest {
         let (InputRequestKind::Form { message, .. } | InputRequestKind::Url { message, .. }) = &self.kind else {
             return None;
         };
-        let remark = self.previous_error.as_ref().map(|wrong| format!("\n(The last answer was invalid: {wrong})"));
-        Some(format!("{message}{}", remark.unwrap_or_default()))
+        let note = self.previous_error.as_ref().map(|error| format!("\n(The last answer was invalid: {error})"));
+        Some(format!("{message}{}", note.unwrap_or_default()))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::grants::Grants;
 use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
 /// How a principal's identity was proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AuthMethod {
     /// There were no credentials.
     Anonymous,
@@ -30,14 +31,7 @@ pub enum AuthMethod {
 impl AuthMethod {
     /// The name, as used in logs and stored data.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anonymous => "anonymous",
-            Self::Process => "process",
-            Self::Key => "key",
-            Self::Token => "token",
-            Self::Certificate => "certificate",
-            Self::Proxy => "proxy",
-        }
+        self.into()
     }
 }
 
@@ -107,19 +101,17 @@ impl Principal {
 
     /// A principal without roles and claims. Its generation is 0, the default of a registry.
     pub fn new(subject: impl Into<String>, auth_method: AuthMethod, grants: Arc<Grants>) -> Self {
-        let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
-        let (subject, generation, authenticator_version, expires_at) = (subject.into(), 0, 0, None);
         Self {
-            subject,
-            tenant,
-            roles,
+            subject: subject.into(),
+            tenant: None,
+            roles: BTreeSet::new(),
             grants,
-            claims,
-            implied_scopes,
+            claims: Map::new(),
+            implied_scopes: Arc::default(),
             auth_method,
-            generation,
-            authenticator_version,
-            expires_at,
+            generation: 0,
+            authenticator_version: 0,
+            expires_at: None,
         }
     }
 

@@ -27,12 +27,12 @@ pub enum ImpliedScopesError {
     #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
     InvalidScope(String),
     /// A scope that implies itself.
-    #[error("the scope {scope:?} implies itself: {}", way.join(", which implies "))]
+    #[error("the scope {scope:?} implies itself: {}", path.join(", which implies "))]
     Cycle {
         /// The scope.
         scope: String,
         /// The path from the scope to itself.
-        way: Vec<String>,
+        path: Vec<String>,
     },
     /// Too many scopes.
     #[error("{count} scopes are named; at most {SCOPES_MAX} are allowed")]
@@ -52,16 +52,16 @@ impl ImpliedScopes {
     ///
     /// # Errors
     /// If a name is not a scope, a scope would imply itself, or there are more than 256 scopes.
-    pub fn new(text: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
+    pub fn new(implied: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
         let names: BTreeSet<&String> =
-            text.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
+            implied.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
         if let Some(name) = names.iter().find(|name| !is_scope(name)) {
             return Err(ImpliedScopesError::InvalidScope((*name).clone()));
         }
         if names.len() > SCOPES_MAX {
             return Err(ImpliedScopesError::TooMany { count: names.len() });
         }
-        let narrower = text.keys().map(|broad| Ok((broad.clone(), collect_narrower(broad, text)?)));
+        let narrower = implied.keys().map(|broad| Ok((broad.clone(), collect_narrower(broad, implied)?)));
         Ok(Self { narrower: narrower.collect::<Result<_, _>>()? })
     }
 
@@ -74,37 +74,37 @@ impl ImpliedScopes {
     /// it.
     pub fn claim_includes(&self, claim: &Value, expected: &str) -> bool {
         match claim {
-            Value::String(words) => words.split(' ').any(|word| self.implies(word, expected)),
-            Value::Array(words) => words.iter().filter_map(Value::as_str).any(|word| self.implies(word, expected)),
+            Value::String(scopes) => scopes.split(' ').any(|scope| self.implies(scope, expected)),
+            Value::Array(scopes) => scopes.iter().filter_map(Value::as_str).any(|scope| self.implies(scope, expected)),
             _ => false,
         }
     }
 
     /// The smallest subset of `scopes` that implies all of them, in their order.
     pub fn minimal(&self, scopes: &[String]) -> Vec<String> {
-        let mut least: Vec<String> = Vec::new();
+        let mut minimal: Vec<String> = Vec::new();
         for scope in scopes {
             let is_implied = scopes.iter().any(|other| other != scope && self.implies(other, scope));
-            if !is_implied && !least.contains(scope) {
-                least.push(scope.clone());
+            if !is_implied && !minimal.contains(scope) {
+                minimal.push(scope.clone());
             }
         }
-        least
+        minimal
     }
 }
 
 /// All scopes that `broad` implies. Each is visited once.
 fn collect_narrower(
     broad: &String,
-    text: &BTreeMap<String, Vec<String>>,
+    implied: &BTreeMap<String, Vec<String>>,
 ) -> Result<BTreeSet<String>, ImpliedScopesError> {
     // The predecessor of each scope, for the path back.
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = vec![broad];
     while let Some(scope) = open.pop() {
-        for narrow in text.get(scope).into_iter().flatten() {
+        for narrow in implied.get(scope).into_iter().flatten() {
             if narrow == broad {
-                return Err(ImpliedScopesError::Cycle { scope: broad.clone(), way: cycle_path(broad, scope, &from) });
+                return Err(ImpliedScopesError::Cycle { scope: broad.clone(), path: cycle_path(broad, scope, &from) });
             }
             if !from.contains_key(narrow) {
                 from.insert(narrow, scope);
@@ -118,7 +118,7 @@ fn collect_narrower(
 /// The path from `broad` to `last` and back to `broad`.
 fn cycle_path(broad: &String, last: &String, from: &BTreeMap<&String, &String>) -> Vec<String> {
     let back = std::iter::successors(Some(last), |scope| from.get(scope).copied());
-    let mut way: Vec<String> = [broad].into_iter().chain(back).cloned().collect();
-    way.reverse();
-    way
+    let mut path: Vec<String> = [broad].into_iter().chain(back).cloned().collect();
+    path.reverse();
+    path
 }

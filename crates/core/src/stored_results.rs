@@ -1,4 +1,6 @@
-//! Statistics of stored results, for monitoring.
+//! Stored results, as far as monitoring and transports need them.
+
+use crate::caller::Caller;
 
 /// The current number and size of stored results, with counters since the process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,4 +23,12 @@ pub struct StoredResultStats {
 pub trait StoredResults: Send + Sync + 'static {
     /// The current statistics. Must not block.
     fn stats(&self) -> StoredResultStats;
+}
+
+/// Verifies signed links: credentials for one stored result and a short time, for browsers and programs without other
+/// credentials.
+pub trait LinkVerifier: Send + Sync + 'static {
+    /// The caller that created `link`, if the link is valid for the stored result `id` and has not expired. Anyone with
+    /// the link can read that result with the rights of this caller, and nothing else.
+    fn verify_link(&self, id: &str, link: &str) -> Option<Caller>;
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
 /// The values of a resource template's variables, by name.
@@ -124,33 +125,19 @@ impl UriTemplate {
     }
 }
 
+/// The characters that are encoded in one part of a URI: all except unreserved ones.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// `value` as one part of a URI: all characters except unreserved ones become `%XX`.
 pub fn percent_encode(value: &str) -> String {
-    let mut encoded = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    utf8_percent_encode(value, RESERVED).to_string()
 }
 
+/// `None` if a `%` is not followed by two hexadecimal digits, or the value is not UTF-8.
 fn percent_decode(value: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut bytes = value.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let high = char::from(bytes.next()?).to_digit(16)?;
-            let low = char::from(bytes.next()?).to_digit(16)?;
-            // Two hexadecimal digits fit a byte.
-            decoded.push((high * 16 + low) as u8);
-        } else {
-            decoded.push(byte);
-        }
-    }
-    String::from_utf8(decoded).ok()
+    let is_escape = |text: &str| text.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let is_valid = value.split('%').skip(1).all(is_escape);
+    percent_decode_str(value).decode_utf8().ok().filter(|_| is_valid).map(Into::into)
 }
 
 #[cfg(test)]

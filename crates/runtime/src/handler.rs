@@ -64,3 +64,12 @@ where
         (self.0)(job, reply).await
     }
 }
+
+pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    Error::internal(format!("a handler panicked: {message}"))
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What every file of the corpus of `target` holds.
+/// The contents of all files of the corpus of `target`.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

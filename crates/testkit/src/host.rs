@@ -1,4 +1,4 @@
-//! A registry whose entries do what their arguments say, step by step.
+//! A registry whose entries execute the steps in their arguments.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use tidegate_runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What the step `flood` says again and again, 64 KiB with characters that are escaped.
+/// The text that the step `flood` repeats: 64 KiB with characters that are escaped.
 pub static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789abcd\"\n".repeat(4_096));
 
 /// A service, and the token that releases the step `wait`.
@@ -33,35 +33,34 @@ impl Default for Host {
 
 impl Host {
     pub fn new() -> Self {
-        Self::received_by(EventDispatcher::default())
+        Self::with_events(EventDispatcher::default())
     }
 
-    pub fn received_by(events: EventDispatcher) -> Self {
-        Self::with(events, |entries| entries)
+    pub fn with_events(events: EventDispatcher) -> Self {
+        Self::with_entries(events, |entries| entries)
     }
 
-    /// One with more entries.
-    pub fn with(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
+    pub fn with_entries(events: EventDispatcher, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let cancellation_token = CancellationToken::new();
         Self { service: service(more(entries(&cancellation_token)), events), release: cancellation_token }
     }
 
-    pub fn of(entries: SnapshotBuilder) -> Self {
+    pub fn from_entries(entries: SnapshotBuilder) -> Self {
         Self { service: service(entries, EventDispatcher::default()), release: CancellationToken::new() }
     }
 }
 
 fn service(entries: SnapshotBuilder, events: EventDispatcher) -> Arc<McpService> {
-    let about = ServerDescription {
+    let description = ServerDescription {
         name: "test".to_owned(),
         title: Some("Test".to_owned()),
         version: "1.2.3".to_owned(),
         instructions: Some("Say \"hello\" first.".to_owned()),
     };
-    McpService::new(Registry::new(entries.build(), events), about)
+    McpService::new(Registry::new(entries.build(), events), description)
 }
 
-/// Every sort of entry, plain and with everything that an entry may carry.
+/// Every kind of entry, once with the minimum and once with everything that an entry can have.
 pub fn entries(cancellation_token: &CancellationToken) -> SnapshotBuilder {
     let script: Arc<dyn Handler> = Arc::new(Script(cancellation_token.clone()));
     let steps = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "additionalProperties": false});
@@ -171,7 +170,7 @@ impl ResourceLister for FruitLister {
     }
 }
 
-/// Does what its steps say: an argument, a variable, or a prompt's argument of JSON text.
+/// Executes its steps, which are an argument, a variable, or JSON text in an argument of a prompt.
 struct Script(CancellationToken);
 
 #[async_trait]
@@ -184,7 +183,7 @@ impl Handler for Script {
             (None, None) => json!([["text", "nothing to do"]]),
         };
         let mut metadata = Metadata::new();
-        // What was answered is said when nothing more is asked: an answer that has begun cannot ask.
+        // Sent after the last input request: an answer that has begun cannot request input.
         let mut answers = String::new();
         for step in steps.as_array().unwrap() {
             if step[0] != "ask" && step[0] != "progress" && !answers.is_empty() {
@@ -208,7 +207,7 @@ impl Handler for Script {
     }
 }
 
-/// Asks what `subscribed` says by key; the answers as one line of JSON.
+/// Requests the inputs in `expected` by key, and returns the answers as one line of JSON.
 async fn ask(expected: &Value, reply: &ReplySender) -> Result<String, Error> {
     let requests = expected.as_object().unwrap().iter().map(|(key, expected)| (key.as_str(), input_request(expected)));
     let answers = reply.request_inputs(requests).await?;
@@ -222,8 +221,8 @@ async fn ask(expected: &Value, reply: &ReplySender) -> Result<String, Error> {
     Ok(Value::Object(message.collect()).to_string())
 }
 
-/// `{"form": message}` wants a name, `{"lax": message}` takes an unasked one; `{"url": address}`, `{"sampling": prompt}`,
-/// `"roots"`.
+/// `{"form": message}` requests a name, `{"lax": message}` accepts an unsolicited one; `{"url": address}`,
+/// `{"sampling": prompt}`, `"roots"`.
 fn input_request(expected: &Value) -> InputRequest {
     let form = |message: &Value| {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
@@ -242,25 +241,14 @@ fn input_request(expected: &Value) -> InputRequest {
     }
 }
 
-/// A body in the format that the call asks for, cut at so many rows.
+/// A body in the format of the call, truncated after `rows_max` rows.
 fn head(job: &Job, rows_max: &Value) -> BodyHead {
     let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
     BodyHead { media_type, budget: Budget { rows: rows_max.as_u64(), bytes: None }, stable: None, file: None }
 }
 
 fn kind(name: Option<&str>) -> ErrorKind {
-    let kinds = [
-        ErrorKind::InvalidArguments,
-        ErrorKind::NotFound,
-        ErrorKind::Forbidden,
-        ErrorKind::Unauthenticated,
-        ErrorKind::RateLimited,
-        ErrorKind::TimedOut,
-        ErrorKind::Cancelled,
-        ErrorKind::TooLarge,
-        ErrorKind::Internal,
-    ];
-    kinds.into_iter().find(|kind| Some(kind.name()) == name).unwrap_or(ErrorKind::Unavailable)
+    ErrorKind::ALL.iter().copied().find(|kind| Some(kind.name()) == name).unwrap_or(ErrorKind::Unavailable)
 }
 
 async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> Result<(), Error> {

@@ -1,9 +1,10 @@
-//! What the tests of several crates share. Never part of a release.
+//! Fixtures that the tests of several crates share. Never part of a release.
 //!
-//! - [`host`]: a server whose tools do what their arguments say; [`watched_resources`]: resources that change when a test
-//!   says so; [`schema`] and [`message_checker`]: checks of every message against the official schemas.
+//! - [`host`]: a server whose tools execute the steps in their arguments; [`watched_resources`]: resources that tests
+//!   change; [`schema`] and [`message_checker`]: checks of every message against the official schemas.
 //! - [`token_authenticator`], [`token_signer`]: tokens, a clock that a test advances, an authenticator that accepts them;
 //!   [`revocable_key`]: an authenticator with one key that can be revoked.
+//! - [`wait`]: waiting for a condition, with a time limit.
 //! - [`pipe`]: the two ends of standard input and output, in memory.
 //! - [`wait`]: waiting for a condition, with a time limit.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.

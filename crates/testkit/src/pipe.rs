@@ -7,9 +7,7 @@ use tokio_util::sync::CancellationToken;
 /// The capacity of the pipe, like that of operating systems.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// What a side reads.
 pub type Reader = ReadHalf<DuplexStream>;
-/// What a side writes.
 pub type Writer = WriteHalf<DuplexStream>;
 /// The task that serves the other end.
 pub type ServerTask = JoinHandle<std::io::Result<()>>;
@@ -24,7 +22,7 @@ pub struct PipeEnds {
 
 impl PipeEnds {
     /// A pipe whose other end `serve` serves.
-    pub fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
+    pub fn new(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let (reader, writer) = tokio::io::split(theirs);
         let shutdown = CancellationToken::new();

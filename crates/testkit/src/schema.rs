@@ -1,4 +1,4 @@
-//! Every message that any test here receives is valid in its revision.
+//! Checks that messages are valid in their revision.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-/// The schema of one revision, and the parts of it that were asked for.
+/// The schema of one revision, and its definitions that were compiled.
 struct RevisionSchema {
     schema: Value,
     key: &'static str,
@@ -32,7 +32,7 @@ impl RevisionSchema {
     }
 
     /// The definition of the request or notification of that method.
-    fn of_method(&self, method: &str) -> Option<&str> {
+    fn message_definition(&self, method: &str) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         definitions
             .iter()
@@ -43,8 +43,8 @@ impl RevisionSchema {
             .map(|(name, _)| name.as_str())
     }
 
-    /// The definition of the error of that code; most codes have none of their own.
-    fn of_code(&self, code: &Value) -> Option<&str> {
+    /// The definition of the error with that code; most codes have none of their own.
+    fn error_definition(&self, code: &Value) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         let own = definitions.iter().find(|(_, definition)| {
             let parts = definition["properties"]["error"]["allOf"].as_array();
@@ -83,7 +83,7 @@ pub fn check_response(revision: Revision, method: &str, response: &Value) {
     let schema = schema_of(revision);
     let Some(result) = response.get("result") else { return check_error(revision, response) };
     let result_of = |request: &str| format!("{}Result", request.trim_end_matches("Request"));
-    let definition = schema.of_method(method).map(result_of).filter(|definition| schema.has(definition));
+    let definition = schema.message_definition(method).map(result_of).filter(|definition| schema.has(definition));
     let definition = match result["resultType"].as_str() {
         Some("input_required") => {
             assert!(["tools/call", "prompts/get", "resources/read"].contains(&method), "{method} may not ask");
@@ -103,8 +103,7 @@ pub fn check_response(revision: Revision, method: &str, response: &Value) {
     }
 }
 
-/// Checks a `Task` of the tasks extension, and in an answer to `tasks/get` what its status adds; the extension's schema has
-/// no part for it.
+/// Checks a `Task` of the tasks extension, with the members that its status adds; the schema has no definition of it.
 fn check_task(task: &Value) {
     static TASK: LazyLock<Validator> = LazyLock::new(|| {
         let only_when = |member: &str, status: &str| json!({"if": {"required": [member]}, "then": {"properties": {"status": {"const": status}}}});
@@ -136,8 +135,8 @@ fn check_task(task: &Value) {
     assert!(errors.is_empty(), "not a valid task: {task}\n{}", errors.join("\n"));
 }
 
-/// Checks an error. One without an id answers what could not be read: JSON-RPC says null there,
-/// where the schema, from 2025-11-25 on, leaves the id out.
+/// Checks an error. If the request could not be read, the id is null in JSON-RPC, while the schema, from 2025-11-25 on,
+/// omits it.
 fn check_error(revision: Revision, response: &Value) {
     let mut response = response.clone();
     let members = response.as_object_mut().unwrap();
@@ -150,7 +149,7 @@ fn check_error(revision: Revision, response: &Value) {
     };
     let schema = schema_of(revision);
     let generic = if schema.has("JSONRPCErrorResponse") { "JSONRPCErrorResponse" } else { "JSONRPCError" };
-    let own = schema.of_code(&response["error"]["code"]).map(str::to_owned);
+    let own = schema.error_definition(&response["error"]["code"]).map(str::to_owned);
     schema.check(own.as_deref().unwrap_or(generic), &response);
     let is_legacy_code = response["error"]["code"] == -32_002;
     assert!(revision.is_legacy() || !is_legacy_code, "a legacy code: {response}");
@@ -160,7 +159,8 @@ fn check_error(revision: Revision, response: &Value) {
 pub fn check_request(revision: Revision, request: &Value) {
     let schema = schema_of(revision);
     let method = request["method"].as_str().unwrap();
-    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    let definition =
+        schema.message_definition(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
     schema.check(definition, request);
     schema.check("ServerRequest", request);
     schema.check("JSONRPCRequest", request);
@@ -173,7 +173,8 @@ pub fn check_notification(revision: Revision, notification: &Value) {
     if method == "notifications/tasks" {
         return check_task(&notification["params"]);
     }
-    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    let definition =
+        schema.message_definition(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
     schema.check(definition, notification);
     schema.check("ServerNotification", notification);
     assert_eq!(notification["jsonrpc"], "2.0");

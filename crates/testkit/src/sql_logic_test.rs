@@ -1,4 +1,4 @@
-//! Replays the scripts of this folder; every engine's tests have it as a module of theirs.
+//! Replays the scripts of `tests/slt`, for the tests of every engine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sqllogictest::{AsyncDB, Runner};
 use tidegate_core::Error;
 
-/// Our error as one that the runner can print, on one line.
+/// An error that the runner can print on one line.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -29,8 +29,8 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt").canonicalize().unwrap()
 }
 
-/// Runs each script on what `open` gives.
-pub async fn all<D: AsyncDB>(open: impl Fn() -> D) {
+/// Runs each script on a database that `open` returns.
+pub async fn run_all<D: AsyncDB>(open: impl Fn() -> D) {
     let mut scripts: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
     scripts.sort();

@@ -16,10 +16,10 @@ pub struct TestDatabase {
     pub name: String,
     /// The superuser, in that database.
     pub admin: Client,
-    /// The superuser's connection string, and host and port for everybody else.
+    /// The superuser's connection string; `host` is for all other roles.
     superuser: String,
     pub host: String,
-    /// Whether a pooler is what listens there.
+    /// Whether `host` is a pooler.
     pub pooler: bool,
 }
 
@@ -33,7 +33,7 @@ impl TestDatabase {
         }
     }
 
-    /// The same on the server of `superuser`, which is reached by everybody else at `host`.
+    /// The same on the server of `superuser`; all other roles connect to `host`.
     pub async fn create_on(superuser: &str, host: &str, pooler: bool, sql: &str) -> Self {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -43,10 +43,10 @@ impl TestDatabase {
         let login = format!("CREATE ROLE {name}_login LOGIN NOINHERIT PASSWORD 'right'");
         server.batch_execute(&login).await.unwrap();
         let admin = connect(&format!("{superuser} dbname={name}")).await;
-        let scene = Self { name, admin, superuser: superuser.to_owned(), host: host.to_owned(), pooler };
-        scene.run("REVOKE CREATE, TEMPORARY ON DATABASE {db} FROM PUBLIC").await;
-        scene.run(sql).await;
-        scene
+        let database = Self { name, admin, superuser: superuser.to_owned(), host: host.to_owned(), pooler };
+        database.run("REVOKE CREATE, TEMPORARY ON DATABASE {db} FROM PUBLIC").await;
+        database.run(sql).await;
+        database
     }
 
     /// Connects the superuser again.
@@ -71,7 +71,7 @@ impl TestDatabase {
         row.get::<_, Option<String>>(0).unwrap_or_else(|| "null".to_owned())
     }
 
-    /// Backends that run a statement of Tidegate's now.
+    /// The number of backends that run a statement of Tidegate.
     pub async fn active(&self) -> String {
         let active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                       AND application_name LIKE 'tidegate%' AND state <> 'idle'";

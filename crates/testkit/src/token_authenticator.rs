@@ -16,7 +16,7 @@ pub const NOW: i64 = 2_000_000_000;
 pub const ISSUER: &str = "https://issuer.example";
 pub const AUDIENCE: &str = "https://tidegate.example/mcp";
 
-/// A clock that stands still until it is moved.
+/// A clock that only tests advance.
 #[derive(Clone)]
 pub struct MovedClock(Arc<AtomicI64>);
 
@@ -63,7 +63,7 @@ pub fn show_all(
     let mut answer = authenticator.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("the authenticator waits"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys made for the test, and the tokens that they sign. The signing library is not the one that verifies.
+//! Generated keys, and the tokens that they sign. The signing library is not the one that verifies.
 
 use std::sync::LazyLock;
 
@@ -64,7 +64,7 @@ pub fn message(header: &Value, claims: &Value) -> String {
 }
 
 impl Signer {
-    /// A token of this header and these claims, signed as `algorithm` has it, whatever the header says.
+    /// A token with `header` and `claims`, signed with `algorithm`, even if the header names another one.
     pub fn token_with_header(&self, algorithm: TokenAlgorithm, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let signature = URL_SAFE_NO_PAD.encode(self.sign(algorithm, message.as_bytes()));
@@ -111,7 +111,7 @@ impl Signer {
             Self::Rsa(key) => key.public_key().as_der().unwrap(),
             Self::P256(key) | Self::P384(key) => key.public_key().as_der().unwrap(),
             Self::Ed25519(key) => key.public_key().as_der().unwrap(),
-            Self::Secret(_) => panic!("a secret has no public half"),
+            Self::Secret(_) => panic!("a secret has no public key"),
         };
         pem("PUBLIC KEY", der.as_ref())
     }
@@ -137,7 +137,7 @@ impl Signer {
         }
     }
 
-    /// The public key as a JWK with these members too.
+    /// The public key as a JWK with additional members.
     pub fn jwk_with(&self, members: Value) -> Value {
         let mut jwk = self.jwk();
         jwk.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());

@@ -1,4 +1,4 @@
-//! Resources that change when a test says so.
+//! Resources that tests change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, entries};
 
-/// Resources `watched://NAME` with a version each, which a test changes.
+/// Resources `watched://NAME` with a version each, which tests increment.
 #[derive(Debug, Default)]
 pub struct WatchedResources {
     versions: Mutex<BTreeMap<String, u64>>,
@@ -23,7 +23,8 @@ impl WatchedResources {
     /// A host with these resources.
     pub fn with_host() -> (Host, Arc<Self>) {
         let resources = Arc::new(Self::default());
-        let host = Host::with(EventDispatcher::default(), |entries| resources.added_to(entries, Access::default()));
+        let host =
+            Host::with_entries(EventDispatcher::default(), |entries| resources.added_to(entries, Access::default()));
         (host, resources)
     }
 

@@ -43,7 +43,7 @@ impl IntrospectionFixture {
         Self { provider, clock, authenticator: CredentialAuthenticator::new(options).unwrap() }
     }
 
-    /// From now on each token is `told`, and for us unless that is said otherwise.
+    /// From now on the answer about each token is `message`, by default with our audience.
     fn answer_with(&self, mut message: Value) {
         if let Some(message) = message.as_object_mut() {
             message.entry("aud").or_insert_with(|| AUDIENCE.into());

@@ -10,14 +10,6 @@ use crate::address::{self, AddressError};
 #[derive(Clone)]
 pub struct ServerAddress {
     url: Url,
-    transport: BridgeTransport,
-}
-
-/// The transport of a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BridgeTransport {
-    Http,
-    WebSocket,
 }
 
 impl ServerAddress {
@@ -27,8 +19,7 @@ impl ServerAddress {
     /// When it is not such a URL, or contains credentials.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let url = address::parse_url(text, &["http", "https", "ws", "wss"], "http://127.0.0.1:7070/mcp")?;
-        let transport = if url.scheme().starts_with("ws") { BridgeTransport::WebSocket } else { BridgeTransport::Http };
-        Ok(Self { url, transport })
+        Ok(Self { url })
     }
 
     /// Whether messages leave this machine unencrypted.
@@ -48,16 +39,12 @@ impl ServerAddress {
         &self.url
     }
 
-    pub(super) fn transport(&self) -> BridgeTransport {
-        self.transport
+    pub(super) fn is_web_socket(&self) -> bool {
+        self.url.scheme().starts_with("ws")
     }
 
-    /// The default path of Tidegate for this transport.
     pub(super) fn default_path(&self) -> &'static str {
-        match self.transport {
-            BridgeTransport::Http => "/mcp",
-            BridgeTransport::WebSocket => "/mcp/ws",
-        }
+        if self.is_web_socket() { "/mcp/ws" } else { "/mcp" }
     }
 }
 

@@ -9,8 +9,7 @@ use tidegate_mcp::RpcError;
 
 use super::address::ServerAddress;
 use super::incoming::ReceiveError;
-use crate::refusal::ServerMessage;
-use crate::refusal::ServerRefusal;
+use crate::refusal::{ServerMessage, ServerRefusal};
 
 /// Why the delivery of a call failed. A call that may have run must not be repeated blindly.
 #[derive(Debug, Clone, Error)]
@@ -21,12 +20,12 @@ pub(super) enum BridgeError {
     ConnectionLost { reason: String },
     #[error(transparent)]
     Rejected(#[from] ServerRefusal),
-    #[error("there is no MCP endpoint at that URL ({status}); the usual path of Tidegate is {usual_path}{words}")]
-    NoEndpoint { status: u16, usual_path: &'static str, words: ServerMessage },
-    #[error("the server rejected the call ({status}){words}")]
-    Refused { status: u16, words: ServerMessage },
-    #[error("the server failed ({status}); the call may have run{words}")]
-    Failed { status: u16, words: ServerMessage },
+    #[error("there is no MCP endpoint at that URL ({status}); the usual path of Tidegate is {usual_path}{message}")]
+    NoEndpoint { status: u16, usual_path: &'static str, message: ServerMessage },
+    #[error("the server rejected the call ({status}){message}")]
+    Refused { status: u16, message: ServerMessage },
+    #[error("the server failed ({status}); the call may have run{message}")]
+    Failed { status: u16, message: ServerMessage },
     #[error("the answer of the server is invalid: {what}; the call may have run")]
     InvalidAnswer { what: String },
     #[error("{what}; the call may have run")]
@@ -60,15 +59,7 @@ impl BridgeError {
             }
             Self::Rejected(ServerRefusal::AccessDenied { .. }) => ErrorKind::Forbidden,
             Self::TooLarge { .. } => ErrorKind::TooLarge,
-            Self::Unreachable { .. }
-            | Self::ConnectionLost { .. }
-            | Self::NoEndpoint { .. }
-            | Self::Rejected(ServerRefusal::Redirected { .. })
-            | Self::Refused { .. }
-            | Self::Failed { .. }
-            | Self::InvalidAnswer { .. }
-            | Self::VersionChanged { .. }
-            | Self::HandshakeRefused { .. } => ErrorKind::Unavailable,
+            _ => ErrorKind::Unavailable,
         }
     }
 

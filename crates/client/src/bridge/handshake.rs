@@ -5,6 +5,7 @@ use serde_json::Value;
 use tidegate_mcp::RequestId;
 
 use super::error::BridgeError;
+use super::request::ClientRequest;
 use crate::refusal::ServerMessage;
 
 /// The client's own messages, unchanged, and the parameters that the server negotiated.
@@ -21,15 +22,19 @@ pub(super) struct Handshake {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
     pub(super) version: String,
-    /// Names of the lists whose changes the server announces.
     lists: Vec<&'static str>,
 }
 
+impl Handshake {
+    /// The handshake of `request`, which the server answered with `negotiated`; `None` for a batch.
+    pub(super) fn new(request: &ClientRequest, negotiated: NegotiatedProtocol) -> Option<Self> {
+        let [id] = request.ids.as_slice() else { return None };
+        Some(Self { initialize: request.line.clone(), id: id.clone(), initialized: None, negotiated })
+    }
+}
+
 impl NegotiatedProtocol {
-    /// Parses an answer to `initialize`.
-    ///
-    /// # Errors
-    /// The server's message, if the answer is an error or invalid.
+    /// Parses an answer to `initialize`. The error is the server's message, or why the answer is invalid.
     pub(super) fn parse(answer: &[u8]) -> Result<Self, ServerMessage> {
         let answer: Value =
             serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
@@ -41,14 +46,10 @@ impl NegotiatedProtocol {
         let capabilities = &answer["result"]["capabilities"];
         let mut lists = vec!["tools", "resources", "prompts"];
         lists.retain(|list| capabilities[list]["listChanged"] == true);
-        let version = version.to_owned();
-        Ok(Self { version, lists })
+        Ok(Self { version: version.to_owned(), lists })
     }
 
-    /// Checks that a restarted server that answers `self` is compatible with the negotiated parameters `before`.
-    ///
-    /// # Errors
-    /// When its protocol version differs from the one that the client negotiated.
+    /// Checks that a restarted server that answers `self` has the protocol version of `before`.
     pub(super) fn check_compatible(&self, before: &Self) -> Result<(), BridgeError> {
         if self.version == before.version {
             return Ok(());
@@ -72,9 +73,9 @@ mod tests {
     fn notifies_only_lists_with_list_changed() {
         let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":
             {"tools":{"listChanged":true},"prompts":{},"logging":{},"resources":{"listChanged":true,"subscribe":true}}}}"#;
-        let terms = NegotiatedProtocol::parse(answer).unwrap();
-        assert_eq!(terms.version, "2025-11-25");
-        let message: Vec<Bytes> = terms.list_changed_notifications().collect();
+        let negotiated = NegotiatedProtocol::parse(answer).unwrap();
+        assert_eq!(negotiated.version, "2025-11-25");
+        let message: Vec<Bytes> = negotiated.list_changed_notifications().collect();
         assert_eq!(
             message,
             [

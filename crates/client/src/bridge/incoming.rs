@@ -10,14 +10,12 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::bridge::output::{OutgoingMessage, Output};
+use super::output::{OutgoingMessage, Output};
+use crate::http_client::innermost_cause;
 
-/// Default maximum size of a message of the server in bytes. A message is in memory until the client has received it.
-pub(super) const SERVER_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Larger messages are large ones, whose number in memory is limited.
 const LARGE_BYTES_MIN: usize = 256 * 1024;
 
-/// Why a message could not be received.
 #[derive(Debug, Error)]
 pub(super) enum ReceiveError {
     #[error("it is not valid JSON-RPC: {0}")]
@@ -32,7 +30,6 @@ pub(super) enum ReceiveError {
     ConnectionLost(String),
 }
 
-/// A complete message.
 #[derive(Debug)]
 pub(super) struct ReceivedMessage {
     pub(super) shape: MessageShape,
@@ -78,7 +75,6 @@ impl MessageMeter {
         Ok(())
     }
 
-    /// Forgets the counted bytes.
     pub(super) fn reset(&self) {
         *self.state.lock() = MeterState::default();
     }
@@ -103,7 +99,7 @@ pub(super) async fn receive_body(
     meter: &MessageMeter,
 ) -> Result<ReceivedMessage, ReceiveError> {
     let mut body = BytesMut::new();
-    let lost = |error: reqwest::Error| ReceiveError::ConnectionLost(crate::http_client::innermost_cause(&error));
+    let lost = |error: reqwest::Error| ReceiveError::ConnectionLost(innermost_cause(&error));
     while let Some(chunk) = response.chunk().await.map_err(lost)? {
         meter.add(chunk.len()).await?;
         body.extend_from_slice(&chunk);
@@ -121,16 +117,12 @@ pub(super) fn replace_line_breaks(message: Bytes) -> Bytes {
     message.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
 }
 
-/// The kind of a message.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct MessageShape {
-    /// The message is an array.
     pub(super) is_batch: bool,
-    /// The message is a request or a notification.
+    /// Requests and notifications have one.
     pub(super) has_method: bool,
-    /// The message has a result.
     pub(super) has_result: bool,
-    /// The message has an error.
     pub(super) has_error: bool,
     /// The ids in their JSON form that are strings or numbers: at most one, or several of a batch.
     pub(super) ids: Vec<String>,
@@ -174,7 +166,6 @@ impl MessageShape {
         })
     }
 
-    /// Whether the message answers a request.
     pub(super) fn is_answer(&self) -> bool {
         !self.has_method && (self.has_result || self.has_error)
     }

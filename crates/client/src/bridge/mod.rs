@@ -5,83 +5,33 @@
 //! the call may have run. Such a call is never sent again.
 
 mod address;
-mod call;
 mod error;
 mod handshake;
 mod http;
 mod incoming;
-mod link;
+mod options;
 mod output;
-mod socket;
+mod request;
 mod stdio_client;
+mod web_socket;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::Backoff;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::bearer_token::BearerToken;
-use crate::bridge::address::BridgeTransport;
-use crate::bridge::http::HttpLink;
-use crate::bridge::incoming::SERVER_MESSAGE_BYTES_MAX;
-use crate::bridge::link::ServerLink;
-use crate::bridge::output::{Output, write_lines};
-use crate::bridge::socket::SocketLink;
-use crate::bridge::stdio_client::StdioClient;
+use self::http::HttpTransport;
+use self::output::{Output, write_lines};
+use self::request::ServerTransport;
+use self::stdio_client::StdioClient;
+use self::web_socket::WebSocketTransport;
 
-pub use address::ServerAddress;
+pub use self::address::ServerAddress;
+pub use self::options::{BridgeNotice, BridgeNoticeListener, BridgeOptions};
 
 /// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
-/// The shortest and the longest delay between attempts to reach the server again. A call that waits 5 s for a server
-/// must notice that it is reachable again.
-const DELAY_MIN: Duration = Duration::from_millis(100);
-const DELAY_MAX: Duration = Duration::from_secs(2);
-
-/// The server, the credentials and the limits of a bridge.
-#[derive(Clone)]
-pub struct BridgeOptions {
-    /// The URL of the server.
-    pub address: ServerAddress,
-    /// The token that authenticates the caller.
-    pub bearer: Option<BearerToken>,
-    /// Maximum size of a message of the client in bytes; longer ones are refused.
-    pub message_bytes_max: usize,
-    /// Maximum size of a message of the server in bytes. A longer one fails its call, and ends a WebSocket connection.
-    /// A message is held in memory until the client has received it.
-    pub server_message_bytes_max: usize,
-    /// How long a call may wait for a connection.
-    pub wait_within: Duration,
-    /// How long a restarted server may take to answer the repeated handshake.
-    pub handshake_within: Duration,
-    /// How long open calls may take to end after the client closed its side.
-    pub drain_within: Duration,
-    /// Receives notices for the operator of the bridge.
-    pub notice_listener: BridgeNoticeListener,
-}
-
-impl BridgeOptions {
-    /// A bridge to `address` with the default limits, without a token.
-    pub fn new(address: ServerAddress) -> Self {
-        Self {
-            address,
-            bearer: None,
-            message_bytes_max: 4 * 1024 * 1024,
-            server_message_bytes_max: SERVER_MESSAGE_BYTES_MAX,
-            wait_within: Duration::from_secs(5),
-            handshake_within: Duration::from_secs(30),
-            drain_within: Duration::from_secs(10),
-            notice_listener: Arc::new(|_| {}),
-        }
-    }
-
-    fn notify(&self, notice: &BridgeNotice) {
-        (self.notice_listener)(notice);
-    }
-}
 
 /// Bridges one client to the server until the client closes its side or `shutdown` fires. Then waits up to
 /// `drain_within` for open calls.
@@ -97,68 +47,29 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let options = Arc::new(options);
     let (output, lines) = Output::new();
-    let link: Arc<dyn ServerLink> = match options.address.transport() {
-        BridgeTransport::Http => Arc::new(HttpLink::new(options.clone(), output.clone())?),
-        BridgeTransport::WebSocket => Arc::new(SocketLink::new(options.clone(), output.clone())),
+    let transport: Arc<dyn ServerTransport> = match options.address.is_web_socket() {
+        false => Arc::new(HttpTransport::new(options.clone(), output.clone())?),
+        true => Arc::new(WebSocketTransport::new(options.clone(), output.clone())),
     };
     let mut writing = tokio::spawn(write_lines(lines, writer));
-    let join_handle = tokio::spawn({
-        let link = link.clone();
-        async move { link.run_background().await }
+    let background = tokio::spawn({
+        let transport = transport.clone();
+        async move { transport.run_background().await }
     });
-    let mut conversation = StdioClient::new(link.clone(), output, options);
+    let mut client = StdioClient::new(transport.clone(), output, options);
     let read = tokio::select! {
         biased;
         // Also if a client that does not read blocks the output.
         () = shutdown.cancelled() => Ok(()),
-        read = conversation.read_until_end(reader) => read,
+        read = client.read_until_end(reader) => read,
     };
-    conversation.drain().await;
-    join_handle.abort();
-    let _ = join_handle.await;
-    link.end().await;
-    drop(link);
+    client.drain().await;
+    background.abort();
+    let _ = background.await;
+    transport.end().await;
+    drop(transport);
     // The output closes with its last sender. A client that no longer reads must not keep the process alive.
-    let written = match tokio::time::timeout(WRITE_WITHIN, &mut writing).await {
-        Ok(joined) => joined.unwrap_or(Ok(())),
-        Err(_) => {
-            writing.abort();
-            Ok(())
-        }
-    };
-    read.and(written)
+    let written = tokio::time::timeout(WRITE_WITHIN, &mut writing).await;
+    writing.abort();
+    read.and(written.map_or(Ok(()), |joined| joined.unwrap_or(Ok(()))))
 }
-
-fn reconnection_backoff() -> Backoff {
-    Backoff::new(DELAY_MIN, DELAY_MAX)
-}
-
-/// An event in the connection to the server. It contains no secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BridgeNotice {
-    /// The server is unreachable, for this reason; the bridge retries.
-    Disconnected(String),
-    /// The server is reachable again.
-    Reconnected,
-    /// The server restarted, and the client's handshake was repeated.
-    HandshakeRenewed,
-    /// The server rejects the bridge, which retries only at the next call.
-    Refused(String),
-    /// A message was dropped, because it was not delivered or the client could not use it.
-    Ignored(String),
-}
-
-impl fmt::Display for BridgeNotice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disconnected(reason) => write!(f, "the server cannot be reached: {reason}"),
-            Self::Reconnected => f.write_str("reconnected to the server"),
-            Self::HandshakeRenewed => f.write_str("the server restarted; the client's handshake was repeated"),
-            Self::Refused(reason) => f.write_str(reason),
-            Self::Ignored(subject) => write!(f, "message dropped: {subject}"),
-        }
-    }
-}
-
-/// Receives notices. It must not block.
-pub type BridgeNoticeListener = Arc<dyn Fn(&BridgeNotice) + Send + Sync>;

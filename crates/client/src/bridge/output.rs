@@ -12,7 +12,6 @@ const LINES_MAX: usize = 64;
 /// Maximum number of large messages in memory, complete or not. Others wait until the client has received one.
 const LARGE_MESSAGES_MAX: usize = 4;
 
-/// A message for the client.
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
     line: Bytes,
@@ -21,7 +20,7 @@ pub(super) struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// The message `line`, which contains no line break.
+    /// `line` contains no line break.
     pub(super) fn new(line: Bytes, permit: Option<OwnedSemaphorePermit>) -> Self {
         Self { line, _permit: permit }
     }
@@ -30,7 +29,6 @@ impl OutgoingMessage {
         &self.line
     }
 
-    /// Another text for this message.
     pub(super) fn with_line(self, line: Bytes) -> Self {
         Self { line, ..self }
     }
@@ -44,7 +42,6 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// An output, and its receiving end for [`write_lines`].
     pub(super) fn new() -> (Self, mpsc::Receiver<OutgoingMessage>) {
         let (lines, receiver) = mpsc::channel(LINES_MAX);
         (Self { lines, large_messages: Arc::new(Semaphore::new(LARGE_MESSAGES_MAX)) }, receiver)
@@ -60,7 +57,6 @@ impl Output {
         self.send(OutgoingMessage::new(line, None)).await;
     }
 
-    /// Waits until there is memory for a large message.
     pub(super) async fn large_message_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         self.large_messages.clone().acquire_owned().await.ok()
@@ -71,7 +67,6 @@ impl Output {
         self.send_line(error.to_bytes(id)).await;
     }
 
-    /// Resolves when the client has disconnected.
     pub(super) async fn closed(&self) {
         self.lines.closed().await;
     }

@@ -12,24 +12,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::BridgeOptions;
-use super::call::{ClientCallGuard, OpenCalls};
-use super::error::BridgeError;
-use super::link::ServerLink;
+use super::options::BridgeOptions;
 use super::output::Output;
-use crate::bridge::call::{ClientCall, ModernMetadata};
+use super::request::{ClientRequest, ModernMetadata, PendingRequestGuard, PendingRequests, ServerTransport};
 
 /// Maximum number of concurrent messages; reading stops while they are open.
 const MESSAGES_MAX: usize = 512;
-/// Time limit for cancelled calls to end.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
-/// One client.
 pub(super) struct StdioClient {
-    link: Arc<dyn ServerLink>,
+    transport: Arc<dyn ServerTransport>,
     output: Output,
     options: Arc<BridgeOptions>,
-    calls: Arc<OpenCalls>,
+    requests: Arc<PendingRequests>,
     permits: Arc<Semaphore>,
     tasks: TaskTracker,
     /// Fires when the latest step of the handshake is complete. Later messages wait for it.
@@ -45,14 +40,14 @@ struct CancelledParams {
 }
 
 impl StdioClient {
-    pub(super) fn new(link: Arc<dyn ServerLink>, output: Output, options: Arc<BridgeOptions>) -> Self {
+    pub(super) fn new(transport: Arc<dyn ServerTransport>, output: Output, options: Arc<BridgeOptions>) -> Self {
         let handshake_done = CancellationToken::new();
         handshake_done.cancel();
         Self {
-            link,
+            transport,
             output,
             options,
-            calls: Arc::default(),
+            requests: Arc::default(),
             permits: Arc::new(Semaphore::new(MESSAGES_MAX)),
             tasks: TaskTracker::new(),
             handshake_done,
@@ -60,7 +55,6 @@ impl StdioClient {
         }
     }
 
-    /// Reads until the client closes its side or disconnects.
     pub(super) async fn read_until_end(&mut self, reader: impl AsyncRead + Unpin) -> std::io::Result<()> {
         let mut reader = BufReader::new(reader);
         let output = self.output.clone();
@@ -87,7 +81,7 @@ impl StdioClient {
     /// Waits up to `drain_within` for open calls, then drops them. Notification streams end immediately.
     pub(super) async fn drain(self) {
         self.tasks.close();
-        self.calls.end_streams();
+        self.requests.end_streams();
         let drained = async {
             tokio::select! {
                 () = self.tasks.wait() => {}
@@ -108,21 +102,18 @@ impl StdioClient {
         }
         match decode(&line) {
             Ok(IncomingMessage::Request(request)) if is_initialize(&request) => {
-                let call = ClientCall::from_request(line, &request);
-                let settling = self.begin_handshake_step();
-                self.spawn_call(call, Some(settling)).await;
+                let step = self.begin_handshake_step();
+                self.spawn_request(ClientRequest::new(line, &request), Some(step)).await;
             }
-            Ok(IncomingMessage::Request(request)) => {
-                self.spawn_call(ClientCall::from_request(line, &request), None).await
-            }
+            Ok(IncomingMessage::Request(request)) => self.spawn_request(ClientRequest::new(line, &request), None).await,
             Ok(IncomingMessage::Notification(notification)) => self.receive_notification(line, &notification).await,
             Ok(IncomingMessage::Response(_)) => self.spawn_notification(line, None).await,
             Ok(IncomingMessage::Batch(messages)) => {
-                let call = ClientCall::from_batch(line, &messages);
-                if call.ids.is_empty() {
-                    self.spawn_notification(call.line, None).await;
+                let request = ClientRequest::from_batch(line, &messages);
+                if request.ids.is_empty() {
+                    self.spawn_notification(request.line, None).await;
                 } else {
-                    self.spawn_call(call, None).await;
+                    self.spawn_request(request, None).await;
                 }
             }
             Err(rejection) => self.output.refuse(rejection.id.as_ref(), &rejection.error).await,
@@ -131,14 +122,14 @@ impl StdioClient {
 
     async fn receive_notification(&mut self, line: Bytes, notification: &RpcNotification) {
         match notification.method.as_str() {
-            "notifications/cancelled" => self.cancel_call(line, notification).await,
+            "notifications/cancelled" => self.cancel_request(line, notification).await,
             "notifications/initialized" => {
-                let (before, settling) = self.begin_handshake_step();
-                let link = self.link.clone();
+                let (previous, step) = self.begin_handshake_step();
+                let transport = self.transport.clone();
                 self.spawn(async move {
-                    before.cancelled().await;
-                    link.initialized(line).await;
-                    drop(settling);
+                    previous.cancelled().await;
+                    transport.initialized(line).await;
+                    drop(step);
                 })
                 .await;
             }
@@ -153,43 +144,43 @@ impl StdioClient {
         (before, mine.drop_guard())
     }
 
-    async fn cancel_call(&self, line: Bytes, notification: &RpcNotification) {
+    async fn cancel_request(&self, line: Bytes, notification: &RpcNotification) {
         let Ok(params) = notification.params::<CancelledParams>() else { return };
-        let Some((call, is_modern)) = self.calls.cancel(params.request_id.get()) else { return };
-        if !call.may_have_been_sent() || self.link.cancels_by_dropping(is_modern) {
-            return call.ended.cancel();
+        let Some((state, is_modern)) = self.requests.cancel(params.request_id.get()) else { return };
+        if !state.may_have_been_sent() || self.transport.cancels_by_dropping(is_modern) {
+            return state.ended.cancel();
         }
-        let link = self.link.clone();
+        let transport = self.transport.clone();
         self.spawn(async move {
-            link.notify(&line, None).await;
-            call.ended.cancel();
+            transport.notify(&line, None).await;
+            state.ended.cancel();
         })
         .await;
     }
 
-    /// Forwards a call; with `settling` it is the client's handshake.
-    async fn spawn_call(&self, call: ClientCall, settling: Option<(CancellationToken, DropGuard)>) {
-        let open = match self.calls.open(&call) {
-            Ok(open) => open,
-            Err(error) => return self.output.refuse(call.ids.first(), &error).await,
+    /// Forwards a request; with `step` it is the client's handshake.
+    async fn spawn_request(&self, request: ClientRequest, step: Option<(CancellationToken, DropGuard)>) {
+        let pending = match self.requests.add(&request) {
+            Ok(pending) => pending,
+            Err(error) => return self.output.refuse(request.ids.first(), &error).await,
         };
-        let (link, output, options) = (self.link.clone(), self.output.clone(), self.options.clone());
-        let task = CallTask { link, output, options, _open: open };
+        let (transport, output, options) = (self.transport.clone(), self.output.clone(), self.options.clone());
+        let task = RequestTask { transport, output, options, _pending: pending };
         let settled = self.handshake_done.clone();
         self.spawn(async move {
-            match settling {
-                Some((before, _settling)) => task.run(&call, before, true).await,
-                None => task.run(&call, settled, false).await,
+            match step {
+                Some((previous, _step)) => task.run(&request, previous, true).await,
+                None => task.run(&request, settled, false).await,
             }
         })
         .await;
     }
 
     async fn spawn_notification(&self, line: Bytes, modern: Option<ModernMetadata>) {
-        let (link, settled) = (self.link.clone(), self.handshake_done.clone());
+        let (transport, settled) = (self.transport.clone(), self.handshake_done.clone());
         self.spawn(async move {
             settled.cancelled().await;
-            link.notify(&line, modern.as_ref()).await;
+            transport.notify(&line, modern.as_ref()).await;
         })
         .await;
     }
@@ -219,40 +210,35 @@ fn is_initialize(request: &RpcRequest) -> bool {
     request.method == "initialize" && request.meta.protocol_version.is_none()
 }
 
-/// The context of the task of one call.
-struct CallTask {
-    link: Arc<dyn ServerLink>,
+struct RequestTask {
+    transport: Arc<dyn ServerTransport>,
     output: Output,
     options: Arc<BridgeOptions>,
-    _open: ClientCallGuard,
+    _pending: PendingRequestGuard,
 }
 
-impl CallTask {
-    /// Makes the call once `settled` fires, and reports a failure to the client unless it cancelled the call.
-    async fn run(self, call: &ClientCall, settled: CancellationToken, is_handshake: bool) {
-        let made = async {
+impl RequestTask {
+    /// Sends the request once `settled` fires, and reports a failure to the client unless it cancelled the request.
+    async fn run(self, request: &ClientRequest, settled: CancellationToken, is_handshake: bool) {
+        let exchange = async {
             // Modern requests have no handshake.
-            if call.modern.is_none() {
+            if request.modern.is_none() {
                 settled.cancelled().await;
             }
-            if is_handshake { self.link.initialize(call).await } else { self.link.call(call).await }
+            if is_handshake { self.transport.initialize(request).await } else { self.transport.send(request).await }
         };
-        let made = tokio::select! {
+        let result = tokio::select! {
             biased;
-            () = call.open.ended.cancelled() => return,
-            made = made => made,
+            () = request.state.ended.cancelled() => return,
+            result = exchange => result,
         };
-        if let Err(failure) = made
-            && !call.open.is_cancelled()
+        if let Err(failure) = result
+            && !request.state.is_cancelled()
         {
-            self.send_error(call, &failure).await;
-        }
-    }
-
-    async fn send_error(&self, call: &ClientCall, failure: &BridgeError) {
-        let error = failure.to_rpc_error(&self.options.address);
-        for id in &call.ids {
-            self.output.refuse(Some(id), &error).await;
+            let error = failure.to_rpc_error(&self.options.address);
+            for id in &request.ids {
+                self.output.refuse(Some(id), &error).await;
+            }
         }
     }
 }

@@ -7,13 +7,12 @@ use uuid::Uuid;
 
 use crate::address::{self, AddressError};
 
-/// Path segment before the id of a result.
 const RESULTS: &str = "results";
 /// Path suffixes of a server address that name an endpoint.
 const ENDPOINT_PATHS: [&[&str]; 3] = [&["mcp"], &["rest", "sql"], &["rest"]];
 
 /// A server that stores results, with the base path that a proxy gives it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultServer {
     /// Base URL; ends with a slash, so that paths can be joined to it.
     base: Url,
@@ -35,11 +34,11 @@ impl ResultServer {
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let url = parse_http_url(text)?;
         let segments = path_segments(&url);
-        let of_server = ENDPOINT_PATHS.iter().find_map(|endpoint| {
+        let server_path = ENDPOINT_PATHS.iter().find_map(|endpoint| {
             let (before, end) = segments.split_at_checked(segments.len().checked_sub(endpoint.len())?)?;
             (end == *endpoint).then_some(before)
         });
-        Ok(Self { base: base_url(&url, of_server.unwrap_or(&segments)) })
+        Ok(Self { base: base_url(&url, server_path.unwrap_or(&segments)) })
     }
 
     /// The result `id` of this server.
@@ -52,7 +51,6 @@ impl ResultServer {
         address::is_sent_unencrypted(&self.base)
     }
 
-    /// The URL of the REST endpoint for SQL.
     pub(crate) fn sql_url(&self) -> Url {
         self.url_for("rest/sql")
     }
@@ -95,7 +93,6 @@ impl ResultAddress {
         self.id
     }
 
-    /// The token of the link, if the address has one.
     pub(crate) fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
@@ -116,12 +113,6 @@ impl ResultAddress {
 impl fmt::Display for ResultServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base.as_str())
-    }
-}
-
-impl fmt::Debug for ResultServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -146,7 +137,6 @@ fn path_segments(url: &Url) -> Vec<String> {
     url.path().split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
 }
 
-/// The base URL of `url` with the path of `segments`.
 fn base_url(url: &Url, segments: &[String]) -> Url {
     let mut base = url.clone();
     base.set_query(None);

@@ -9,30 +9,23 @@ use reqwest::{Response, StatusCode};
 use super::address::ResultAddress;
 use super::client::{RequestFailure, ResultClient, RetryState};
 use super::error::FetchError;
-use super::manifest::ManifestBlock;
-use super::progress::DownloadEvent;
-use crate::fetch::manifest::sha256;
-use crate::fetch::progress::ProgressTracker;
+use super::manifest::{ManifestBlock, sha256};
+use super::progress::{DownloadEvent, ProgressTracker};
 
-/// How often a block with a wrong hash is fetched.
 const FETCHES_MAX: u32 = 2;
-/// Maximum size of a result without rows, in bytes.
 const EMPTY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const ARROW: HeaderValue = HeaderValue::from_static("application/vnd.apache.arrow.stream");
 
-/// Fetches the blocks of one result.
 pub(crate) struct BlockFetcher<'a> {
     pub(crate) client: &'a ResultClient,
     pub(crate) address: &'a ResultAddress,
     pub(crate) progress: &'a ProgressTracker,
 }
 
-/// The bytes of a block that have arrived.
 #[derive(Default)]
 struct PartialBlock {
     bytes: Vec<u8>,
-    /// Entity tag of the response that the bytes are from.
     etag: Option<HeaderValue>,
 }
 
@@ -48,8 +41,8 @@ impl BlockFetcher<'_> {
             }
             self.progress.remove_bytes(bytes.len() as u64);
             if fetches == FETCHES_MAX {
-                let subject = format!("its bytes did not match the hash of the manifest, {FETCHES_MAX} times");
-                return Err(FetchError::Damaged { block: block.index, what: subject });
+                let what = format!("its bytes did not match the hash of the manifest, {FETCHES_MAX} times");
+                return Err(FetchError::Damaged { block: block.index, what });
             }
             self.client.options().notify(&DownloadEvent::BlockDamaged { block: block.index });
         }
@@ -69,12 +62,12 @@ impl BlockFetcher<'_> {
         let mut arrived = PartialBlock::default();
         let mut most = 0;
         loop {
-            let Err(trouble) = self.fetch_remaining(block, &mut arrived).await else { return Ok(arrived.bytes) };
+            let Err(failure) = self.fetch_remaining(block, &mut arrived).await else { return Ok(arrived.bytes) };
             if arrived.bytes.len() > most {
                 most = arrived.bytes.len();
                 retry_state.reset();
             }
-            let waited = retry_state.wait_after_failure(trouble).await;
+            let waited = retry_state.wait_after_failure(failure).await;
             if waited.is_err() {
                 self.discard(&mut arrived);
             }
@@ -82,7 +75,6 @@ impl BlockFetcher<'_> {
         }
     }
 
-    /// Reads the missing bytes of the block.
     async fn fetch_remaining(&self, block: &ManifestBlock, arrived: &mut PartialBlock) -> Result<(), RequestFailure> {
         if !arrived.bytes.is_empty() && arrived.bytes.len() as u64 == block.bytes {
             // All bytes arrived; only the end of the response was lost.

@@ -15,7 +15,6 @@ use crate::fetch::progress::DownloadEvent;
 use crate::http_client::{http_client, innermost_cause, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
-/// Idle connections are closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
@@ -23,10 +22,9 @@ const INITIAL_ATTEMPTS_MAX: u32 = 4;
 /// Maximum delay that a server can request with `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// An HTTP client for one server.
 pub(crate) struct ResultClient {
     http: reqwest::Client,
-    access: ResultCredential,
+    credential: ResultCredential,
     options: FetchOptions,
     /// Subject of error messages: an address without secrets.
     subject: String,
@@ -34,19 +32,20 @@ pub(crate) struct ResultClient {
 }
 
 impl ResultClient {
-    /// # Errors
-    /// Fails if TLS cannot be set up.
-    pub(crate) fn new(subject: String, access: ResultCredential, options: FetchOptions) -> Result<Self, FetchError> {
+    pub(crate) fn new(
+        subject: String,
+        credential: ResultCredential,
+        options: FetchOptions,
+    ) -> Result<Self, FetchError> {
         let http = http_client(options.connect_timeout, IDLE_TIMEOUT)
             .map_err(|error| FetchError::Internal(innermost_cause(&error)))?;
-        Ok(Self { http, access, options, subject, has_answered: AtomicBool::new(false) })
+        Ok(Self { http, credential, options, subject, has_answered: AtomicBool::new(false) })
     }
 
     pub(super) fn options(&self) -> &FetchOptions {
         &self.options
     }
 
-    /// The subject of error messages.
     pub(crate) fn subject(&self) -> &str {
         &self.subject
     }
@@ -63,53 +62,52 @@ impl ResultClient {
         loop {
             match attempt().await {
                 Ok(done) => return Ok(done),
-                Err(trouble) => retry_state.wait_after_failure(trouble).await?,
+                Err(failure) => retry_state.wait_after_failure(failure).await?,
             }
         }
     }
 
-    /// Sends a GET request; returns a response with a success status.
     pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, RequestFailure> {
-        let request = self.http.get(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers));
+        let request =
+            self.http.get(self.credential.authorize_url(url)).headers(self.credential.authorize_headers(headers));
         self.send(request, self.options.read_timeout).await
     }
 
     /// Sends a POST request with JSON; returns a response with a success status.
     pub(crate) async fn post(&self, url: Url, headers: HeaderMap, json: String) -> Result<Response, RequestFailure> {
-        let request =
-            self.http.post(self.access.authorize_url(url)).headers(self.access.authorize_headers(headers)).body(json);
+        let request = self
+            .http
+            .post(self.credential.authorize_url(url))
+            .headers(self.credential.authorize_headers(headers))
+            .body(json);
         self.send(request, self.options.response_timeout).await
     }
 
-    /// The next chunk of a body, or `None` at its end.
     pub(crate) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, RequestFailure> {
         match tokio::time::timeout(self.options.read_timeout, response.chunk()).await {
             Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(RequestFailure::from_connection(
-                format!("the connection was lost: {}", innermost_cause(&error)),
-                true,
-            )),
+            Ok(Err(error)) => {
+                let reason = format!("the connection was lost: {}", innermost_cause(&error));
+                Err(RequestFailure::from_connection(reason, true))
+            }
             Err(_) => Err(read_timeout_failure(self.options.read_timeout)),
         }
     }
 
-    /// A complete body of at most `bytes_max` bytes.
     pub(crate) async fn read_body(&self, mut response: Response, bytes_max: usize) -> Result<Vec<u8>, RequestFailure> {
         let mut body = Vec::new();
         while let Some(chunk) = self.next_chunk(&mut response).await? {
             if body.len() + chunk.len() > bytes_max {
-                return Err(RequestFailure::Permanent(
-                    self.invalid_response(&format!("it is longer than {bytes_max} bytes")),
-                ));
+                return Err(self.invalid_response(&format!("it is longer than {bytes_max} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
         Ok(body)
     }
 
-    /// The error for a response that cannot be parsed.
-    pub(crate) fn invalid_response(&self, description: &str) -> FetchError {
-        FetchError::InvalidResponse { subject: self.subject.clone(), what: sanitize(description) }
+    pub(crate) fn invalid_response(&self, description: &str) -> RequestFailure {
+        let (subject, what) = (self.subject.clone(), sanitize(description));
+        RequestFailure::Permanent(FetchError::InvalidResponse { subject, what })
     }
 
     async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, RequestFailure> {
@@ -127,26 +125,26 @@ impl ResultClient {
         Err(self.read_error_response(response).await)
     }
 
-    /// The failure for a response with another status, with the words of the server.
+    /// The failure for a response with another status, with the message of the server.
     async fn read_error_response(&self, response: Response) -> RequestFailure {
         let status = response.status();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let retry_after = retry_after.map_or(Duration::ZERO, Duration::from_secs).min(RETRY_AFTER_MAX);
         let body = read_refusal(response, self.options.read_timeout).await;
-        let words = ServerMessage::from_body(&body, self.access.secret());
+        let message = ServerMessage::from_body(&body, self.credential.secret());
         let subject = self.subject.clone();
         RequestFailure::Permanent(match status.as_u16() {
             408 | 429 | 502..=504 => {
-                let reason = format!("the server is not ready ({}){words}", status.as_u16());
+                let reason = format!("the server is not ready ({}){message}", status.as_u16());
                 return RequestFailure::Transient { reason, retry_after, may_have_been_received: true };
             }
-            401 if matches!(self.access, ResultCredential::Link(_)) => FetchError::LinkExpired { subject, words },
-            404 | 410 => FetchError::ResultNotFound { subject, words },
+            401 if matches!(self.credential, ResultCredential::Link(_)) => FetchError::LinkExpired { subject, message },
+            404 | 410 => FetchError::ResultNotFound { subject, message },
             status => {
-                let has_token = matches!(self.access, ResultCredential::Bearer(_));
-                match ServerRefusal::from_status(status, has_token, words) {
+                let has_token = matches!(self.credential, ResultCredential::Bearer(_));
+                match ServerRefusal::from_status(status, has_token, message) {
                     Ok(refusal) => FetchError::Refused { subject, refusal },
-                    Err(words) => FetchError::RequestRejected { subject, status, words },
+                    Err(message) => FetchError::RequestRejected { subject, status, message },
                 }
             }
         })
@@ -157,7 +155,6 @@ fn read_timeout_failure(within: Duration) -> RequestFailure {
     RequestFailure::from_connection(format!("the server sent nothing for {} s", within.as_secs()), true)
 }
 
-/// The attempts at one operation.
 pub(crate) struct RetryState<'a> {
     client: &'a ResultClient,
     backoff: Backoff,
@@ -176,13 +173,11 @@ impl<'a> RetryState<'a> {
         self.backoff.reset();
     }
 
-    /// Waits until the next attempt after `trouble`.
-    ///
-    /// # Errors
+    /// Waits until the next attempt after `failure`.
     /// Fails if another attempt would not help, or if the maximum is reached.
-    pub(crate) async fn wait_after_failure(&mut self, trouble: RequestFailure) -> Result<(), FetchError> {
-        let (reason, pause) = match trouble {
-            RequestFailure::Transient { reason, retry_after: pause, .. } => (reason, pause),
+    pub(crate) async fn wait_after_failure(&mut self, failure: RequestFailure) -> Result<(), FetchError> {
+        let (reason, retry_after) = match failure {
+            RequestFailure::Transient { reason, retry_after, .. } => (reason, retry_after),
             RequestFailure::Permanent(error) => return Err(error),
         };
         self.failures += 1;
@@ -190,14 +185,13 @@ impl<'a> RetryState<'a> {
             let subject = self.client.subject().to_owned();
             return Err(FetchError::Unreachable { subject, attempts: self.failures, reason });
         }
-        let delay = self.backoff.next_delay().max(pause);
+        let delay = self.backoff.next_delay().max(retry_after);
         self.client.options().notify(&DownloadEvent::Retrying { reason, delay });
         tokio::time::sleep(delay).await;
         Ok(())
     }
 }
 
-/// Why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
     /// A later attempt may succeed.
@@ -213,17 +207,14 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// A failure of the connection.
     pub(crate) fn from_connection(reason: String, may_have_been_received: bool) -> Self {
         Self::Transient { reason, retry_after: Duration::ZERO, may_have_been_received }
     }
 }
 
-/// The credential for a result.
 pub(crate) enum ResultCredential {
     Anonymous,
     Bearer(BearerToken),
-    /// The token of a link.
     Link(String),
 }
 
@@ -238,7 +229,6 @@ impl ResultCredential {
         }
     }
 
-    /// `url` with the token of the link.
     pub(crate) fn authorize_url(&self, mut url: Url) -> Url {
         if let Self::Link(token) = self {
             url.query_pairs_mut().append_pair("link", token);
@@ -246,7 +236,6 @@ impl ResultCredential {
         url
     }
 
-    /// `headers` with the bearer token.
     pub(crate) fn authorize_headers(&self, mut headers: HeaderMap) -> HeaderMap {
         if let Self::Bearer(bearer) = self {
             headers.insert(AUTHORIZATION, bearer.header().clone());

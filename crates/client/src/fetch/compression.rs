@@ -33,9 +33,9 @@ pub(crate) fn strip_compression_extension(path: &Path) -> (PathBuf, bool) {
     }
 }
 
-fn has_extension(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    endings.iter().any(|known| ending.eq_ignore_ascii_case(known))
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    extensions.iter().any(|other| extension.eq_ignore_ascii_case(other))
 }
 
 fn is_gzip(path: &Path) -> bool {
@@ -48,26 +48,22 @@ fn is_zstd(path: &Path) -> bool {
 
 impl CompressionWriter {
     /// A writer to `file` with the compression that `path` names.
-    ///
-    /// # Errors
-    /// Fails if the encoder cannot allocate memory.
     pub(crate) fn new(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<Self> {
-        Ok(match () {
-            () if is_gzip(path) => Self::Gzip(GzEncoder::new(file, Compression::default())),
-            () if is_zstd(path) => Self::Zstd(zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
-            () => Self::None(file),
-        })
+        if is_gzip(path) {
+            return Ok(Self::Gzip(GzEncoder::new(file, Compression::default())));
+        }
+        if is_zstd(path) {
+            return Ok(Self::Zstd(zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?));
+        }
+        Ok(Self::None(file))
     }
 
     /// Ends the compression and returns the file.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written.
     pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
         let file = match self {
             Self::None(file) => file,
-            Self::Gzip(packed) => packed.finish()?,
-            Self::Zstd(packed) => packed.finish()?,
+            Self::Gzip(encoder) => encoder.finish()?,
+            Self::Zstd(encoder) => encoder.finish()?,
         };
         file.into_inner().map_err(io::IntoInnerError::into_error)
     }
@@ -77,16 +73,16 @@ impl Write for CompressionWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::None(file) => file.write(bytes),
-            Self::Gzip(packed) => packed.write(bytes),
-            Self::Zstd(packed) => packed.write(bytes),
+            Self::Gzip(encoder) => encoder.write(bytes),
+            Self::Zstd(encoder) => encoder.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::None(file) => file.flush(),
-            Self::Gzip(packed) => packed.flush(),
-            Self::Zstd(packed) => packed.flush(),
+            Self::Gzip(encoder) => encoder.flush(),
+            Self::Zstd(encoder) => encoder.flush(),
         }
     }
 }
@@ -97,10 +93,10 @@ mod tests {
     use std::io::Read as _;
 
     fn compress_as(name: &str) -> Vec<u8> {
-        let mut packing =
+        let mut writer =
             CompressionWriter::new(BufWriter::new(NamedTempFile::new().unwrap()), Path::new(name)).unwrap();
-        packing.write_all(b"id\n1\n").unwrap();
-        let file = packing.finish().unwrap();
+        writer.write_all(b"id\n1\n").unwrap();
+        let file = writer.finish().unwrap();
         std::fs::read(file.path()).unwrap()
     }
 

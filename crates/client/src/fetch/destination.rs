@@ -14,7 +14,6 @@ use super::error::FetchError;
 pub const FORMATS: [AnswerFormat; 5] =
     [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
 
-/// Ending of the names of incomplete files.
 pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// The path and the format of the output file.
@@ -66,13 +65,9 @@ impl Destination {
         format: Option<AnswerFormat>,
         overwrites: bool,
     ) -> Result<Self, FetchError> {
-        let is_reported = format.is_some();
-        let destination = Self {
-            format: format.or_else(|| format_from_extension(&path)),
-            path,
-            is_explicit_format: is_reported,
-            overwrites,
-        };
+        let is_explicit_format = format.is_some();
+        let format = format.or_else(|| format_from_extension(&path));
+        let destination = Self { path, format, is_explicit_format, overwrites };
         destination.check()?;
         Ok(destination)
     }
@@ -87,17 +82,14 @@ impl Destination {
         self.format.unwrap_or(AnswerFormat::Arrow)
     }
 
-    /// The format in which rows are written.
     pub(crate) fn row_format(&self) -> Result<AnswerFormat, FetchError> {
         self.format.ok_or_else(|| FetchError::UnknownFormat { path: self.path.clone() })
     }
 
-    /// The format that the caller set explicitly.
     pub(crate) fn explicit_format(&self) -> Option<AnswerFormat> {
         self.format.filter(|_| self.is_explicit_format)
     }
 
-    /// Whether the file name does not determine the format.
     pub(crate) fn needs_format_flag(&self) -> bool {
         format_from_extension(&self.path) != self.format
     }
@@ -121,10 +113,10 @@ impl Destination {
             // The umask applies, as for ordinary files; other temporary files are private.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder).map_err(FetchError::disk_error(&self.path, "written"))?;
-        let packing = CompressionWriter::new(BufWriter::new(file), &self.path)
-            .map_err(FetchError::disk_error(&self.path, "written"))?;
-        Ok(UnfinishedFile { file: Box::new(packing), destination: self.clone(), bytes: 0 })
+        let file = builder.tempfile_in(folder);
+        let writer = file.and_then(|file| CompressionWriter::new(BufWriter::new(file), &self.path));
+        let writer = writer.map_err(FetchError::disk_error(&self.path, "written"))?;
+        Ok(UnfinishedFile { file: Box::new(writer), destination: self.clone(), bytes: 0 })
     }
 
     /// The folder of the blocks until all have arrived.
@@ -133,14 +125,14 @@ impl Destination {
     }
 
     fn check(&self) -> Result<(), FetchError> {
-        let no_place = |subject| Err(FetchError::InvalidDestination { path: self.path.clone(), what: subject });
+        let invalid = |what| Err(FetchError::InvalidDestination { path: self.path.clone(), what });
         if self.path.file_name().is_none() {
-            return no_place("this is not the name of a file");
+            return invalid("this is not the name of a file");
         }
         match self.path.metadata() {
-            Ok(found) if found.is_dir() => return no_place("this is a folder; name a file in it"),
-            Ok(found) if !found.is_file() => {
-                return no_place("this is not a regular file, and would be replaced by one");
+            Ok(metadata) if metadata.is_dir() => return invalid("this is a folder; name a file in it"),
+            Ok(metadata) if !metadata.is_file() => {
+                return invalid("this is not a regular file, and would be replaced by one");
             }
             _ => {}
         }
@@ -149,7 +141,7 @@ impl Destination {
             return Err(FetchError::DestinationExists { path: self.path.clone() });
         }
         if !self.folder().is_dir() {
-            return no_place("its folder does not exist");
+            return invalid("its folder does not exist");
         }
         Ok(())
     }
@@ -190,9 +182,11 @@ impl UnfinishedFile {
     pub fn finish(self) -> Result<u64, FetchError> {
         let Self { file, destination, .. } = self;
         let path = &destination.path;
-        let file = file.finish().map_err(FetchError::disk_error(path, "written"))?;
-        let bytes = file.as_file().metadata().map_err(FetchError::disk_error(path, "written"))?.len();
-        file.as_file().sync_all().map_err(FetchError::disk_error(path, "written"))?;
+        let synced = file.finish().and_then(|file| {
+            file.as_file().sync_all()?;
+            Ok((file.as_file().metadata()?.len(), file))
+        });
+        let (bytes, file) = synced.map_err(FetchError::disk_error(path, "written"))?;
         let named = if destination.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
         if let Err(refused) = named {
             return Err(match refused.error.kind() {

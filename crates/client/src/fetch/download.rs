@@ -55,25 +55,22 @@ pub async fn fetch(
     options: FetchOptions,
     stop: &CancellationToken,
 ) -> Result<FetchedFile, FetchError> {
-    let access = ResultCredential::new(address.link(), options.bearer.as_ref());
-    let client = ResultClient::new(address.to_string(), access, options)?;
+    let credential = ResultCredential::new(address.link(), options.bearer.as_ref());
+    let client = ResultClient::new(address.to_string(), credential, options)?;
     let manifest = run_until_cancelled(stop, manifest_follower::fetch_manifest(&client, address)).await?;
     // An incomplete result is refused before its blocks are fetched.
     refuse_incomplete(&manifest, client.options())?;
-    let form = output_mode(&manifest, destination)?;
-    let (to, id) = (destination.clone(), address.id());
-    let partial = run_blocking(move || PartialDownload::open(&to, id)).await?;
-    let tally = ProgressTracker::new(client.options().listener.clone());
-    let download = Download { client: &client, address, destination, mode: form, partial: &partial, progress: &tally };
+    let mode = output_mode(&manifest, destination)?;
+    let (target, id) = (destination.clone(), address.id());
+    let partial = run_blocking(move || PartialDownload::open(&target, id)).await?;
+    let progress = ProgressTracker::new(client.options().listener.clone());
+    let download = Download { client: &client, address, destination, mode, partial: &partial, progress: &progress };
     let fetched = download.run(manifest, stop).await;
     partial.wait_for_tasks().await;
     match fetched {
         Ok(fetched) => {
-            run_blocking(move || {
-                partial.remove();
-                Ok(())
-            })
-            .await?;
+            let removed = tokio::task::spawn_blocking(move || partial.remove()).await;
+            removed.map_err(|error| FetchError::from_join_error(&error))?;
             Ok(fetched)
         }
         Err(error) => Err(keep_for_resume(partial, error, &resume_command(address, destination, client.options()))),
@@ -92,13 +89,13 @@ struct Download<'a> {
 impl Download<'_> {
     async fn run(&self, manifest: ResultManifest, stop: &CancellationToken) -> Result<FetchedFile, FetchError> {
         self.progress.update_from_manifest(&manifest);
-        let (to, folder) = (self.destination.clone(), self.partial.folder().to_owned());
-        let file = run_blocking(move || to.create_file_in(&folder)).await?;
+        let (target, folder) = (self.destination.clone(), self.partial.folder().to_owned());
+        let file = run_blocking(move || target.create_file_in(&folder)).await?;
         let manifest = Mutex::new(manifest);
         let stop = stop.child_token();
         let (sender, receiver) = mpsc::channel(1);
-        let bring = run_until_cancelled(&stop, self.fetch_blocks(&manifest, sender));
-        let write = async {
+        let fetching = run_until_cancelled(&stop, self.fetch_blocks(&manifest, sender));
+        let writing = async {
             let written = write_blocks(ResultFileWriter::new(file, self.mode), receiver).await;
             if written.is_err() {
                 stop.cancel();
@@ -106,17 +103,17 @@ impl Download<'_> {
             written
         };
         // Both tasks run to their end: work on another thread cannot be interrupted.
-        let (brought, written) = tokio::join!(bring, write);
-        let writing = written?;
-        brought?;
+        let (fetched, written) = tokio::join!(fetching, writing);
+        let writer = written?;
+        fetched?;
         let manifest = manifest.into_inner();
         refuse_incomplete(&manifest, self.client.options())?;
-        let rows = writing.rows;
+        let rows = writer.rows;
         let incomplete = (manifest.status == ResultStatus::Incomplete).then(|| incomplete_reason(&manifest));
         let is_part = incomplete.is_some();
         let length =
             manifest.file.as_ref().filter(|_| self.mode == OutputMode::File && !is_part).map(|file| file.bytes);
-        let bytes = run_blocking(move || writing.finish(is_part, length)).await?;
+        let bytes = run_blocking(move || writer.finish(is_part, length)).await?;
         Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete })
     }
 
@@ -126,15 +123,15 @@ impl Download<'_> {
         manifest: &Mutex<ResultManifest>,
         sender: mpsc::Sender<VerifiedBlock>,
     ) -> Result<(), FetchError> {
-        let following = ManifestFollower::new(self.client, self.address, self.progress, manifest);
-        let known = stream::unfold(following, |mut following| async move {
-            let next = following.next().await.transpose()?;
-            Some((next, following))
+        let follower = ManifestFollower::new(self.client, self.address, self.progress, manifest);
+        let blocks = stream::unfold(follower, |mut follower| async move {
+            let next = follower.next().await.transpose()?;
+            Some((next, follower))
         });
         let parallel = self.client.options().parallel.clamp(1, PARALLEL_MAX);
-        let mut held = pin!(known.map(|block| async move { self.ensure_block(block?).await }).buffered(parallel));
-        while let Some(held) = held.next().await {
-            if sender.send(held?).await.is_err() {
+        let mut verified = pin!(blocks.map(|block| async move { self.ensure_block(block?).await }).buffered(parallel));
+        while let Some(block) = verified.next().await {
+            if sender.send(block?).await.is_err() {
                 // The writer has failed and reports its own error.
                 return Ok(());
             }
@@ -165,19 +162,14 @@ impl Download<'_> {
     }
 }
 
-/// Writes blocks until the channel is closed.
 async fn write_blocks(
-    mut writing: ResultFileWriter,
+    mut writer: ResultFileWriter,
     mut blocks: mpsc::Receiver<VerifiedBlock>,
 ) -> Result<ResultFileWriter, FetchError> {
-    while let Some(held) = blocks.recv().await {
-        writing = run_blocking(move || {
-            writing.append_block(&held)?;
-            Ok(writing)
-        })
-        .await?;
+    while let Some(block) = blocks.recv().await {
+        writer = run_blocking(move || writer.append_block(&block).map(|()| writer)).await?;
     }
-    Ok(writing)
+    Ok(writer)
 }
 
 /// What is written: the file that the result holds, or rows. An explicit Arrow format writes the blocks of a file
@@ -200,7 +192,6 @@ fn refuse_incomplete(manifest: &ResultManifest, options: &FetchOptions) -> Resul
     }
 }
 
-/// The reason why the result of `manifest` is incomplete.
 fn incomplete_reason(manifest: &ResultManifest) -> String {
     manifest.reason.as_deref().map_or_else(|| "the server gives no reason".to_owned(), sanitize)
 }

@@ -30,18 +30,18 @@ pub enum FetchError {
     DiskFull { path: PathBuf },
     #[error("{} could not be {doing}: {source}", .path.display())]
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
-    #[error("{subject}: the result does not exist; it may have expired, or belong to another caller{words}")]
-    ResultNotFound { subject: String, words: ServerMessage },
+    #[error("{subject}: the result does not exist; it may have expired, or belong to another caller{message}")]
+    ResultNotFound { subject: String, message: ServerMessage },
     #[error("{subject}: {refusal}")]
     Refused { subject: String, refusal: ServerRefusal },
     #[error(
-        "{subject}: the link has expired (401); links are valid for five minutes; request a new one from the manifest with an API key{words}"
+        "{subject}: the link has expired (401); links are valid for five minutes; request a new one from the manifest with an API key{message}"
     )]
-    LinkExpired { subject: String, words: ServerMessage },
-    #[error("{subject}: this server has no REST endpoint at /rest/sql ({status}){words}")]
-    RestNotFound { subject: String, status: u16, words: ServerMessage },
-    #[error("{subject}: the server refuses the request ({status}){words}")]
-    RequestRejected { subject: String, status: u16, words: ServerMessage },
+    LinkExpired { subject: String, message: ServerMessage },
+    #[error("{subject}: this server has no REST endpoint at /rest/sql ({status}){message}")]
+    RestNotFound { subject: String, status: u16, message: ServerMessage },
+    #[error("{subject}: the server refuses the request ({status}){message}")]
+    RequestRejected { subject: String, status: u16, message: ServerMessage },
     #[error("{subject} could not be reached: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
     #[error("{subject}: {reason}; the query may still be running on the server and was not sent again")]

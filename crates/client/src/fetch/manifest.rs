@@ -13,11 +13,9 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 pub(crate) struct ResultManifest {
     id: String,
     pub(crate) status: ResultStatus,
-    /// Why the result is incomplete.
     #[serde(default)]
     pub(crate) reason: Option<String>,
     pub(crate) rows: u64,
-    /// Bytes of all blocks.
     pub(crate) bytes: u64,
     pub(crate) blocks: Vec<ManifestBlock>,
     /// The file whose bytes the rows contain; `None` for the rows of a query.
@@ -25,13 +23,11 @@ pub(crate) struct ResultManifest {
     pub(crate) file: Option<ManifestFile>,
 }
 
-/// The file that a result contains.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ManifestFile {
     pub(crate) bytes: u64,
 }
 
-/// State of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResultStatus {
@@ -47,7 +43,6 @@ pub(crate) struct ManifestBlock {
     pub(crate) index: u64,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
-    /// Hash in lower-case hexadecimal.
     pub(crate) sha256: String,
 }
 
@@ -83,7 +78,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     to_hex(digest(&SHA256, bytes))
 }
 
-/// Whether `text` has the form of a SHA-256.
 pub(crate) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -140,8 +134,8 @@ mod tests {
         let hash = sha256(b"");
         assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert!(is_sha256(&hash));
-        for wrong in ["", "e3b0", &hash.to_uppercase(), &"x".repeat(64)] {
-            assert!(!is_sha256(wrong), "{wrong}");
+        for invalid in ["", "e3b0", &hash.to_uppercase(), &"x".repeat(64)] {
+            assert!(!is_sha256(invalid), "{invalid}");
         }
     }
 }

@@ -5,14 +5,13 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::address::ResultAddress;
-use super::client::{RequestFailure, ResultClient};
+use super::client::ResultClient;
 use super::error::FetchError;
 use super::manifest::{ManifestBlock, ResultManifest, ResultStatus};
 use tidegate_core::Backoff;
 
 use crate::fetch::progress::ProgressTracker;
 
-/// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -54,9 +53,9 @@ impl<'a> ManifestFollower<'a> {
             if status != ResultStatus::Running {
                 return Ok(None);
             }
-            let standstill_max = self.client.options().stall_timeout;
-            if self.grown_at.elapsed() >= standstill_max {
-                return Err(FetchError::ResultStalled { minutes: standstill_max.as_secs() / 60 });
+            let stall_timeout = self.client.options().stall_timeout;
+            if self.grown_at.elapsed() >= stall_timeout {
+                return Err(FetchError::ResultStalled { minutes: stall_timeout.as_secs() / 60 });
             }
             tokio::time::sleep(self.backoff.next_delay()).await;
             self.refresh_manifest().await?;
@@ -66,20 +65,19 @@ impl<'a> ManifestFollower<'a> {
     async fn refresh_manifest(&mut self) -> Result<(), FetchError> {
         let manifest = fetch_manifest(self.client, self.address).await?;
         self.progress.update_from_manifest(&manifest);
-        let mut known = self.manifest.lock();
-        if !manifest.extends(&known) {
+        let mut current = self.manifest.lock();
+        if !manifest.extends(&current) {
             return Err(FetchError::ResultChanged);
         }
-        if manifest.blocks.len() > known.blocks.len() {
+        if manifest.blocks.len() > current.blocks.len() {
             self.backoff.reset();
             self.grown_at = Instant::now();
         }
-        *known = manifest;
+        *current = manifest;
         Ok(())
     }
 }
 
-/// Fetches the current manifest, with retries.
 pub(crate) async fn fetch_manifest(
     client: &ResultClient,
     address: &ResultAddress,
@@ -87,8 +85,7 @@ pub(crate) async fn fetch_manifest(
     let attempt = async || {
         let response = client.get(address.manifest_url(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
         let body = client.read_body(response, MANIFEST_BYTES_MAX).await?;
-        let invalid =
-            |why| RequestFailure::Permanent(client.invalid_response(&format!("its manifest is invalid: {why}")));
+        let invalid = |reason| client.invalid_response(&format!("its manifest is invalid: {reason}"));
         ResultManifest::parse(&body, address.id()).map_err(invalid)
     };
     client.retry(attempt).await

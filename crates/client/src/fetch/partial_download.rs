@@ -16,7 +16,6 @@ use super::error::FetchError;
 use super::manifest::ManifestBlock;
 use crate::fetch::manifest::sha256;
 
-/// File that contains the id of the result.
 const RESULT_ID_FILE: &str = "result";
 /// File that the current run keeps locked.
 const LOCK_FILE: &str = "lock";
@@ -27,7 +26,6 @@ pub(crate) struct PartialDownload {
     folder: Arc<Path>,
     /// Locked while this run uses the folder.
     lock: File,
-    /// Reads and writes on other threads.
     tasks: TaskTracker,
 }
 
@@ -65,22 +63,19 @@ impl PartialDownload {
         &self.folder
     }
 
-    /// The path of the block `index`.
     pub(crate) fn block_path(&self, index: u64) -> PathBuf {
         self.folder.join(format!("{index}{BLOCK_EXTENSION}"))
     }
 
-    /// Whether the folder has `block` with its hash.
     pub(crate) async fn has_block(&self, block: &ManifestBlock) -> Result<bool, FetchError> {
         let (path, bytes, hash) = (self.block_path(block.index), block.bytes, block.sha256.clone());
         self.run_blocking(move || {
-            let is_candidate = path.metadata().is_ok_and(|found| found.len() == bytes);
-            Ok(is_candidate && fs::read(&path).is_ok_and(|found| sha256(&found) == hash))
+            let is_candidate = path.metadata().is_ok_and(|metadata| metadata.len() == bytes);
+            Ok(is_candidate && fs::read(&path).is_ok_and(|stored| sha256(&stored) == hash))
         })
         .await
     }
 
-    /// Stores the `bytes` of the block `index`.
     pub(crate) async fn store_block(&self, index: u64, bytes: Vec<u8>) -> Result<(), FetchError> {
         let path = self.block_path(index);
         self.run_blocking(move || {
@@ -90,12 +85,10 @@ impl PartialDownload {
         .await
     }
 
-    /// The number of kept blocks.
     pub(crate) fn count_blocks(&self) -> usize {
         owned_files(&self.folder).filter(|path| is_block_file(path)).count()
     }
 
-    /// Waits until all work on other threads has ended.
     pub(crate) async fn wait_for_tasks(&self) {
         self.tasks.close();
         self.tasks.wait().await;

@@ -46,8 +46,8 @@ pub struct DownloadProgress {
 impl fmt::Display for DownloadEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Progressed(download_progress) => {
-                write!(f, "{} of {} bytes have arrived", download_progress.bytes, download_progress.bytes_known)
+            Self::Progressed(DownloadProgress { bytes, bytes_known, .. }) => {
+                write!(f, "{bytes} of {bytes_known} bytes have arrived")
             }
             Self::Retrying { reason, delay } => write!(f, "{reason}; trying again in {} ms", delay.as_millis()),
             Self::BlockDamaged { block } => write!(f, "block {block} does not match its hash; it is fetched once more"),
@@ -69,7 +69,6 @@ impl ProgressTracker {
         Self { progress: Mutex::default(), listener }
     }
 
-    /// Takes sizes and state from `manifest`.
     pub(crate) fn update_from_manifest(&self, manifest: &ResultManifest) {
         self.update(|progress| {
             progress.bytes_known = manifest.bytes;
@@ -78,12 +77,10 @@ impl ProgressTracker {
         });
     }
 
-    /// Counts bytes that have arrived.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.update(|progress| progress.bytes += bytes);
     }
 
-    /// Subtracts bytes that were discarded.
     pub(crate) fn remove_bytes(&self, bytes: u64) {
         self.update(|progress| progress.bytes = progress.bytes.saturating_sub(bytes));
     }
@@ -103,7 +100,6 @@ impl ProgressTracker {
     }
 }
 
-/// Maximum number of redraws per second.
 const DRAWN_PER_SECOND_MAX: u8 = 10;
 const COMPLETE_TEMPLATE: &str = "{bar:24} {binary_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
 /// Template while the result is still being written, so that its size is unknown.
@@ -140,22 +136,19 @@ impl DownloadProgressBar {
     /// Displays a download event.
     pub fn on_event(&self, notice: &DownloadEvent) {
         match notice {
-            DownloadEvent::Progressed(download_progress) => self.update_progress(download_progress),
+            DownloadEvent::Progressed(progress) => self.update_progress(progress),
             DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } => self.bar.println(notice.to_string()),
         }
     }
 
-    fn update_progress(&self, download_progress: &DownloadProgress) {
-        let (bytes, rows) = (BinaryBytes(download_progress.bytes_known), HumanCount(download_progress.rows));
-        self.bar.set_style(if download_progress.is_running {
-            self.running_style.clone()
-        } else {
-            self.complete_style.clone()
-        });
+    fn update_progress(&self, progress: &DownloadProgress) {
+        let style = if progress.is_running { &self.running_style } else { &self.complete_style };
+        self.bar.set_style(style.clone());
+        let (bytes, rows) = (BinaryBytes(progress.bytes_known), HumanCount(progress.rows));
         self.bar.set_message(format!("of {bytes}, {rows} rows"));
         self.bar.update(|state| {
-            state.set_len(download_progress.bytes_known);
-            state.set_pos(download_progress.bytes);
+            state.set_len(progress.bytes_known);
+            state.set_pos(progress.bytes);
         });
     }
 }

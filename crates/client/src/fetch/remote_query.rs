@@ -33,14 +33,14 @@ pub struct RemoteQuery {
 /// Fails if the server is unreachable or refuses the query.
 pub async fn start_query(
     server: &ResultServer,
-    question: &RemoteQuery,
+    query: &RemoteQuery,
     options: FetchOptions,
     stop: &CancellationToken,
 ) -> Result<ResultAddress, FetchError> {
-    let access = ResultCredential::new(None, options.bearer.as_ref());
-    let client = ResultClient::new(server.to_string(), access, options)?;
-    let mut body = json!({"sql": question.sql, "delivery": "blocks"});
-    if let Some(database) = &question.database {
+    let credential = ResultCredential::new(None, options.bearer.as_ref());
+    let client = ResultClient::new(server.to_string(), credential, options)?;
+    let mut body = json!({"sql": query.sql, "delivery": "blocks"});
+    if let Some(database) = &query.database {
         body["database"] = database.as_str().into();
     }
     let json = body.to_string();
@@ -53,7 +53,7 @@ pub async fn start_query(
     };
     let started = run_until_cancelled(stop, client.retry(attempt)).await;
     started.map(|id| server.result(id)).map_err(|error| match error {
-        FetchError::ResultNotFound { subject, words } => FetchError::RestNotFound { subject, status: 404, words },
+        FetchError::ResultNotFound { subject, message } => FetchError::RestNotFound { subject, status: 404, message },
         error => error,
     })
 }
@@ -62,8 +62,8 @@ async fn start_query_once(client: &ResultClient, url: Url, json: &str) -> Result
     let headers = HeaderMap::from_iter([(ACCEPT, JSON), (CONTENT_TYPE, JSON)]);
     let response = client.post(url, headers, json.to_owned()).await?;
     let body = client.read_body(response, ANSWER_BYTES_MAX).await?;
-    let answer: Value = serde_json::from_slice(&body)
-        .map_err(|error| RequestFailure::Permanent(client.invalid_response(&format!("it is not JSON: {error}"))))?;
+    let answer: Value =
+        serde_json::from_slice(&body).map_err(|error| client.invalid_response(&format!("it is not JSON: {error}")))?;
     let id = answer["structured"]["id"].as_str().and_then(|id| Uuid::try_parse(id).ok());
-    id.ok_or_else(|| RequestFailure::Permanent(client.invalid_response("it contains no stored result")))
+    id.ok_or_else(|| client.invalid_response("it contains no stored result"))
 }

@@ -15,7 +15,6 @@ use super::destination::UnfinishedFile;
 use super::error::FetchError;
 use crate::refusal::sanitize;
 
-/// A block on disk whose hash matches.
 #[derive(Debug)]
 pub(crate) struct VerifiedBlock {
     pub(crate) index: u64,
@@ -23,16 +22,13 @@ pub(crate) struct VerifiedBlock {
     pub(crate) path: PathBuf,
 }
 
-/// What is written to the output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputMode {
-    /// Rows in a format.
     Rows(AnswerFormat),
     /// The file whose bytes the rows contain.
     File,
 }
 
-/// The output file so far.
 pub(crate) struct ResultFileWriter {
     file: UnfinishedFile,
     mode: OutputMode,
@@ -41,7 +37,6 @@ pub(crate) struct ResultFileWriter {
     pub(crate) rows: u64,
 }
 
-/// Converts rows to the output format.
 enum BatchEncoder {
     /// Arrow IPC, with the schema of all blocks.
     Arrow(Box<StreamWriter<Vec<u8>>>),
@@ -55,45 +50,44 @@ impl ResultFileWriter {
         Self { file, mode, encoder: None, rows: 0 }
     }
 
-    /// Writes the rows of a block.
-    pub(crate) fn append_block(&mut self, held: &VerifiedBlock) -> Result<(), FetchError> {
-        let bytes = std::fs::read(&held.path).map_err(FetchError::disk_error(&held.path, "read"))?;
+    pub(crate) fn append_block(&mut self, block: &VerifiedBlock) -> Result<(), FetchError> {
+        let bytes = std::fs::read(&block.path).map_err(FetchError::disk_error(&block.path, "read"))?;
         // Memory is allocated for bytes that exist, not for lengths that the stream claims.
         let (mut rest, mut decoder) = (Buffer::from_vec(bytes), StreamDecoder::new());
-        let unreadable = |error: ArrowError| damaged_block(held, sanitize(&error.to_string()));
+        let unreadable = |error: ArrowError| damaged_block(block, sanitize(&error.to_string()));
         let mut rows = 0;
         while let Some(batch) = decoder.decode(&mut rest).map_err(unreadable)? {
             rows += batch.num_rows() as u64;
-            let ready = self.encoder_for(held, batch.schema_ref())?.write(&batch)?;
-            self.file.write(&ready)?;
+            let encoded = self.encoder_for(block, batch.schema_ref())?.write(&batch)?;
+            self.file.write(&encoded)?;
         }
         decoder.finish().map_err(unreadable)?;
-        let schema = decoder.schema().ok_or_else(|| damaged_block(held, "it has no schema".to_owned()))?;
-        self.encoder_for(held, &schema)?;
-        if rows != held.rows {
-            return Err(damaged_block(held, format!("it has {rows} rows instead of {}", held.rows)));
+        let schema = decoder.schema().ok_or_else(|| damaged_block(block, "it has no schema".to_owned()))?;
+        self.encoder_for(block, &schema)?;
+        if rows != block.rows {
+            return Err(damaged_block(block, format!("it has {rows} rows instead of {}", block.rows)));
         }
         self.rows += rows;
         Ok(())
     }
 
     /// The encoder for rows with `schema`, which must equal that of the first block.
-    fn encoder_for(&mut self, held: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
-        let (first, body) = match self.encoder.take() {
-            Some(body) => self.encoder.insert(body),
+    fn encoder_for(&mut self, block: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
+        let (first, encoder) = match self.encoder.take() {
+            Some(encoder) => self.encoder.insert(encoder),
             None => self.encoder.insert((schema.clone(), BatchEncoder::new(self.mode, schema)?)),
         };
         if first.fields() != schema.fields() {
-            return Err(damaged_block(held, "its columns differ from those of the first block".to_owned()));
+            return Err(damaged_block(block, "its columns differ from those of the first block".to_owned()));
         }
-        Ok(body)
+        Ok(encoder)
     }
 
     /// Completes the file, renames it, and returns its size in bytes. `is_part` marks an incomplete result, in formats
     /// that can express it. With a `length`, a file of another length is an error.
     pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
-        if let Some((_, body)) = self.encoder {
-            self.file.write(&body.finish(is_part)?)?;
+        if let Some((_, encoder)) = self.encoder {
+            self.file.write(&encoder.finish(is_part)?)?;
         }
         if let Some(expected) = length.filter(|expected| *expected != self.file.bytes()) {
             return Err(FetchError::LengthMismatch { expected, bytes: self.file.bytes() });
@@ -103,8 +97,8 @@ impl ResultFileWriter {
 }
 
 impl BatchEncoder {
-    fn new(form: OutputMode, schema: &SchemaRef) -> Result<Self, FetchError> {
-        Ok(match form {
+    fn new(mode: OutputMode, schema: &SchemaRef) -> Result<Self, FetchError> {
+        Ok(match mode {
             OutputMode::File => Self::File,
             OutputMode::Rows(AnswerFormat::Arrow) => {
                 Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
@@ -113,7 +107,6 @@ impl BatchEncoder {
         })
     }
 
-    /// The encoded bytes that are ready after `batch`.
     fn write(&mut self, batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
         match self {
             Self::Arrow(writer) => {
@@ -125,7 +118,6 @@ impl BatchEncoder {
         }
     }
 
-    /// The remaining encoded bytes.
     fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
         match self {
             Self::Arrow(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
@@ -140,7 +132,6 @@ impl BatchEncoder {
     }
 }
 
-/// The bytes of a file in the rows of `batch`.
 fn file_bytes(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
     let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
     let column = column
@@ -148,8 +139,8 @@ fn file_bytes(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
     Ok(column.iter().flatten().flatten().copied().collect::<Vec<u8>>().into())
 }
 
-fn damaged_block(held: &VerifiedBlock, subject: String) -> FetchError {
-    FetchError::Damaged { block: held.index, what: subject }
+fn damaged_block(block: &VerifiedBlock, what: String) -> FetchError {
+    FetchError::Damaged { block: block.index, what }
 }
 
 fn format_error(error: ArrowError) -> FetchError {

@@ -25,7 +25,6 @@ mod scripted;
 mod server;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -37,9 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use tidegate_testkit::host::Host;
 use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
-
-/// Longer than any operation takes; only a failing test waits this long.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+use tidegate_testkit::wait::within_timeout;
 
 /// The transport between bridge and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +79,7 @@ impl Client {
     }
 
     fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
-        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
+        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::new(serve);
         Self { writer, reader, served, shutdown, notices: Arc::default(), is_legacy: false }
     }
 
@@ -125,8 +122,7 @@ impl Client {
     /// The next line; `None` when the output is closed.
     async fn hear_if_open(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(TEST_TIMEOUT, self.reader.read_line(&mut line));
-        read.await.expect("nothing comes").unwrap();
+        within_timeout("a line of the server", self.reader.read_line(&mut line)).await.unwrap();
         line.pop().map(|end| {
             assert_eq!(end, '\n');
             line
@@ -204,14 +200,4 @@ fn cancelled(id: &Value) -> String {
 /// The text of the first block of a result.
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
-}
-
-/// Waits until the condition holds; fails after a long time.
-async fn until(mut holds: impl FnMut() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("it never came to hold");
 }

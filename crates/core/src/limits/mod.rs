@@ -3,14 +3,12 @@
 //! There are four levels: principal, tenant, tool and node. At each level, requests are limited by their rate, calls by
 //! how many run and wait at once, and usage per day.
 
-mod allowance;
 mod level;
 mod share;
 
 use std::time::Duration;
 
-pub use self::allowance::{Allowance, DailyLimits, RateLimit};
-pub use self::level::{LimitLevel, LimitMeasure};
+pub use self::level::{DailyLimits, LevelLimits, LimitLevel, LimitMeasure, RateLimit};
 pub use self::share::{ShareCounter, tenant_share, tenant_share_of_bytes};
 
 /// The part of an answer that is sent inline. `None` means no limit.
@@ -48,9 +46,9 @@ pub struct CallLimits {
     pub body: Option<Budget>,
     /// The time without output after which a call becomes a task, if its client supports tasks.
     pub task_after: Option<Duration>,
-    /// The allowance of all callers of a tool. The limits on running and waiting calls are shared by all callers, who
+    /// The limits of all callers of a tool. The limits on running and waiting calls are shared by all callers, who
     /// take turns; the rate and the daily limits apply to each tenant, and to all callers without a tenant together.
-    pub all_callers: Allowance,
+    pub all_callers: LevelLimits,
 }
 
 /// The limits of all calls of a registry.
@@ -79,9 +77,9 @@ pub struct Limits {
     /// What the calls of all callers together can use per day.
     pub daily: DailyLimits,
     /// The limits of one principal; roles can set others. They do not apply to the user of the process.
-    pub per_principal: Allowance,
+    pub per_principal: LevelLimits,
     /// The limits of all principals of one tenant together.
-    pub per_tenant: Allowance,
+    pub per_tenant: LevelLimits,
     /// Ended jobs that stay in the list of jobs.
     pub ended_jobs_max: usize,
 }
@@ -92,10 +90,10 @@ impl Limits {
     pub fn with_default_shares(self) -> Self {
         let quarter = |all: usize| (all / 4).max(1);
         let waiting_calls_max = self.open_calls_max.saturating_sub(self.running_calls_max);
-        let calls = Allowance {
+        let calls = LevelLimits {
             running_calls_max: Some(quarter(self.running_calls_max)),
             waiting_calls_max: Some(waiting_calls_max / 4),
-            ..Allowance::default()
+            ..LevelLimits::default()
         };
         Self { per_principal: self.per_principal.or(calls), per_tenant: self.per_tenant.or(calls), ..self }
     }
@@ -114,8 +112,8 @@ impl Default for Limits {
             cancel_grace: Duration::from_secs(2),
             rate: None,
             daily: DailyLimits::default(),
-            per_principal: Allowance::default(),
-            per_tenant: Allowance::default(),
+            per_principal: LevelLimits::default(),
+            per_tenant: LevelLimits::default(),
             ended_jobs_max: 100,
         }
     }

@@ -1,4 +1,4 @@
-//! Counts what each holder uses of a shared quantity, and the share of one tenant.
+//! Counts what each caller uses of a shared quantity, and the share of one tenant.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -23,22 +23,22 @@ pub fn tenant_share_of_bytes(of_all: u64) -> u64 {
 #[derive(Debug, Default)]
 pub struct ShareCounter {
     all: usize,
-    per_holder: HashMap<Owner, usize>,
+    per_owner: HashMap<Owner, usize>,
     per_tenant: HashMap<String, usize>,
 }
 
 impl ShareCounter {
-    /// Gives `holder` one more. All callers together can have `all_max`, one tenant its share of these
-    /// ([`tenant_share`]), and one principal `of_one_max`, if set.
+    /// Gives `owner` one more. All callers together can have `all_max`, one tenant its share of these
+    /// ([`tenant_share`]), and one principal `per_owner_max`, if set.
     ///
     /// # Errors
     /// The level whose limit is reached. Nothing is counted then.
-    pub fn acquire(&mut self, holder: &Owner, all_max: usize, of_one_max: Option<usize>) -> Result<(), LimitLevel> {
-        let of_holder = self.per_holder.get(holder).copied().unwrap_or_default();
-        if of_one_max.is_some_and(|of_one_max| of_holder >= of_one_max) {
+    pub fn acquire(&mut self, owner: &Owner, all_max: usize, per_owner_max: Option<usize>) -> Result<(), LimitLevel> {
+        let of_owner = self.per_owner.get(owner).copied().unwrap_or_default();
+        if per_owner_max.is_some_and(|per_owner_max| of_owner >= per_owner_max) {
             return Err(LimitLevel::Principal);
         }
-        let of_tenant = holder.tenant.as_ref().and_then(|tenant| self.per_tenant.get(tenant)).copied();
+        let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.per_tenant.get(tenant)).copied();
         if of_tenant.unwrap_or_default() >= tenant_share(all_max) {
             return Err(LimitLevel::Tenant);
         }
@@ -46,31 +46,23 @@ impl ShareCounter {
             return Err(LimitLevel::Node);
         }
         self.all += 1;
-        increment(&mut self.per_holder, holder);
-        if let Some(tenant) = &holder.tenant {
-            increment(&mut self.per_tenant, tenant);
+        *self.per_owner.entry(owner.clone()).or_default() += 1;
+        if let Some(tenant) = &owner.tenant {
+            *self.per_tenant.entry(tenant.clone()).or_default() += 1;
         }
         Ok(())
     }
 
-    /// Releases one that `holder` acquired.
-    pub fn release(&mut self, holder: &Owner) {
+    /// Releases one that `owner` acquired.
+    pub fn release(&mut self, owner: &Owner) {
         self.all -= 1;
-        decrement(&mut self.per_holder, holder);
-        if let Some(tenant) = &holder.tenant {
+        decrement(&mut self.per_owner, owner);
+        if let Some(tenant) = &owner.tenant {
             decrement(&mut self.per_tenant, tenant);
         }
     }
 }
 
-fn increment<K: Eq + Hash + Clone>(counts: &mut HashMap<K, usize>, key: &K) {
-    match counts.get_mut(key) {
-        Some(count) => *count += 1,
-        None => _ = counts.insert(key.clone(), 1),
-    }
-}
-
-/// Removes counts of zero.
 fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

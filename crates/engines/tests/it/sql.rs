@@ -49,7 +49,7 @@ impl AsyncDB for SltRunner {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    sql_logic_test::all(|| SltRunner {
+    sql_logic_test::run_all(|| SltRunner {
         node: TestNode::open(vec![sql_logic_test::folder().join("data")], two_thread_options()),
     })
     .await;

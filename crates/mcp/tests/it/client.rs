@@ -1,4 +1,4 @@
-//! A client of one revision, which checks everything that it hears.
+//! A client of one revision, which checks every message that it receives.
 
 use std::sync::Arc;
 
@@ -135,12 +135,12 @@ impl Client {
         message(id, method, params)
     }
 
-    /// Asks and hears everything.
+    /// Sends a request and receives the whole answer.
     pub(crate) async fn send_request(&self, method: &str, params: Value) -> ClientResult {
         self.send(&self.message(1, method, params)).await
     }
 
-    /// Asks as a modern client that declares `capabilities`, and hears everything.
+    /// Sends a request as a modern client that declares `capabilities`, and receives the whole answer.
     pub(crate) async fn send_request_with(&self, capabilities: Value, method: &str, mut params: Value) -> ClientResult {
         params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
         self.send_request(method, params).await
@@ -228,7 +228,7 @@ pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
             (client_result.response, client_result.pieces) = (Some(response), 1);
         }
-        // What waits to be told, and the end.
+        // The pending notifications, and the end.
         Answer::Listen(mut stream) => {
             client_result
                 .notifications

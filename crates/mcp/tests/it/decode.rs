@@ -1,4 +1,4 @@
-//! What bytes are what message, and what the rest is told.
+//! The message that each text is decoded to, and the errors for all other texts.
 
 use serde_json::Value;
 use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};

@@ -107,7 +107,7 @@ async fn malformed_answer_is_rejected_and_can_be_corrected() {
         let message = retry_with_answers(&client, &input_params(), json!({"who": answer})).await;
         assert_eq!(message, format!("error -32602: inputResponses[\"who\"] is wrong: {wrong}"));
     }
-    // The state still holds: whoever answered wrongly need not begin again.
+    // The state is still valid: a client with an invalid answer need not begin again.
     let state = client.send_request("tools/call", input_params()).await.result()["requestState"].clone();
     let mut params = input_params();
     params["requestState"] = state;
@@ -186,7 +186,7 @@ async fn answer_counts_only_for_its_request() {
             Ok(tidegate_runtime::Metadata::new())
         }
     });
-    let host = Host::with(tidegate_runtime::event::EventDispatcher::default(), |entries| {
+    let host = Host::with_entries(tidegate_runtime::event::EventDispatcher::default(), |entries| {
         entries.tool(tidegate_runtime::Tool::new("delete", "", handler))
     });
     let client = Client { service: host.service.clone(), ..client };

@@ -208,7 +208,7 @@ async fn state_expires_after_ten_minutes() {
     tokio::time::advance(Duration::from_millis(200)).await;
     let message = client.send_request("tools/call", retry_params(&input_params(), &late, ann_answer())).await.text();
     assert_eq!(message, "error -32602: the requestState has expired; call again without it");
-    // That it was used is told as long as it would hold; after that it is over.
+    // While the state is valid, a second use is reported; after that it has expired.
     let message = client.send_request("tools/call", retry_params(&input_params(), &in_time, ann_answer())).await.text();
     assert_eq!(message, "error -32602: the requestState has expired; call again without it");
 }
@@ -250,7 +250,7 @@ async fn state_is_bound_to_its_request() {
         ("prompts/get", json!({"name": "decorated", "arguments": {"steps": steps.to_string()}})),
         ("resources/read", json!({"uri": "test://plain"})),
         ("resources/read", json!({"uri": "script"})),
-        // What does not exist is told no other way.
+        // The answer is the same for an entry that does not exist.
         ("tools/call", json!({"name": "nobody", "arguments": {"steps": steps}})),
     ];
     for (method, params) in swapped {
@@ -340,7 +340,7 @@ async fn state_is_bound_to_its_caller() {
     );
 }
 
-/// A state of one client, changed by `update_status`, is told to be none.
+/// A state that `update_status` changed is rejected as invalid.
 fn check_rejected(change: impl FnOnce(String) -> String) {
     let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_core::{
-    Access, Allowance, AuthMethod, CallOrigin, Caller, Grants, Limits, Principal, PrincipalRule, RateLimit,
+    Access, AuthMethod, CallOrigin, Caller, Grants, LevelLimits, Limits, Principal, PrincipalRule, RateLimit,
     TransportKind,
 };
 use tidegate_mcp::Revision;
@@ -15,8 +15,8 @@ use tidegate_testkit::host::Host;
 
 /// A host where each principal may ask so many times, and then no more for hours.
 fn host(burst: u32) -> Host {
-    let of_principal = Allowance { rate: RateLimit::per_second(0.000_1, burst), ..Allowance::default() };
-    Host::with(EventDispatcher::default(), |entries| {
+    let of_principal = LevelLimits { rate: RateLimit::per_second(0.000_1, burst), ..LevelLimits::default() };
+    Host::with_entries(EventDispatcher::default(), |entries| {
         entries.limits(Limits { per_principal: of_principal, ..Limits::default() })
     })
 }
@@ -71,7 +71,7 @@ async fn tool_list_cache_respects_principal_rules() {
         let access = Access { principal_rule: Some(only_for), ..Access::default() };
         Tool::new(format!("of_{subject}"), "", handler.clone()).with_access(access)
     };
-    let host = Host::of(SnapshotBuilder::new().tool(for_one("ann")).tool(for_one("bob")));
+    let host = Host::from_entries(SnapshotBuilder::new().tool(for_one("ann")).tool(for_one("bob")));
     let grants = Arc::new(Grants::everything());
     let mut client = Client::for_host(&host, Revision::V2026_07_28);
     for _ in 0..2 {

@@ -104,7 +104,7 @@ fn tool_named(name: &str) -> Tool {
 #[tokio::test]
 async fn modern_lists_carry_cache_hints() {
     let hint = async |entries: SnapshotBuilder| {
-        let client = Client::for_host(&Host::of(entries), Revision::V2026_07_28);
+        let client = Client::for_host(&Host::from_entries(entries), Revision::V2026_07_28);
         let mut hints = Vec::new();
         for method in ["server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
             let result = client.send_request(method, json!({})).await.result();
@@ -125,7 +125,7 @@ async fn modern_lists_carry_cache_hints() {
 
 #[tokio::test]
 async fn lists_follow_snapshot_and_omit_hidden_tools() {
-    let host = Host::of(SnapshotBuilder::new().tool(tool_named("old")));
+    let host = Host::from_entries(SnapshotBuilder::new().tool(tool_named("old")));
     let names = async |client: &Client| {
         let result = client.send_request("tools/list", json!({})).await.result();
         let tools = result["tools"].as_array().unwrap().iter();

@@ -49,7 +49,7 @@ fn host() -> Host {
     }
     let mut listed = template("number://{number}".to_owned());
     listed.lister = Some(Arc::new(Lister));
-    Host::of(entries.template(listed))
+    Host::from_entries(entries.template(listed))
 }
 
 /// All pages of a list: how long each is, and the key of every entry.

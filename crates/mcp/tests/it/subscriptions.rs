@@ -52,7 +52,7 @@ async fn collect_messages(stream: &mut ListenStream, caller: &Caller) -> String 
     }
 }
 
-/// What a client is told of its wish.
+/// The acknowledgement of a subscription.
 async fn acknowledged(notifications: Value) -> String {
     let (host, _) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
@@ -265,7 +265,7 @@ enum ListenStep {
 const RESOURCE_NAMES: [&str; 4] = ["rose", "lily", "tulip", "aster"];
 const LISTS: [&str; 3] = ["tools", "resources", "prompts"];
 
-/// Plays a history for a client that wants these lists and beds, and gives what it was never told of.
+/// Runs `steps` for a client that subscribes to these lists and beds, and returns the changes that were not reported.
 async fn run_steps(
     host: &Host,
     watched: &Arc<WatchedResources>,

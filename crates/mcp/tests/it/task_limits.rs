@@ -33,7 +33,7 @@ fn client() -> Client {
         .tool(Tool::new("relying", "Asks the shop.", relying))
         .tool(Tool::new("endless", "Waits a second at most.", endless).with_limits(second))
         .tool(Tool::new("long", "Says much.", long));
-    Client::for_host(&Host::of(entries), Revision::V2026_07_28)
+    Client::for_host(&Host::from_entries(entries), Revision::V2026_07_28)
 }
 
 fn task_capabilities() -> Value {

@@ -1,4 +1,4 @@
-//! Calls that become tasks: when they do, what their client hears of them later, and what a restart leaves.
+//! Calls that become tasks: when they do, their later notifications, and what a restart leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         .build()
 }
 
-/// A policy that binds whoever has a region.
+/// A policy that applies to callers with a region.
 fn region_of(principal: &Principal) -> u64 {
     principal.claims.get("region").and_then(Value::as_u64).unwrap_or_default()
 }
@@ -90,7 +90,7 @@ fn client_as_ann(client: &Client, claims: &Value) -> Client {
     client
 }
 
-/// Whether Ann sees the task `id` with a token that says `claims`, and what she is told if not.
+/// The task `id` for Ann with a token that has `claims`, or the error that she receives.
 async fn get_as_ann(client: &Client, claims: &Value, id: &Value) -> Result<Value, Value> {
     let answer = client_as_ann(client, claims)
         .send_request_with(task_capabilities(), "tasks/get", json!({"taskId": id}))
@@ -482,7 +482,7 @@ proptest! {
     }
 }
 
-/// What a stream is told next of its tasks: the statuses, until it has heard one that is the last.
+/// The next statuses of its tasks that a stream receives, up to a final one.
 async fn statuses(stream: &mut ListenStream, client: &Client) -> Vec<String> {
     let mut statuses = Vec::new();
     loop {

@@ -48,5 +48,5 @@ async fn all_scripts_are_replayed() {
     }
     scene.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login}").await;
     let node = scene.open(PostgresOptions::default());
-    sql_logic_test::all(|| Replay(node.clone())).await;
+    sql_logic_test::run_all(|| Replay(node.clone())).await;
 }

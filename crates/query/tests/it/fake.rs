@@ -39,7 +39,7 @@ pub(crate) struct FakeDatabase {
     pub(crate) dialect: SqlDialect,
     /// Whether the stream was dropped.
     pub(crate) stopped: Arc<AtomicBool>,
-    /// What names the state of its data; 0 for one that nobody can tell.
+    /// The stamp of its data; 0 if it is not known.
     pub(crate) version: Arc<AtomicU64>,
     /// What the row policies make of each principal: the claim of that name.
     pub(crate) bound_by: Option<&'static str>,

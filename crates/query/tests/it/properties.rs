@@ -259,7 +259,7 @@ proptest! {
         let rows: Vec<Value> = serde_json::from_str(&seen.blocks[0]).unwrap();
         prop_assert!(expected.starts_with(&rows));
         prop_assert!(seen.blocks[0].len() <= max.max(2));
-        // Whatever is missing is told.
+        // Missing rows are reported.
         prop_assert_eq!(seen.blocks.len() == 2, rows.len() < expected.len());
     }
 }

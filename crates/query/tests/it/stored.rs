@@ -343,8 +343,8 @@ async fn replays_cached_answer_without_query() {
     let page = scene.call(&ann, json!({"cursor": tool_answer.cursor().unwrap(), "limit": 1})).await;
     assert_eq!(page.numbers(), [first.numbers().len() as i64]);
 
-    // Whoever has other rights, asks for more or wants it anew is given no earlier answer; nor is anybody once the data
-    // is other.
+    // Callers with other rights, a larger limit or `no_cache` get no earlier answer; nor does any caller once the data has
+    // changed.
     for (caller, arguments) in [(&bob, json!({})), (&ann, json!({"max_rows": 2000})), (&ann, json!({"no_cache": true}))]
     {
         let got = scene.call(caller, arguments.clone()).await;

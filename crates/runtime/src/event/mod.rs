@@ -127,7 +127,6 @@ impl EventDispatcher {
         Self { subscribers, auditor: Some(auditor) }
     }
 
-    /// The auditor that records every call.
     pub(crate) fn auditor(&self) -> Option<&Arc<dyn Auditor>> {
         self.auditor.as_ref()
     }
@@ -209,7 +208,6 @@ impl Subscriber for LogSubscriber {
     }
 }
 
-/// A caller's text, truncated to the maximum length in the log.
 fn truncate_for_log(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
 }

@@ -1,13 +1,24 @@
 //! A request to the registry, built by a transport.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, Budget, CallTarget, Caller, ClientCapabilities, LogLevel, ProvidedAnswer};
+use tidegate_core::{
+    AnswerFormat, AnswerProtection, Budget, CallTarget, Caller, ClientCapabilities, Limits, LogLevel, ProvidedAnswer,
+    RowPolicyFingerprinter, TemplateVariables,
+};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use crate::job::Job;
+use super::call_timer::CallTimer;
+use super::status::{JobId, JobState};
+use super::{InteractionState, Job};
+use crate::limits::UsageCharges;
 
 /// One call of a registry entry: its target, arguments, caller and options.
 #[derive(Debug, Clone)]
@@ -63,6 +74,63 @@ impl Call {
             supports_live_input: false,
             input_answers: BTreeMap::new(),
             cancellation: CancellationToken::new(),
+        }
+    }
+
+    /// The job of this call, which waits for permits.
+    pub(crate) fn into_job(
+        self,
+        variables: TemplateVariables,
+        inline_budget: Budget,
+        timeout: Duration,
+        limits: &Limits,
+        charges: UsageCharges,
+    ) -> Job {
+        let interaction = InteractionState {
+            client_capabilities: self.client_capabilities,
+            input_answers: self.input_answers,
+            supports_live_input: AtomicBool::new(self.supports_live_input),
+            on_behalf_of: self.on_behalf_of,
+            task_requested: CancellationToken::new(),
+            task_started: CancellationToken::new(),
+            input_timeout: limits.input_timeout,
+            task_after: limits.task_after,
+            task_timeout: limits.task_timeout,
+            permit_queues: OnceLock::new(),
+            held_permits: Mutex::default(),
+            reacquire_lock: tokio::sync::Mutex::default(),
+        };
+        Job {
+            id: JobId(Uuid::new_v4()),
+            target: self.target,
+            arguments: self.arguments,
+            variables,
+            caller: self.caller,
+            inline_budget,
+            format: self.format,
+            wants_progress: self.wants_progress,
+            progress_throttle: Mutex::default(),
+            log_level: self.log_level,
+            adapter_cancellation: self.cancellation,
+            cancellation: CancellationToken::new(),
+            timer: CallTimer::new(timeout),
+            is_in_background: AtomicBool::new(false),
+            interaction,
+            is_audited: false,
+            audited_statements: Mutex::default(),
+            protection: AnswerProtection::default(),
+            secret_count: AtomicU64::new(0),
+            fence: OnceLock::new(),
+            row_policy_fingerprinter: RowPolicyFingerprinter::default(),
+            result_uri: OnceLock::new(),
+            databases: Mutex::default(),
+            started_at: SystemTime::now(),
+            started: Instant::now(),
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            charges,
+            state: Mutex::new((JobState::Waiting, None)),
+            timeout_error: OnceLock::new(),
         }
     }
 }

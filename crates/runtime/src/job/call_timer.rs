@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// Used for "no deadline". A longer timeout could overflow when it is added to an instant.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// The timer of one call.
 #[derive(Debug)]
 pub(crate) struct CallTimer {
     state: Mutex<TimerState>,
@@ -30,53 +29,50 @@ struct TimerState {
 impl CallTimer {
     /// A timer that expires after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
-        let reading = TimerState { deadline: deadline_after(timeout), remaining: Duration::ZERO, open_pauses: 0 };
-        Self { state: Mutex::new(reading), deadline_changed: Notify::new() }
+        let state = TimerState { deadline: deadline_after(timeout), remaining: Duration::ZERO, open_pauses: 0 };
+        Self { state: Mutex::new(state), deadline_changed: Notify::new() }
     }
 
-    /// When it expires.
     pub(crate) fn deadline(&self) -> Instant {
         self.state.lock().deadline
     }
 
-    /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.state.lock().open_pauses > 0
     }
 
     /// Extends the deadline so that the call can run for at least `time` from now, or from when the timer resumes.
     pub(crate) fn extend(&self, time: Duration) {
-        let mut reading = self.state.lock();
-        if reading.open_pauses > 0 {
-            reading.remaining = reading.remaining.max(time.min(TIMEOUT_MAX));
+        let mut state = self.state.lock();
+        if state.open_pauses > 0 {
+            state.remaining = state.remaining.max(time.min(TIMEOUT_MAX));
             return;
         }
-        reading.deadline = reading.deadline.max(deadline_after(time));
+        state.deadline = state.deadline.max(deadline_after(time));
         self.deadline_changed.notify_one();
     }
 
     /// Pauses the timer, for at most `answer_within`.
     pub(crate) fn pause(&self, answer_within: Duration) {
-        let mut reading = self.state.lock();
-        if reading.open_pauses == 0 {
-            reading.remaining = reading.deadline.saturating_duration_since(Instant::now());
+        let mut state = self.state.lock();
+        if state.open_pauses == 0 {
+            state.remaining = state.deadline.saturating_duration_since(Instant::now());
         }
-        reading.open_pauses += 1;
-        reading.deadline = deadline_after(answer_within);
+        state.open_pauses += 1;
+        state.deadline = deadline_after(answer_within);
         self.deadline_changed.notify_one();
     }
 
     /// Resumes the timer if no other input request is pending.
     pub(crate) fn resume(&self) {
-        let mut reading = self.state.lock();
-        reading.open_pauses -= 1;
-        if reading.open_pauses == 0 {
-            reading.deadline = deadline_after(reading.remaining);
+        let mut state = self.state.lock();
+        state.open_pauses -= 1;
+        if state.open_pauses == 0 {
+            state.deadline = deadline_after(state.remaining);
             self.deadline_changed.notify_one();
         }
     }
 
-    /// Resolves when the timer has expired.
     pub(crate) async fn expired(&self) {
         while Instant::now() < self.deadline() {
             tokio::select! {

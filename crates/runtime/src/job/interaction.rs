@@ -1,57 +1,13 @@
 //! How a job waits for input: its permits and its time limit meanwhile, and its continuation as a task.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tidegate_core::{ClientCapabilities, Error, ErrorKind, Limits, ProvidedAnswer};
-use tokio_util::sync::CancellationToken;
+use tidegate_core::{ClientCapabilities, Error, ErrorKind, ProvidedAnswer};
 
-use crate::job::Call;
-use crate::job::Job;
-use crate::limits::{PermitQueues, RunPermits};
-
-/// The state of a job's input requests.
-#[derive(Debug)]
-pub(crate) struct InteractionState {
-    client_capabilities: ClientCapabilities,
-    input_answers: BTreeMap<String, ProvidedAnswer>,
-    supports_live_input: AtomicBool,
-    /// The call on whose behalf this one is made.
-    on_behalf_of: Option<Arc<Job>>,
-    /// Fires when the handler requests that the call continues as a task.
-    task_requested: CancellationToken,
-    /// Fires when the call continues as a task.
-    task_started: CancellationToken,
-    input_timeout: Duration,
-    task_after: Duration,
-    /// The minimum run time as a task. An entry with a time limit of its own keeps that limit.
-    task_timeout: Duration,
-    permit_queues: OnceLock<PermitQueues>,
-    held_permits: Mutex<Option<RunPermits>>,
-    reacquire_lock: tokio::sync::Mutex<()>,
-}
-
-impl InteractionState {
-    pub(crate) fn new(call: &Call, limits: &Limits) -> Self {
-        Self {
-            client_capabilities: call.client_capabilities,
-            input_answers: call.input_answers.clone(),
-            supports_live_input: AtomicBool::new(call.supports_live_input),
-            on_behalf_of: call.on_behalf_of.clone(),
-            task_requested: CancellationToken::new(),
-            task_started: CancellationToken::new(),
-            input_timeout: limits.input_timeout,
-            task_after: limits.task_after,
-            task_timeout: limits.task_timeout,
-            permit_queues: OnceLock::new(),
-            held_permits: Mutex::default(),
-            reacquire_lock: tokio::sync::Mutex::default(),
-        }
-    }
-}
+use super::Job;
+use crate::limits::PermitQueues;
 
 impl Job {
     /// The capabilities that the client behind the call declared.
@@ -123,9 +79,9 @@ impl Job {
 
     /// Waits for a run permit and holds it until the job has ended or waits for input.
     pub(crate) async fn acquire_permits(&self, permit_queues: &PermitQueues) -> Result<(), Error> {
-        let place = permit_queues.acquire().await?;
+        let permits = permit_queues.acquire().await?;
         let _ = self.interaction.permit_queues.set(permit_queues.clone());
-        *self.interaction.held_permits.lock() = Some(place);
+        *self.interaction.held_permits.lock() = Some(permits);
         Ok(())
     }
 
@@ -172,7 +128,7 @@ impl InputPause<'_> {
             tokio::select! {
                 biased;
                 () = caller.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-                regained = job.reacquire_permits() => regained?,
+                reacquired = job.reacquire_permits() => reacquired?,
             }
         }
         Ok(())

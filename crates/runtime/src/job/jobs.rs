@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use tidegate_core::{AuthMethod, Caller, tenant_share};
 use uuid::Uuid;
 
-use crate::job::{Job, JobId, JobStatus};
+use super::Job;
+use super::status::{JobId, JobStatus};
 
 /// All open jobs and a bounded number of ended jobs.
 #[derive(Debug)]
@@ -45,8 +46,8 @@ impl Jobs {
             return;
         }
         if table.ended.len() >= self.ended_max {
-            let leaving = table.index_to_evict(&status, self.ended_max);
-            table.ended.remove(leaving);
+            let index = table.index_to_evict(&status, self.ended_max);
+            table.ended.remove(index);
         }
         table.ended.push_back(status);
     }
@@ -79,8 +80,8 @@ impl Jobs {
         let id = JobId(Uuid::try_parse(id.trim()).ok()?);
         let table = self.table.lock();
         let open = table.open.get(&id).map(|job| job.status());
-        let found = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
-        found.filter(|job| can_see(caller, &job.caller))
+        let status = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
+        status.filter(|job| can_see(caller, &job.caller))
     }
 
     /// Cancels an open job that `caller` can see. Returns false if there is none with that id.
@@ -98,14 +99,15 @@ impl Jobs {
 }
 
 impl JobTable {
-    /// The index of the ended job to evict, so that `job` can be stored; at most `kept` are stored. Evicts the oldest
-    /// job, or the oldest job of the same tenant if that tenant has used its share.
-    fn index_to_evict(&self, job: &JobStatus, kept: usize) -> usize {
+    /// The index of the ended job to evict, so that `job` can be stored: the oldest one, or the oldest one of the same
+    /// tenant if that tenant has used its share of `ended_max`.
+    fn index_to_evict(&self, job: &JobStatus, ended_max: usize) -> usize {
         let tenant = &job.caller.principal.tenant;
-        let is_colleague = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;
-        let has_its_share = self.ended.iter().filter(is_colleague).count() >= tenant_share(kept);
-        let own = has_its_share.then(|| self.ended.iter().position(|job| is_colleague(&job))).flatten();
-        own.unwrap_or_default()
+        let is_same_tenant = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;
+        if self.ended.iter().filter(is_same_tenant).count() < tenant_share(ended_max) {
+            return 0;
+        }
+        self.ended.iter().position(|job| is_same_tenant(&job)).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,5 @@
 //! A call that is being executed.
 
-mod audit_trail;
 mod call;
 mod call_timer;
 mod interaction;
@@ -9,31 +8,32 @@ mod progress_throttle;
 mod protection;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tidegate_core::{
+    AnswerFormat, AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence, Error,
+    ErrorKind, LogLevel, Principal, ProvidedAnswer, RowPolicyFingerprinter, TemplateVariables,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use self::call_timer::CallTimer;
-use self::interaction::InteractionState;
 use self::progress_throttle::ProgressThrottle;
-use crate::limits::{Charges, ReachedLimit, UsageAmount};
+use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
-pub(crate) use audit_trail::AuditTrail;
-pub use call::Call;
-pub use jobs::Jobs;
-pub(crate) use protection::JobProtection;
-pub use status::{JobId, JobState, JobStatus};
-use tidegate_core::{
-    AnswerFormat, Budget, CallTarget, Caller, Limits, LogLevel, Principal, RowPolicyFingerprinter, TemplateVariables,
-};
+pub use self::call::Call;
+pub use self::jobs::Jobs;
+pub use self::status::{JobId, JobState, JobStatus};
 
+/// The maximum number of statements in the audit line of a call.
+const AUDITED_STATEMENTS_MAX: usize = 32;
+/// The maximum number of tables per statement.
+const AUDITED_TABLES_MAX: usize = 64;
 /// The interval at which the run time of a call is charged.
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -41,11 +41,11 @@ const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Job {
     id: JobId,
-    pub(crate) target: CallTarget,
-    pub(crate) arguments: Map<String, Value>,
-    pub(crate) variables: TemplateVariables,
-    pub(crate) caller: Caller,
-    pub(crate) inline_budget: Budget,
+    target: CallTarget,
+    arguments: Map<String, Value>,
+    variables: TemplateVariables,
+    caller: Caller,
+    inline_budget: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
@@ -53,12 +53,15 @@ pub struct Job {
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     adapter_cancellation: CancellationToken,
     cancellation: CancellationToken,
-    pub(crate) timer: CallTimer,
+    timer: CallTimer,
     /// Whether the answer has ended while the work continues.
     is_in_background: AtomicBool,
-    pub(crate) interaction: InteractionState,
-    pub(crate) audit_trail: AuditTrail,
-    pub(crate) protection: JobProtection,
+    interaction: InteractionState,
+    pub(crate) is_audited: bool,
+    audited_statements: Mutex<Vec<AuditedStatement>>,
+    pub(crate) protection: AnswerProtection,
+    secret_count: AtomicU64,
+    fence: OnceLock<DataFence>,
     /// From the snapshot with which the caller was authenticated.
     pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
     result_uri: OnceLock<String>,
@@ -67,55 +70,32 @@ pub struct Job {
     started: Instant,
     rows: AtomicU64,
     bytes: AtomicU64,
-    charges: Charges,
+    charges: UsageCharges,
     state: Mutex<(JobState, Option<Duration>)>,
-    timed_out: AtomicBool,
-    input_timed_out: AtomicBool,
+    timeout_error: OnceLock<Error>,
+}
+
+/// The state of a job's input requests, and of its continuation as a task.
+#[derive(Debug)]
+struct InteractionState {
+    client_capabilities: ClientCapabilities,
+    input_answers: BTreeMap<String, ProvidedAnswer>,
+    supports_live_input: AtomicBool,
+    on_behalf_of: Option<Arc<Job>>,
+    /// Fires when the handler requests that the call continues as a task.
+    task_requested: CancellationToken,
+    /// Fires when the call continues as a task.
+    task_started: CancellationToken,
+    input_timeout: Duration,
+    task_after: Duration,
+    /// The minimum run time as a task. An entry with a time limit of its own keeps that limit.
+    task_timeout: Duration,
+    permit_queues: OnceLock<PermitQueues>,
+    held_permits: Mutex<Option<RunPermits>>,
+    reacquire_lock: tokio::sync::Mutex<()>,
 }
 
 impl Job {
-    pub(crate) fn new(
-        call: Call,
-        variables: TemplateVariables,
-        inline_budget: Budget,
-        timeout: Duration,
-        limits: &Limits,
-        charges: Charges,
-    ) -> Self {
-        let started = Instant::now();
-        let interaction = InteractionState::new(&call, limits);
-        Self {
-            id: JobId(Uuid::new_v4()),
-            target: call.target,
-            arguments: call.arguments,
-            variables,
-            caller: call.caller,
-            inline_budget,
-            format: call.format,
-            wants_progress: call.wants_progress,
-            progress_throttle: Mutex::default(),
-            log_level: call.log_level,
-            adapter_cancellation: call.cancellation,
-            cancellation: CancellationToken::new(),
-            timer: CallTimer::new(timeout),
-            is_in_background: AtomicBool::new(false),
-            interaction,
-            audit_trail: AuditTrail::default(),
-            protection: JobProtection::default(),
-            row_policy_fingerprinter: RowPolicyFingerprinter::default(),
-            result_uri: OnceLock::new(),
-            databases: Mutex::default(),
-            started_at: SystemTime::now(),
-            started,
-            rows: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            charges,
-            state: Mutex::new((JobState::Waiting, None)),
-            timed_out: AtomicBool::new(false),
-            input_timed_out: AtomicBool::new(false),
-        }
-    }
-
     /// The job's id.
     pub fn id(&self) -> JobId {
         self.id
@@ -210,6 +190,29 @@ impl Job {
         self.databases.lock().clone()
     }
 
+    /// Whether an auditor records this call.
+    pub fn is_audited(&self) -> bool {
+        self.is_audited
+    }
+
+    /// Records a statement for the audit line. If a call has many statements, only the first ones are recorded.
+    pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
+        if !self.is_audited() {
+            return;
+        }
+        let mut statements = self.audited_statements.lock();
+        if statements.len() < AUDITED_STATEMENTS_MAX {
+            let mut statement = statement();
+            statement.tables.truncate(AUDITED_TABLES_MAX);
+            statements.push(statement);
+        }
+    }
+
+    /// Takes the recorded statements.
+    pub fn take_statements(&self) -> Vec<AuditedStatement> {
+        std::mem::take(&mut *self.audited_statements.lock())
+    }
+
     /// The fingerprint of the row policies that apply to the caller.
     pub fn row_policy_fingerprint(&self) -> u64 {
         self.row_policy_fingerprinter.fingerprint_for(&self.caller.principal)
@@ -220,12 +223,8 @@ impl Job {
         self.is_in_background.load(Ordering::Acquire)
     }
 
-    pub(crate) fn enter_background(&self) {
-        self.is_in_background.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn leave_background(&self) {
-        self.is_in_background.store(false, Ordering::Release);
+    pub(crate) fn set_in_background(&self, is_in_background: bool) {
+        self.is_in_background.store(is_in_background, Ordering::Release);
     }
 
     /// Cancels the job when its adapter cancels it, unless it is in the background or a task by then; never resolves.
@@ -260,26 +259,24 @@ impl Job {
 
     /// Cancels the job at its deadline, unless it is already cancelled.
     fn time_out(&self) {
-        if !self.is_cancelled() {
-            self.timed_out.store(true, Ordering::Relaxed);
-            self.input_timed_out.store(self.timer.is_paused(), Ordering::Relaxed);
-            self.cancel();
+        if self.is_cancelled() {
+            return;
         }
+        let error = match self.timer.is_paused() {
+            true => Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit"),
+            false => {
+                let seconds = (self.deadline() - self.started).as_secs_f64();
+                Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
+                    .with_hint("Ask for less: filter, aggregate, or set a smaller limit.")
+            }
+        };
+        let _ = self.timeout_error.set(error);
+        self.cancel();
     }
 
-    /// Whether it was cancelled at its deadline.
-    pub(crate) fn has_timed_out(&self) -> bool {
-        self.timed_out.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was cancelled because an input request was not answered in time.
-    pub(crate) fn input_timed_out(&self) -> bool {
-        self.input_timed_out.load(Ordering::Relaxed)
-    }
-
-    /// Its time limit.
-    pub(crate) fn time_limit(&self) -> Duration {
-        self.deadline() - self.started
+    /// The error of a job that was cancelled at its deadline.
+    pub(crate) fn timeout_error(&self) -> Option<&Error> {
+        self.timeout_error.get()
     }
 
     /// Counts `rows` as returned. A call that exceeds a daily limit of its caller is cancelled.
@@ -298,13 +295,12 @@ impl Job {
         self.charge(UsageAmount { bytes: bytes as u64, ..UsageAmount::default() });
     }
 
-    fn charge(&self, taken: UsageAmount) {
-        if !self.charges.charge(taken) {
+    fn charge(&self, amount: UsageAmount) {
+        if !self.charges.charge(amount) {
             self.cancel();
         }
     }
 
-    /// The daily limit that the job exceeded.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.charges.exceeded_limit()
     }

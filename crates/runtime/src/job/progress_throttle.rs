@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of notifications per window.
 const SENT_MAX: usize = 4;
-/// The length of the window.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// The recent progress notifications of a call. Notifications that come too soon are dropped, not queued, because a
@@ -47,35 +45,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn admits_rising_values_four_times_a_second() {
-        let mut pace = ProgressThrottle::default();
-        assert!(pace.admits(0.0), "the first is told whatever it is");
-        assert!(!pace.admits(0.0) && !pace.admits(-1.0));
-        assert!(pace.admits(0.5) && pace.admits(1.0) && pace.admits(2.0));
-        assert!(!pace.admits(3.0), "the fifth within one second");
+        let mut throttle = ProgressThrottle::default();
+        assert!(throttle.admits(0.0), "the first value is always sent");
+        assert!(!throttle.admits(0.0) && !throttle.admits(-1.0));
+        assert!(throttle.admits(0.5) && throttle.admits(1.0) && throttle.admits(2.0));
+        assert!(!throttle.admits(3.0), "the fifth within one second");
         tokio::time::advance(Duration::from_millis(999)).await;
-        assert!(!pace.admits(4.0));
+        assert!(!throttle.admits(4.0));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(pace.admits(3.0), "what was left out does not count as told");
-        assert!(pace.admits(5.0));
+        assert!(throttle.admits(3.0), "a dropped value does not count as sent");
+        assert!(throttle.admits(5.0));
     }
 
     proptest! {
         #[test]
         fn never_admits_more_than_four_a_second(steps in prop::collection::vec((0u64..700, -3i32..10), 1..80)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-            let message = runtime.block_on(async {
-                let (mut pace, mut done, mut message) = (ProgressThrottle::default(), 0.0, Vec::new());
+            let sent = runtime.block_on(async {
+                let (mut throttle, mut done, mut sent) = (ProgressThrottle::default(), 0.0, Vec::new());
                 for (wait_ms, step) in steps {
                     tokio::time::advance(Duration::from_millis(wait_ms)).await;
                     done += f64::from(step);
-                    if pace.admits(done) {
-                        message.push((Instant::now(), done));
+                    if throttle.admits(done) {
+                        sent.push((Instant::now(), done));
                     }
                 }
-                message
+                sent
             });
-            prop_assert!(message.windows(2).all(|pair| pair[0].1 < pair[1].1));
-            prop_assert!(message.windows(SENT_MAX + 1).all(|five| five[SENT_MAX].0 - five[0].0 >= WINDOW));
+            prop_assert!(sent.windows(2).all(|pair| pair[0].1 < pair[1].1));
+            prop_assert!(sent.windows(SENT_MAX + 1).all(|five| five[SENT_MAX].0 - five[0].0 >= WINDOW));
         }
     }
 }

@@ -1,36 +1,22 @@
 //! Masks secrets in the answer of a job, and fences its data.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use tidegate_core::{AnswerProtection, Content, DataFence, Error, ErrorKind, RedactedText, Redactor, ResourceBody};
+use tidegate_core::{Content, DataFence, Error, ErrorKind, RedactedText, Redactor, ResourceBody};
 
 use super::Job;
-
-/// The protection of one call's answer, with its results.
-#[derive(Debug, Default)]
-pub(crate) struct JobProtection {
-    pub(crate) protection: AnswerProtection,
-    secret_count: AtomicU64,
-    fence: OnceLock<DataFence>,
-}
-
-impl JobProtection {
-    pub(crate) fn new(protection: AnswerProtection) -> Self {
-        Self { protection, ..Self::default() }
-    }
-}
 
 impl Job {
     /// The redactor of its answer.
     pub fn redactor(&self) -> Option<&Arc<dyn Redactor>> {
-        self.protection.protection.redactor.as_ref()
+        self.protection.redactor.as_ref()
     }
 
     /// The number of secrets found in its answer.
     pub fn secret_count(&self) -> u64 {
-        self.protection.secret_count.load(Ordering::Relaxed)
+        self.secret_count.load(Ordering::Relaxed)
     }
 
     /// `text` with each secret masked.
@@ -40,7 +26,7 @@ impl Job {
     pub fn redact_text<'t>(&self, text: impl Into<Cow<'t, str>>) -> Result<Cow<'t, str>, Error> {
         let text = text.into();
         let Some(masked) = self.redact_and_count(&text) else { return Ok(text) };
-        if self.redactor().is_some_and(|screen| screen.rejects_secrets()) {
+        if self.redactor().is_some_and(|redactor| redactor.rejects_secrets()) {
             return Err(secret_found_error(&masked.rule));
         }
         Ok(Cow::Owned(masked.text))
@@ -53,24 +39,24 @@ impl Job {
     pub fn redact_json(&self, json: String) -> Result<String, Error> {
         // If the whole text has no secrets, and no escapes that could hide one, its strings are not examined one by
         // one.
-        if self.redactor().is_none_or(|screen| !json.contains('\\') && screen.redact(&json).is_none()) {
+        if self.redactor().is_none_or(|redactor| !json.contains('\\') && redactor.redact(&json).is_none()) {
             return Ok(json);
         }
-        let mut screened = String::with_capacity(json.len());
+        let mut redacted = String::with_capacity(json.len());
         let mut rest = json.as_str();
         while let Some(start) = rest.find('"') {
-            screened.push_str(&rest[..start]);
+            redacted.push_str(&rest[..start]);
             let end = start + json_string_end(&rest[start..]);
             let literal = &rest[start..end];
             match serde_json::from_str::<String>(literal).ok().as_deref().map(|text| self.redact_text(text)) {
-                Some(Ok(Cow::Owned(masked))) => screened.push_str(&serde_json::Value::from(masked).to_string()),
-                Some(Err(refused)) => return Err(refused),
-                _ => screened.push_str(literal),
+                Some(Ok(Cow::Owned(masked))) => redacted.push_str(&serde_json::Value::from(masked).to_string()),
+                Some(Err(error)) => return Err(error),
+                _ => redacted.push_str(literal),
             }
             rest = &rest[end..];
         }
-        screened.push_str(rest);
-        Ok(screened)
+        redacted.push_str(rest);
+        Ok(redacted)
     }
 
     pub(crate) fn redact_content(&self, content: Content) -> Result<Content, Error> {
@@ -101,25 +87,25 @@ impl Job {
 
     fn redact_and_count(&self, text: &str) -> Option<RedactedText> {
         let masked = self.redactor()?.redact(text)?;
-        self.protection.secret_count.fetch_add(masked.secret_count, Ordering::Relaxed);
+        self.secret_count.fetch_add(masked.secret_count, Ordering::Relaxed);
         Some(masked)
     }
 
     /// The fence for data in its answer, if data is fenced and the answer is for a model.
     pub fn fence(&self) -> Option<&DataFence> {
-        let is_fenced = self.protection.protection.fences_data && self.format().is_none();
-        is_fenced.then(|| self.protection.fence.get_or_init(DataFence::new))
+        let is_fenced = self.protection.fences_data && self.format().is_none();
+        is_fenced.then(|| self.fence.get_or_init(DataFence::new))
     }
 }
 
 /// The end of the JSON string at the start of `literal`.
 fn json_string_end(literal: &str) -> usize {
     let mut is_escaped = false;
-    for (place, byte) in literal.bytes().enumerate().skip(1) {
+    for (position, byte) in literal.bytes().enumerate().skip(1) {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true,
-            b'"' => return place + 1,
+            b'"' => return position + 1,
             _ => {}
         }
     }

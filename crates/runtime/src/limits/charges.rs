@@ -1,4 +1,4 @@
-//! Charges what a call uses to every account with a daily limit. A call that exceeds a limit ends.
+//! Charges the usage of a call to every meter with a daily limit. A call that exceeds a limit ends.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tidegate_core::{DailyLimits, Error, ErrorKind, LimitLevel, LimitMeasure};
 
-use crate::limits::meter::UsageMeter;
-use crate::limits::usage::{Calendar, UsageAmount};
+use super::meter::UsageMeter;
+use super::usage::{Calendar, UsageAmount};
 
-/// The accounts that a call is charged to.
+/// The meters that a call is charged to.
 #[derive(Default)]
-pub(crate) struct Charges {
-    accounts: Vec<Account>,
+pub(crate) struct UsageCharges {
+    meters: Vec<ChargedMeter>,
     calendar: Option<Calendar>,
     /// Set when there is usage to write to the usage file.
     has_changed: Arc<AtomicBool>,
@@ -21,8 +21,8 @@ pub(crate) struct Charges {
     exceeded: OnceLock<ReachedLimit>,
 }
 
-/// One account with its daily limits.
-struct Account {
+/// One meter with its daily limits.
+struct ChargedMeter {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
     daily: DailyLimits,
@@ -30,49 +30,52 @@ struct Account {
     charges_rows_only: bool,
 }
 
-impl Charges {
+impl UsageCharges {
     pub(super) fn new(calendar: Calendar, has_changed: Arc<AtomicBool>) -> Self {
         Self { calendar: Some(calendar), has_changed, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, level: LimitLevel, meter: Arc<UsageMeter>, daily: DailyLimits, is_rows_alone: bool) {
-        self.accounts.push(Account { level, meter, daily, charges_rows_only: is_rows_alone });
+    pub(super) fn add(
+        &mut self,
+        level: LimitLevel,
+        meter: Arc<UsageMeter>,
+        daily: DailyLimits,
+        charges_rows_only: bool,
+    ) {
+        self.meters.push(ChargedMeter { level, meter, daily, charges_rows_only });
     }
 
-    /// Whether there are no accounts.
     pub(crate) fn is_empty(&self) -> bool {
-        self.accounts.is_empty()
+        self.meters.is_empty()
     }
 
-    /// Charges `taken`. Returns false if a limit is exceeded.
-    pub(crate) fn charge(&self, taken: UsageAmount) -> bool {
-        let Some(calendar) = self.calendar.as_ref().filter(|_| !self.accounts.is_empty()) else { return true };
+    /// Charges `amount`. Returns false if a limit is exceeded.
+    pub(crate) fn charge(&self, amount: UsageAmount) -> bool {
+        let Some(calendar) = self.calendar.as_ref().filter(|_| !self.meters.is_empty()) else { return true };
         let day = calendar.day();
         self.has_changed.store(true, Ordering::Relaxed);
-        for account in &self.accounts {
-            let taken = if account.charges_rows_only {
-                UsageAmount { rows: taken.rows, ..UsageAmount::default() }
-            } else {
-                taken
+        for charged in &self.meters {
+            let amount = match charged.charges_rows_only {
+                true => UsageAmount { rows: amount.rows, ..UsageAmount::default() },
+                false => amount,
             };
-            let of_day = account.meter.charge(day, taken);
-            if let Some((measure, bound)) = of_day.exceeded_limit(&account.daily) {
+            let used_today = charged.meter.charge(day, amount);
+            if let Some((measure, bound)) = used_today.exceeded_limit(&charged.daily) {
                 let retry_after = calendar.until_tomorrow();
-                self.exceeded.get_or_init(|| ReachedLimit { level: account.level, measure, bound, retry_after });
+                self.exceeded.get_or_init(|| ReachedLimit { level: charged.level, measure, bound, retry_after });
             }
         }
         self.exceeded.get().is_none()
     }
 
-    /// The limit that was exceeded first.
     pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.exceeded.get().copied()
     }
 }
 
-impl fmt::Debug for Charges {
+impl fmt::Debug for UsageCharges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Charges").field("accounts", &self.accounts.len()).finish_non_exhaustive()
+        f.debug_struct("UsageCharges").field("meters", &self.meters.len()).finish_non_exhaustive()
     }
 }
 
@@ -87,7 +90,7 @@ pub(crate) struct ReachedLimit {
     pub(crate) retry_after: Duration,
 }
 
-/// An estimate, because nobody knows when a call ends. It keeps clients from repeating requests without a pause.
+/// An estimate, because the end of a call is not known. It keeps clients from repeating requests without a pause.
 const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ReachedLimit {
@@ -96,31 +99,30 @@ impl ReachedLimit {
         Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }
 
-    /// The error for the caller.
     pub(crate) fn to_error(self) -> Error {
         let Self { level, measure, bound, retry_after } = self;
-        let of_today = |subject: &str| {
-            let owner_key = level.possessive();
-            format!("{owner_key} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC")
+        let daily_limit = |subject: &str| {
+            let owner = level.possessive();
+            format!("{owner} daily limit of {bound} {subject} is used up; it resets at 00:00 UTC")
         };
         let message = match (measure, level) {
             (LimitMeasure::Requests, _) => {
-                let owner_key = match level {
+                let origin = match level {
                     LimitLevel::Principal => "from you",
                     LimitLevel::Tenant => "from your tenant",
                     LimitLevel::Tool => "to this tool",
                     LimitLevel::Node => "from all callers together",
                 };
                 let seconds = retry_after.as_secs_f64();
-                format!("too many requests {owner_key}; try again in {seconds:.1} s")
+                format!("too many requests {origin}; try again in {seconds:.1} s")
             }
             (LimitMeasure::Calls, LimitLevel::Node) => format!("more than {bound} calls are open; try again later"),
             (LimitMeasure::Calls, _) => {
                 format!("more than {bound} of {} calls are open; wait until one ends", level.possessive())
             }
-            (LimitMeasure::Rows, _) => of_today("rows"),
-            (LimitMeasure::Bytes, _) => of_today("bytes"),
-            (LimitMeasure::Time, _) => of_today("seconds of calls"),
+            (LimitMeasure::Rows, _) => daily_limit("rows"),
+            (LimitMeasure::Bytes, _) => daily_limit("bytes"),
+            (LimitMeasure::Time, _) => daily_limit("seconds of calls"),
         };
         Error::new(ErrorKind::RateLimited, message).with_retry_after(retry_after)
     }

@@ -1,4 +1,4 @@
-//! The current usage of one holder of a level.
+//! The current usage of one principal, tenant, tool or node.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tidegate_core::RateLimit;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::limits::usage::{DailyUsage, UsageAmount};
+use super::usage::{DailyUsage, UsageAmount};
 
-/// The current usage of one holder of a level.
+/// The current usage of one principal, tenant, tool or node.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
@@ -38,8 +38,8 @@ impl UsageMeter {
 
     /// Counts one more open call, unless `open_max` calls are open.
     pub(super) fn try_open_call(self: &Arc<Self>, open_max: usize) -> Option<OpenCallPermit> {
-        let more = |open: usize| (open < open_max).then_some(open + 1);
-        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        let increment = |open: usize| (open < open_max).then_some(open + 1);
+        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).ok()?;
         Some(OpenCallPermit(self.clone()))
     }
 
@@ -50,7 +50,6 @@ impl UsageMeter {
         usage.on_day(day)
     }
 
-    /// The usage on `day`.
     pub(super) fn usage_on(&self, day: u64) -> UsageAmount {
         self.usage.lock().on_day(day)
     }
@@ -73,7 +72,7 @@ impl Drop for OpenCallPermit {
     }
 }
 
-/// The run permits of one holder, given out in the order of requests.
+/// The run permits of one meter, given out in the order of requests.
 #[derive(Debug)]
 pub(super) struct ResizableSemaphore {
     semaphore: Arc<Semaphore>,
@@ -96,13 +95,13 @@ impl ResizableSemaphore {
     /// Sets the number of permits to `count`. If there are more, free permits are removed at once, and held ones in a
     /// later call of this function.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
-        let expected = count.min(Semaphore::MAX_PERMITS);
-        let mut now = self.permit_count.lock();
-        if expected > *now {
-            self.semaphore.add_permits(expected - *now);
-            *now = expected;
-        } else if expected < *now {
-            *now -= self.semaphore.forget_permits(*now - expected);
+        let target = count.min(Semaphore::MAX_PERMITS);
+        let mut current = self.permit_count.lock();
+        if target > *current {
+            self.semaphore.add_permits(target - *current);
+            *current = target;
+        } else if target < *current {
+            *current -= self.semaphore.forget_permits(*current - target);
         }
         self.semaphore.clone()
     }
@@ -110,7 +109,7 @@ impl ResizableSemaphore {
 
 type GovernorLimiter = RateLimiter<NotKeyed, InMemoryState, ElapsedClock, StateInformationMiddleware>;
 
-/// The requests of one holder. Without a rate it measures nothing.
+/// The requests of one meter. Without a rate it measures nothing.
 #[derive(Debug, Default)]
 pub(super) struct RateMeter(Mutex<Option<ActiveRate>>);
 
@@ -141,14 +140,13 @@ impl RateMeter {
     /// # Errors
     /// The time until `rate` admits it.
     pub(super) fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
-        let mut measured = self.0.lock();
-        let measured = match &mut *measured {
-            Some(measured) if measured.rate == rate => measured,
+        let mut state = self.0.lock();
+        let active = match &mut *state {
+            Some(active) if active.rate == rate => active,
             other => other.insert(ActiveRate::carry_over(other.as_ref(), rate)),
         };
-        measured.last_request = Instant::now();
-        let requested = measured.limiter.check();
-        requested.map(drop).map_err(|not_yet| not_yet.wait_time_from(measured.clock.now()))
+        active.last_request = Instant::now();
+        active.limiter.check().map(drop).map_err(|not_yet| not_yet.wait_time_from(active.clock.now()))
     }
 
     /// Whether the meter can be removed without changing anything: a whole burst is available again.
@@ -169,9 +167,9 @@ impl ActiveRate {
         let new = Self { rate, limiter, clock, last_request: now };
         if let Some(before) = before.filter(|before| !before.is_idle()) {
             let left = before.limiter.check().map_or(0, |state| state.remaining_burst_capacity());
-            if let Some(taken) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
+            if let Some(used) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
                 // At most a burst, so that the limiter has room for them.
-                let _ = new.limiter.check_n(taken);
+                let _ = new.limiter.check_n(used);
             }
         }
         new

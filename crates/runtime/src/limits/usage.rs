@@ -1,22 +1,25 @@
 //! The daily usage of calls, and the end of the day.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use tidegate_core::{DailyLimits, LimitMeasure};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An amount of usage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// An amount of usage. In the usage file it is rows, bytes and milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "[u64; 3]", into = "[u64; 3]")]
 pub(crate) struct UsageAmount {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) time: Duration,
 }
 
-/// The usage of one holder on the day that was counted last.
+/// The usage on the day that was counted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct DailyUsage {
     day: u64,
@@ -32,42 +35,50 @@ impl DailyUsage {
         Self { day, amount }
     }
 
-    /// The usage on `day`.
     pub(super) fn on_day(&self, day: u64) -> UsageAmount {
         if self.day == day { self.amount } else { UsageAmount::default() }
     }
 
-    /// Adds usage on `day`.
     pub(super) fn add(&mut self, day: u64, more: UsageAmount) {
         let UsageAmount { rows, bytes, time } = self.on_day(day);
-        let taken = UsageAmount {
+        let amount = UsageAmount {
             rows: rows.saturating_add(more.rows),
             bytes: bytes.saturating_add(more.bytes),
             time: time.saturating_add(more.time),
         };
-        *self = Self { day, amount: taken };
+        *self = Self { day, amount };
     }
 }
 
 impl UsageAmount {
-    /// The first limit of `bounds` that is used up, with its value.
-    pub(super) fn reached_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
-        self.find_limit(bounds, |taken, bound| taken >= bound)
+    /// The first limit that is used up, with its value.
+    pub(super) fn reached_limit(&self, limits: &DailyLimits) -> Option<(LimitMeasure, u64)> {
+        self.find_limit(limits, Ordering::is_ge)
     }
 
-    /// The first limit of `bounds` that is exceeded, with its value.
-    pub(super) fn exceeded_limit(&self, bounds: &DailyLimits) -> Option<(LimitMeasure, u64)> {
-        self.find_limit(bounds, |taken, bound| taken > bound)
+    /// The first limit that is exceeded, with its value.
+    pub(super) fn exceeded_limit(&self, limits: &DailyLimits) -> Option<(LimitMeasure, u64)> {
+        self.find_limit(limits, Ordering::is_gt)
     }
 
-    fn find_limit(&self, bounds: &DailyLimits, is_over: impl Fn(u128, u128) -> bool) -> Option<(LimitMeasure, u64)> {
-        let rows = bounds.rows.map(|bound| (LimitMeasure::Rows, bound, is_over(self.rows.into(), bound.into())));
-        let bytes = bounds.bytes.map(|bound| (LimitMeasure::Bytes, bound, is_over(self.bytes.into(), bound.into())));
-        let time = bounds
-            .time
-            .map(|bound| (LimitMeasure::Time, bound.as_secs(), is_over(self.time.as_nanos(), bound.as_nanos())));
-        let over = [rows, bytes, time].into_iter().flatten().find(|(_, _, is_over)| *is_over);
-        over.map(|(measure, bound, _)| (measure, bound))
+    fn find_limit(&self, limits: &DailyLimits, is_over: fn(Ordering) -> bool) -> Option<(LimitMeasure, u64)> {
+        let rows = limits.rows.map(|limit| (LimitMeasure::Rows, limit, self.rows.cmp(&limit)));
+        let bytes = limits.bytes.map(|limit| (LimitMeasure::Bytes, limit, self.bytes.cmp(&limit)));
+        let time = limits.time.map(|limit| (LimitMeasure::Time, limit.as_secs(), self.time.cmp(&limit)));
+        let over = [rows, bytes, time].into_iter().flatten().find(|(_, _, ordering)| is_over(*ordering));
+        over.map(|(measure, limit, _)| (measure, limit))
+    }
+}
+
+impl From<[u64; 3]> for UsageAmount {
+    fn from([rows, bytes, milliseconds]: [u64; 3]) -> Self {
+        Self { rows, bytes, time: Duration::from_millis(milliseconds) }
+    }
+}
+
+impl From<UsageAmount> for [u64; 3] {
+    fn from(UsageAmount { rows, bytes, time }: UsageAmount) -> Self {
+        [rows, bytes, u64::try_from(time.as_millis()).unwrap_or(u64::MAX)]
     }
 }
 
@@ -87,7 +98,6 @@ impl Calendar {
         self.since_epoch().as_secs() / DAY.as_secs()
     }
 
-    /// The time until the day ends.
     pub(super) fn until_tomorrow(&self) -> Duration {
         let today = Duration::from_secs(self.since_epoch().as_secs() % DAY.as_secs());
         DAY.saturating_sub(today)

@@ -10,15 +10,12 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 
 use super::route::RouteHandler;
-use crate::event::AuditReservation;
-use crate::event::emit_internal_error;
-use crate::event::{Event, EventDispatcher};
-use crate::job::Jobs;
-use crate::job::{Job, JobState};
+use crate::event::{AuditReservation, Event, EventDispatcher, emit_internal_error};
+use crate::handler::panic_to_error;
+use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
 use crate::reply::{Metadata, Outcome, ReplySender};
 
-/// The execution of one job.
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
@@ -29,13 +26,11 @@ pub(crate) struct Execution {
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,
-    /// The reserved audit line of the call.
     pub(crate) audit_reservation: Mutex<Option<Box<dyn AuditReservation>>>,
     pub(crate) cancel_grace: Duration,
 }
 
 impl Execution {
-    /// Runs the job to its end and emits its events.
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_limits().await {
@@ -68,9 +63,10 @@ impl Execution {
         };
         let result = tokio::select! {
             biased;
-            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
-            () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            () = job.watch_adapter_cancellation() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            result = AssertUnwindSafe(self.execute()).catch_unwind() =>
+                result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
+            () = dropped_after_grace => Err(cancelled()),
+            () = job.watch_adapter_cancellation() => Err(cancelled()),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Emitted even if the answer was complete: the next call is refused.
@@ -105,7 +101,7 @@ impl Execution {
             tokio::select! {
                 biased;
                 () = self.job.cancelled() => return Err(self.cancellation_error()),
-                taken = self.job.acquire_permits(permit_queues) => taken?,
+                acquired = self.job.acquire_permits(permit_queues) => acquired?,
                 // Runs only if no permit is free at once.
                 () = self.report_waiting() => return Err(self.cancellation_error()),
             }
@@ -114,7 +110,7 @@ impl Execution {
         tokio::select! {
             biased;
             result = self.run_handler() => result,
-            () = self.job.charge_time() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = self.job.charge_time() => Err(cancelled()),
         }
     }
 
@@ -143,24 +139,10 @@ impl Execution {
         if let Some(exceeded) = self.job.exceeded_limit() {
             return exceeded.to_error();
         }
-        if self.job.input_timed_out() {
-            return Error::new(ErrorKind::TimedOut, "the call requested input and received none within the time limit");
-        }
-        if self.job.has_timed_out() {
-            let seconds = self.job.time_limit().as_secs_f64();
-            return Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
-                .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
-        }
-        Error::new(ErrorKind::Cancelled, "the call was cancelled")
+        self.job.timeout_error().cloned().unwrap_or_else(cancelled)
     }
 }
 
-/// The internal error of a handler that panicked.
-pub(crate) fn panic_to_error(panic: &(dyn std::any::Any + Send)) -> Error {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned());
-    Error::internal(format!("a handler panicked: {message}"))
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the call was cancelled")
 }

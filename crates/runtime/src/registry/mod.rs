@@ -3,6 +3,7 @@
 //! The steps of a call: look up, authorize, check arguments, apply limits, create the job, run the handler on a task of
 //! its own.
 
+mod current_snapshot;
 mod execution;
 mod route;
 mod watches;
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use arc_swap::ArcSwap;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits};
@@ -21,14 +21,14 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use self::execution::{Execution, panic_to_error};
+use self::current_snapshot::CurrentSnapshot;
+use self::execution::Execution;
 use self::route::route;
 use self::watches::WatchManager;
 pub use self::watches::{Watch, WatchEvent};
 use crate::event::{Event, EventDispatcher, emit_internal_error};
-use crate::job::Job;
-use crate::job::Jobs;
-use crate::job::{Call, JobProtection};
+use crate::handler::panic_to_error;
+use crate::job::{Call, Jobs};
 use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
 use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
@@ -40,12 +40,10 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 /// All tools, resources, resource templates and prompts, with the jobs and limits of their calls.
 #[derive(Debug)]
 pub struct Registry {
-    snapshot: ArcSwap<Snapshot>,
-    version: watch::Sender<u64>,
-    watches: WatchManager,
+    snapshot: Arc<CurrentSnapshot>,
+    watches: Arc<WatchManager>,
     jobs: Arc<Jobs>,
     meters: Arc<Meters>,
-    /// Writes the usage file.
     usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
     events: EventDispatcher,
@@ -64,14 +62,12 @@ impl Registry {
         events: EventDispatcher,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let version = 1;
-        let ended_jobs_kept = snapshot.limits().ended_jobs_max;
-        let version_sender = watch::Sender::new(version);
+        let ended_jobs_max = snapshot.limits().ended_jobs_max;
+        let snapshot = Arc::new(CurrentSnapshot::new(snapshot));
         Arc::new(Self {
-            snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
-            watches: WatchManager::new(version_sender.subscribe(), events.clone()),
-            version: version_sender,
-            jobs: Arc::new(Jobs::new(ended_jobs_kept)),
+            watches: Arc::new(WatchManager::new(snapshot.clone(), events.clone())),
+            snapshot,
+            jobs: Arc::new(Jobs::new(ended_jobs_max)),
             meters: Arc::new(Meters::new(Calendar::new(clock))),
             usage_flusher: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -81,33 +77,28 @@ impl Registry {
 
     /// The current snapshot. Running calls keep the snapshot that they started with.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshot.load_full()
+        self.snapshot.load()
     }
 
     /// The snapshot for calls of `caller`.
     pub fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
-        Snapshot::for_caller(caller).unwrap_or_else(|| self.snapshot())
+        self.snapshot.load_for(caller)
     }
 
     /// Replaces the snapshot and notifies all listeners.
     pub fn swap(&self, snapshot: Snapshot) {
-        let mut version = 0;
-        self.version.send_modify(|current| {
-            *current += 1;
-            version = *current;
-            self.snapshot.store(Arc::new(snapshot.with_version(version)));
-        });
+        let version = self.snapshot.swap(snapshot);
         self.events.emit(Event::RegistryChanged { version });
     }
 
     /// A receiver for each new version.
     pub fn versions(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
+        self.snapshot.versions()
     }
 
     /// A new listener for changes of the registry and of its resources.
-    pub fn watch(self: &Arc<Self>) -> Watch {
-        self.watches.open(self.clone())
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.watches.clone())
     }
 
     /// The list of jobs.
@@ -117,7 +108,7 @@ impl Registry {
 
     /// The limits of all calls.
     pub fn limits(&self) -> Limits {
-        *self.snapshot.load().limits()
+        *self.snapshot().limits()
     }
 
     /// The dispatcher of events.
@@ -135,7 +126,7 @@ impl Registry {
     /// the file is complete.
     ///
     /// # Errors
-    /// If the file exists and cannot be read. It is then written anew all the same.
+    /// If the file exists and cannot be read. It is then replaced nevertheless.
     pub fn persist_usage(&self, file: PathBuf) -> std::io::Result<()> {
         let restored = self.meters.restore(&file);
         *self.usage_flusher.lock() = Some(UsageFlusher::start(self.meters.clone(), file));
@@ -161,10 +152,7 @@ impl Registry {
     /// # Errors
     /// `RateLimited`, with the time to wait, if the principal, its tenant or the node reached its rate.
     pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
-        let admitted = match Snapshot::for_caller(caller) {
-            Some(state) => self.meters.admit_request(caller, state.limits()),
-            None => self.meters.admit_request(caller, self.snapshot.load().limits()),
-        };
+        let admitted = self.meters.admit_request(caller, self.snapshot_for(caller).limits());
         admitted.map_err(|reached| self.report_limit(reached, caller))
     }
 
@@ -200,14 +188,10 @@ impl Registry {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        let Admission { permit_queues: positions, charges, guard: held } = match self.meters.admit_call(
-            &call.caller,
-            &call.target,
-            call.on_behalf_of.is_some(),
-            &route.limits,
-            limits,
-        ) {
-            Ok(admitted) => admitted,
+        let is_on_behalf = call.on_behalf_of.is_some();
+        let admitted = self.meters.admit_call(&call.caller, &call.target, is_on_behalf, &route.limits, limits);
+        let Admission { permit_queues, charges, guard } = match admitted {
+            Ok(admission) => admission,
             Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
         };
         let budget = match call.format {
@@ -219,16 +203,14 @@ impl Registry {
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
         // The time limit of an entry applies to its tasks, too.
         let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
-        let bounds = Limits { task_after, task_timeout, ..*limits };
+        let call_limits = Limits { task_after, task_timeout, ..*limits };
         // The full log of a call is long, and ordinary callers must not be able to fill the log.
         let trace = call.trace && call.caller.principal.grants.is_operator();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
-        job.protection = JobProtection::new(snapshot.protection().clone());
+        let mut job = call.into_job(route.variables, inline, timeout, &call_limits, charges);
+        job.protection = snapshot.protection().clone();
         job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
-        if self.events.auditor().is_some() {
-            job.enable_audit_trail();
-        }
+        job.is_audited = self.events.auditor().is_some();
         let job = Arc::new(job);
         if !self.jobs.open(job.clone(), limits.open_calls_max) {
             let error =
@@ -240,8 +222,8 @@ impl Registry {
             job,
             sender,
             handler: route.handler,
-            permit_queues: positions,
-            admission: Some(held),
+            permit_queues,
+            admission: Some(guard),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
             audit_reservation: Mutex::default(),
@@ -261,9 +243,9 @@ impl Registry {
     pub async fn list_resources(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
         let limits = *self.snapshot_for(caller).limits();
         let admitted = self.meters.admit_listing(caller, &limits);
-        let (permit_queues, _held) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
+        let (permit_queues, _guard) = admitted.map_err(|reached| self.report_limit(reached, caller))?;
         let listing = async {
-            let _place = permit_queues.acquire().await?;
+            let _permits = permit_queues.acquire().await?;
             lister.list(&caller.principal).await
         };
         let listing = AssertUnwindSafe(listing).catch_unwind();

@@ -14,7 +14,6 @@ use crate::job::Call;
 use crate::prompt::Prompt;
 use crate::snapshot::{ResourceMatch, Snapshot, not_found};
 
-/// The resolved target of a call.
 pub(crate) struct Route {
     pub(crate) handler: RouteHandler,
     pub(crate) variables: TemplateVariables,
@@ -22,7 +21,6 @@ pub(crate) struct Route {
     pub(crate) output_schema: Option<Arc<JsonSchema>>,
 }
 
-/// The code that runs.
 pub(crate) enum RouteHandler {
     Handler(Arc<dyn Handler>),
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
@@ -92,9 +90,9 @@ fn invalid_arguments_error(kind: &str, name: &str, violations: Vec<Violation>) -
 }
 
 fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
-    let known: BTreeSet<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let declared: BTreeSet<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
     let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
-    let unknown = call.arguments.keys().filter(|name| !known.contains(name.as_str()));
+    let unknown = call.arguments.keys().filter(|name| !declared.contains(name.as_str()));
     let missing = prompt.arguments.iter().filter(|a| a.required && !call.arguments.contains_key(&a.name));
     let mistyped = call.arguments.iter().filter(|(_, value)| !value.is_string());
     let violations: Vec<Violation> = missing

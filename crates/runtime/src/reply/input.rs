@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 
 use super::{PendingInputRequest, ReplyMessage, ReplySender};
 
-/// The maximum number of inputs that a call can request at once.
 const INPUT_REQUESTS_MAX: usize = 20;
 
 /// A request that waits for its answer, with its key.
@@ -38,9 +37,9 @@ impl ReplySender {
         let mut answers = InputAnswers::new();
         let mut missing = Vec::new();
         for (key, request) in requests {
-            match self.job().provided_answer(&key).map(|given| validate_answer(&request, given)) {
+            match self.job().provided_answer(&key).map(|answer| validate_answer(&request, answer)) {
                 Some(Ok(answer)) => drop(answers.insert(key, answer)),
-                Some(Err(wrong)) => missing.push((key, request.with_previous_error(wrong))),
+                Some(Err(error)) => missing.push((key, request.with_previous_error(error))),
                 None => missing.push((key, request)),
             }
         }
@@ -72,9 +71,9 @@ impl ReplySender {
     /// Forwards an input request of a call that is made on behalf of this one.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more.
-    pub async fn forward_input_request(&self, pending_input_request: PendingInputRequest) -> Result<(), Error> {
-        self.push(ReplyMessage::InputRequest(pending_input_request)).await
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn forward_input_request(&self, request: PendingInputRequest) -> Result<(), Error> {
+        self.push(ReplyMessage::InputRequest(request)).await
     }
 
     /// Waits for answers. The call holds no run permit meanwhile, and its timer is paused.
@@ -82,9 +81,8 @@ impl ReplySender {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests {
             let (answer, answered) = oneshot::channel();
-            let pending_input_request =
-                PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
-            self.push(ReplyMessage::InputRequest(pending_input_request)).await?;
+            let pending = PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
+            self.push(ReplyMessage::InputRequest(pending)).await?;
             waiting.push((key, request, answered));
         }
         let pause = self.job().pause_for_input();
@@ -102,21 +100,22 @@ impl ReplySender {
                 () = self.job().cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
                 answer = answered => answer.map_err(|_| no_answer_error(&key))?,
             };
-            request.check(&answer).map_err(|wrong| invalid_answer_error(&key, &wrong))?;
+            request.check(&answer).map_err(|reason| invalid_answer_error(&key, &reason))?;
             answers.insert(key, answer);
         }
         Ok(answers)
     }
 }
 
-/// The answer, if it is valid.
-fn validate_answer(request: &InputRequest, given: ProvidedAnswer) -> Result<InputAnswer, String> {
-    match &given.request_fingerprint {
+fn validate_answer(request: &InputRequest, answer: ProvidedAnswer) -> Result<InputAnswer, String> {
+    match &answer.request_fingerprint {
         None if !request.accepts_unsolicited => return Err("it was sent before it was requested".to_owned()),
-        Some(mark) if *mark != request.fingerprint() => return Err("it answers a different request".to_owned()),
+        Some(fingerprint) if *fingerprint != request.fingerprint() => {
+            return Err("it answers a different request".to_owned());
+        }
         _ => {}
     }
-    request.check(&given.value).map(|()| given.value)
+    request.check(&answer.value).map(|()| answer.value)
 }
 
 fn no_answer_error(key: &str) -> Error {
@@ -124,6 +123,6 @@ fn no_answer_error(key: &str) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-fn invalid_answer_error(key: &str, wrong: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("invalid answer to {key:?}: {wrong}"))
+fn invalid_answer_error(key: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("invalid answer to {key:?}: {reason}"))
 }

@@ -174,13 +174,13 @@ impl Reply {
         if self.ended {
             return None;
         }
-        let reply_message = self.receiver.recv().await.unwrap_or_else(|| {
+        let message = self.receiver.recv().await.unwrap_or_else(|| {
             // The registry sends an end for every job. Without one, the runtime is shutting down.
             let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
             ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))
         });
-        self.ended = matches!(reply_message, ReplyMessage::Event(ReplyEvent::End(_)));
-        Some(reply_message)
+        self.ended = matches!(message, ReplyMessage::Event(ReplyEvent::End(_)));
+        Some(message)
     }
 }
 
@@ -210,7 +210,7 @@ impl ReplySender {
     /// together in one piece, or [redact](Job::redact_text) it before you split it.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more; this applies to every method. `Forbidden` if the text contains a
+    /// `Cancelled` if the reply is no longer read; this applies to every method. `Forbidden` if the text contains a
     /// secret and secrets are rejected; this applies to every method that sends text.
     pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
         let text = self.job.redact_text(text.into())?.into_owned();
@@ -220,7 +220,7 @@ impl ReplySender {
     /// Sends more text of the open block whose secrets are already masked.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more.
+    /// `Cancelled` if the reply is no longer read.
     pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
         self.job.count_bytes(text.len());
         self.send(Chunk::Text(text)).await
@@ -271,8 +271,8 @@ impl ReplySender {
     /// As [`ReplySender::send_structured`], and if it is not JSON.
     pub async fn send_structured_json(&self, json: String) -> Result<(), Error> {
         let json = self.job.redact_json(json)?;
-        let broken =
-            |why: String| Error::internal(format!("{} broke its output schema: {why}", self.job.target().name()));
+        let tool = self.job.target().name();
+        let broken = |reason: String| Error::internal(format!("{tool} broke its output schema: {reason}"));
         if let Some(schema) = &self.output_schema {
             let value: Value = serde_json::from_str(&json).map_err(|error| broken(error.to_string()))?;
             schema.check(&value).map_err(|violations| broken(format!("{violations:?}")))?;
@@ -286,14 +286,14 @@ impl ReplySender {
     /// lost.
     ///
     /// # Errors
-    /// `Cancelled` if nobody reads the reply any more, or if the job was cancelled before the client received the end.
+    /// `Cancelled` if the reply is no longer read, or if the job was cancelled before the client received the end.
     /// The job does not continue in the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
         // Before the end is sent: a client that receives it may drop the call.
         self.job.extend(time);
-        self.job.enter_background();
+        self.job.set_in_background(true);
         let sent = self.send_event(ReplyEvent::End(Outcome::Done(metadata))).await;
-        sent.inspect_err(|_| self.job.leave_background())
+        sent.inspect_err(|_| self.job.set_in_background(false))
     }
 
     pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
@@ -329,18 +329,18 @@ impl ReplySender {
         self.push(ReplyMessage::Event(event)).await
     }
 
-    pub(crate) async fn push(&self, reply_message: ReplyMessage) -> Result<(), Error> {
+    pub(crate) async fn push(&self, message: ReplyMessage) -> Result<(), Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.sender.send(reply_message) => sent.map_err(|_| cancelled()),
+            sent = self.sender.send(message) => sent.map_err(|_| cancelled()),
         }
     }
 
     /// Ends the answer. Waits until the channel has room, unless the receiver is dropped.
     pub(crate) async fn end(&self, outcome: Outcome) {
-        // An error means that the receiver is dropped, and then nobody needs the end.
+        // An error means that the receiver is dropped and needs no end.
         let _ = self.sender.send(ReplyMessage::Event(ReplyEvent::End(outcome))).await;
     }
 }

@@ -33,11 +33,8 @@ pub struct Snapshot {
     protection: AnswerProtection,
 }
 
-/// The entry that serves a URI.
 pub(crate) enum ResourceMatch<'a> {
-    /// The resource with exactly that URI.
     Exact(&'a Arc<Resource>),
-    /// A template, with the values of its variables.
     Template(&'a Arc<ResourceTemplate>, TemplateVariables),
 }
 
@@ -139,7 +136,6 @@ impl Snapshot {
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
-    /// The check of lists for every entry.
     fn is_listed_for(&self, access: &Access, name: &str, caller: &Caller) -> bool {
         self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
     }
@@ -272,7 +268,6 @@ impl Snapshot {
         CacheHint { public: cache_hint.public && is_open, ..cache_hint }
     }
 
-    /// The template with exactly that text.
     pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {
         self.templates(caller).find(|template| template.template.as_str() == text)
     }

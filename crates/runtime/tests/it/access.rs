@@ -1,4 +1,4 @@
-//! Who may see and call what, and from where: asked at list and at call, and silent about what is hidden.
+//! Access to entries by caller, transport and network: lists and calls apply the same check and reveal no hidden entry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ async fn authenticated_entry_is_unlisted_for_anonymous_and_rejects_its_call() {
         let answered = host.call_to_text(called_by(&caller_with_access("ann", &[]), call(target.clone()))).await;
         assert!(answered.ends_with("done {}"), "{target:?}: {answered}");
     }
-    // What they could not reach as somebody either does not exist for them.
+    // Entries that are hidden from authenticated callers do not exist for anonymous ones.
     assert!(host.call_to_text(called_by(&nobody, tool_call("unseen"))).await.starts_with("refused not_found: "));
     let snapshot = host.registry.snapshot();
     assert_eq!(snapshot.tools(&nobody).count(), 0);

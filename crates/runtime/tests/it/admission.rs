@@ -39,7 +39,7 @@ async fn calls_beyond_running_limit_wait() {
     replies[0].job().cancel();
     run_until_idle().await;
     assert_eq!(states(&replies), [JobState::Done, Running, Running, Waiting]);
-    // A waiting call that nobody wants any more gives up its turn.
+    // A waiting call that is cancelled leaves the queue.
     drop(replies.remove(3));
     run_until_idle().await;
     assert_eq!(host.registry.jobs().open_count(), 2);
@@ -111,7 +111,7 @@ async fn list_shows_own_jobs_and_recently_ended() {
     drop(reply);
 }
 
-/// Somebody with a key.
+/// A caller with a key.
 fn key_caller(subject: &str) -> Caller {
     let principal = Principal::new(subject, AuthMethod::Key, Arc::new(Grants::everything()));
     Caller::new(Arc::new(principal), LOCAL)
@@ -193,7 +193,7 @@ async fn waiting_listings_are_bounded() {
     }
     let refused = host.registry.list_resources(&EmptyLister, &caller).await.unwrap_err();
     assert_eq!(refused.to_string(), "more than 10 calls are open; try again later");
-    // What waits has its place when there is one, and what was given up is free.
+    // Waiting calls get permits when there are some, and permits of ended calls are free.
     drop(busy);
     for listed in waiting {
         assert!(listed.await.is_ok());

@@ -19,7 +19,7 @@ use crate::host::{call, reply_text, run_until_idle, tool_call, tool_with_text};
 #[derive(Default)]
 struct MemoryAuditor {
     lines: Arc<Mutex<Vec<String>>>,
-    /// Told when there is room; without it there is room at once.
+    /// Fires when there is room; without it there is room at once.
     room: Option<Arc<Notify>>,
     is_full: bool,
 }

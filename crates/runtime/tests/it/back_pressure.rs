@@ -7,7 +7,7 @@ use tidegate_runtime::{Chunk, JobState, Metadata, ReplyEvent, SnapshotBuilder, T
 
 use crate::host::{Host, reply_text, run_until_idle, tool_call};
 
-/// Sends the numbers from 0 up and counts those that found a place.
+/// Sends the numbers from 0 up and counts those that the channel accepted.
 fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();

@@ -1,4 +1,4 @@
-//! Work that goes on when its answer has ended.
+//! Work that continues after its answer has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call};
 
-/// Answers at once and works on for `time`, for which it may have `allowed`; says how that ended.
+/// Answers at once and continues for `time`, of which `allowed` is permitted; reports how that ended.
 fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex<Option<&'static str>>>) {
     let ended = Arc::new(Mutex::new(None));
     let text = ended.clone();
@@ -95,7 +95,7 @@ async fn dropping_unfinished_reply_cancels_work() {
 #[tokio::test(start_paused = true)]
 async fn cancellation_before_end_is_delivered_wins() {
     let handler = handler_fn(|_job, reply: ReplySender| async move {
-        // As many as may wait, so that the end has no place.
+        // As many chunks as the channel can hold, so that the end has no room.
         for _ in 0..2 {
             reply.send_text("shown").await?;
             reply.end_text().await?;

@@ -17,7 +17,7 @@ fn host_of(handler: Arc<dyn Handler>) -> Host {
     Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)))
 }
 
-/// Never ends; `dropped` says when it was thrown away.
+/// Never ends; `dropped` records when it was dropped.
 fn uncancellable_handler(dropped: Arc<AtomicBool>) -> Arc<dyn Handler> {
     struct Flag(Arc<AtomicBool>);
     impl Drop for Flag {

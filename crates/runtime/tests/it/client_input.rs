@@ -1,4 +1,4 @@
-//! What a handler asks: while it runs, or by being run again; and who waits for whom meanwhile.
+//! Input requests of handlers, answered while they run or by running them again; permits and time limits meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn solicited_answer(request: &InputRequest, answer: InputAnswer) -> ProvidedAnsw
     ProvidedAnswer { value: answer, request_fingerprint: Some(request.fingerprint()) }
 }
 
-/// Asks for a name and greets.
+/// Requests a name and greets.
 fn greeting_handler() -> Arc<dyn Handler> {
     handler_fn(|_, reply| async move {
         let answer = reply.request_input("who", name_form("Who?")).await?;
@@ -49,7 +49,7 @@ fn greeting_handler() -> Arc<dyn Handler> {
     })
 }
 
-/// Asks for a name, then for another.
+/// Requests a name, then another one.
 fn two_inputs_handler() -> Arc<dyn Handler> {
     handler_fn(|_, reply| async move {
         let first = reply.request_input("first", name_form("First?")).await?;
@@ -78,7 +78,7 @@ pub(crate) fn one_running_call() -> Limits {
     Limits { running_calls_max: 1, ..Limits::default() }
 }
 
-/// A call that somebody waits on.
+/// A call with live input.
 pub(crate) fn live_call(name: &str) -> Call {
     Call { client_capabilities: ALL, supports_live_input: true, ..tool_call(name) }
 }
@@ -96,7 +96,7 @@ pub(crate) async fn next_input_request(reply: &mut Reply) -> PendingInputRequest
     }
 }
 
-/// What the handler asks instead of an answer.
+/// The input requests that end the call.
 pub(crate) async fn required_inputs(host: &Host, call: Call) -> Vec<(String, InputRequest)> {
     let mut reply = host.begin(call);
     let Some(ReplyEvent::End(Outcome::Failed(error))) = reply.next().await else { panic!("it did not fail") };
@@ -137,7 +137,7 @@ async fn waiting_for_input_releases_permit() {
     let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
-    // It goes on only when it has a place again.
+    // It continues only when it has a permit again.
     let mut other = host.begin(live_call("greet"));
     let other_requested = next_input_request(&mut other).await;
     run_until_idle().await;
@@ -177,7 +177,7 @@ async fn concurrent_inputs_reacquire_one_permit() {
     let host = Host::with_limits(one_running_call(), entries().tool(Tool::new("both", "", asks)));
     let mut reply = host.begin(live_call("both"));
     let (one, other) = (next_input_request(&mut reply).await, next_input_request(&mut reply).await);
-    // The clock stands still until the last of them is answered.
+    // The timer is paused until the last of them is answered.
     pass_time(Duration::from_secs(300)).await;
     one.answer_sender.send(name_answer("a")).unwrap();
     pass_time(Duration::from_secs(299)).await;
@@ -186,7 +186,7 @@ async fn concurrent_inputs_reacquire_one_permit() {
     assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
 }
 
-/// Works for forty seconds, asks, and works for as long as its argument says.
+/// Works for forty seconds, requests input, and works for the time in its argument.
 fn working_tool() -> Tool {
     let handler = handler_fn(|job, reply| async move {
         pass_time(Duration::from_secs(40)).await;
@@ -250,7 +250,7 @@ async fn dropped_input_request_fails_call() {
     let mut reply = host.begin(live_call("greet"));
     drop(next_input_request(&mut reply).await);
     assert_eq!(reply_text(reply).await, "failed unavailable: the client did not answer the input request \"who\"");
-    // An adapter that hears no questions.
+    // An adapter that ignores input requests.
     let unheard = "failed unavailable: the client did not answer the input request \"who\"";
     assert_eq!(host.call_to_text(live_call("greet")).await, unheard);
 }

@@ -9,7 +9,7 @@ use tidegate_runtime::{Completer, Job, ResourceTemplate, SnapshotBuilder};
 
 use crate::host::{Host, call, prompt_with_text, text_handler};
 
-/// `fruit` completes from a list, `flood` gives more than it may, `context` says what it was told, the rest fails.
+/// `fruit` completes from a list, `flood` gives more than it may, `context` returns the context of the request, the rest fails.
 struct Fruits;
 
 #[async_trait]

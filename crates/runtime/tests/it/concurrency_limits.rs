@@ -1,17 +1,17 @@
-//! How many calls of a principal, a tenant and a tool run at once, who waits, and that nobody's fill is another's wait.
+//! The number of concurrent calls of a principal, a tenant and a tool, and the order of waiting calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate_core::{Allowance, AuthMethod, CallLimits, CallTarget, Caller, Grants, Limits, Principal, RateLimit};
+use tidegate_core::{AuthMethod, CallLimits, CallTarget, Caller, Grants, LevelLimits, Limits, Principal, RateLimit};
 use tidegate_runtime::{Call, JobState, Reply, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, LOCAL, called_by, run_until_idle, tool_call, tool_with_text, until_cancelled};
 
-fn calls(running: usize, waiting: usize) -> Allowance {
-    Allowance { running_calls_max: Some(running), waiting_calls_max: Some(waiting), ..Allowance::default() }
+fn calls(running: usize, waiting: usize) -> LevelLimits {
+    LevelLimits { running_calls_max: Some(running), waiting_calls_max: Some(waiting), ..LevelLimits::default() }
 }
 
 fn host(limits: Limits) -> Host {
@@ -24,10 +24,10 @@ fn host(limits: Limits) -> Host {
 }
 
 fn key_caller(subject: &str, tenant: Option<&str>) -> Caller {
-    caller_with_limits(subject, tenant, Allowance::default())
+    caller_with_limits(subject, tenant, LevelLimits::default())
 }
 
-fn caller_with_limits(subject: &str, tenant: Option<&str>, limits: Allowance) -> Caller {
+fn caller_with_limits(subject: &str, tenant: Option<&str>, limits: LevelLimits) -> Caller {
     let grants = Arc::new(Grants { limits, ..Grants::everything() });
     let principal = Principal { tenant: tenant.map(str::to_owned), ..Principal::new(subject, AuthMethod::Key, grants) };
     Caller::new(Arc::new(principal), LOCAL)
@@ -137,7 +137,7 @@ async fn limits_follow_configuration() {
     assert_eq!(running_count(&replies), replies.len());
 }
 
-/// What somebody does: begins a call, or ends its oldest one.
+/// A step of a principal: starts a call, or ends its oldest one.
 #[derive(Debug, Clone, Copy)]
 enum CallAction {
     Begin(usize, bool),
@@ -233,7 +233,7 @@ async fn tool_queue_is_fair_between_holders() {
         assert_eq!(begun.len(), 32, "two that run and half of the line");
         run_until_idle().await;
         let last = begin(&polite).unwrap();
-        // Two run and one stands before it.
+        // Two calls run and one waits before it.
         for _ in 0..2 {
             assert_eq!(last.job().status().state, JobState::Waiting);
             let runs = begun.iter().position(|reply| reply.job().status().state == JobState::Running).unwrap();
@@ -247,7 +247,7 @@ async fn tool_queue_is_fair_between_holders() {
 #[tokio::test(start_paused = true)]
 async fn tool_rate_and_daily_limits_are_per_tenant() {
     let rate = RateLimit::per_second(1.0, 2);
-    let of_all = CallLimits { all_callers: Allowance { rate, ..Allowance::default() }, ..CallLimits::default() };
+    let of_all = CallLimits { all_callers: LevelLimits { rate, ..LevelLimits::default() }, ..CallLimits::default() };
     let say = tool_with_text("say", "a").with_limits(of_all);
     let host = Host::with_limits(Limits::default(), SnapshotBuilder::new().tool(say));
     let admitted = async |caller: &Caller| {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tidegate_core::{
-    Allowance, AuthMethod, CallLimits, Caller, DailyLimits, Error, ErrorKind, Grants, Limits, Principal,
+    AuthMethod, CallLimits, Caller, DailyLimits, Error, ErrorKind, Grants, LevelLimits, Limits, Principal,
 };
 use tidegate_runtime::{
     Handler, Metadata, Registry, SnapshotBuilder, Tool,
@@ -30,8 +30,10 @@ impl NodeWithClock {
     }
 
     fn at(time: Arc<Mutex<SystemTime>>, limits: Limits) -> Self {
-        let of_tool =
-            |daily| CallLimits { all_callers: Allowance { daily, ..Allowance::default() }, ..CallLimits::default() };
+        let of_tool = |daily| CallLimits {
+            all_callers: LevelLimits { daily, ..LevelLimits::default() },
+            ..CallLimits::default()
+        };
         let scarce = of_tool(DailyLimits { rows: Some(5), ..DailyLimits::default() });
         let tools = SnapshotBuilder::new()
             .tool(Tool::new("rows", "", row_counting_handler(3)))
@@ -62,7 +64,7 @@ fn row_counting_handler(rows: u64) -> Arc<dyn Handler> {
     })
 }
 
-/// Works until it is told to stop.
+/// Works until it is stopped.
 fn working() -> Arc<dyn Handler> {
     handler_fn(|job, _| async move {
         job.cancelled().await;
@@ -84,8 +86,8 @@ fn key_caller(subject: &str, tenant: Option<&str>) -> Caller {
     Caller::new(Arc::new(Principal { tenant: tenant.map(str::to_owned), ..principal }), LOCAL)
 }
 
-fn daily(daily: DailyLimits) -> Allowance {
-    Allowance { daily, ..Allowance::default() }
+fn daily(daily: DailyLimits) -> LevelLimits {
+    LevelLimits { daily, ..LevelLimits::default() }
 }
 
 fn daily_rows(rows: u64) -> DailyLimits {

@@ -1,4 +1,4 @@
-//! What log and metrics hear, in order.
+//! The events that log and metrics receive, in order.
 
 use std::sync::Arc;
 

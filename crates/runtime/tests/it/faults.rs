@@ -17,7 +17,7 @@ async fn check(handler: Arc<dyn Handler>) -> (String, String) {
     let job_id = reply.job().id().to_string();
     let answer = reply_text(reply).await;
     let received = host.recorder.lines().replace(&job_id, "<job>");
-    // Ids are UUIDs, told as `fault <id>:`.
+    // Ids are UUIDs, logged as `fault <id>:`.
     let received = received.lines().map(|line| match line.split_once(": ") {
         Some((head, detail)) if head.starts_with("fault ") && head != "fault <job>" => format!("fault <id>: {detail}"),
         _ => line.to_owned(),

@@ -1,4 +1,4 @@
-//! A host program in miniature, and what a reply says, as text.
+//! A small host program, and replies as text.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tidegate_runtime::{
 /// A call over stdio, which has no network.
 pub(crate) const LOCAL: CallOrigin = CallOrigin { transport: TransportKind::Stdio, peer: None };
 
-/// A registry and everything it told.
+/// A registry and the events that it emitted.
 pub(crate) struct Host {
     pub(crate) registry: Arc<Registry>,
     pub(crate) recorder: Arc<Recorder>,
@@ -36,12 +36,12 @@ impl Host {
         Self { registry: Registry::new(snapshot.limits(limits).build(), events), recorder }
     }
 
-    /// Begins a call that passes the door.
+    /// Starts a call that is admitted.
     pub(crate) fn begin(&self, call: Call) -> Reply {
         self.registry.call(call).unwrap()
     }
 
-    /// The whole answer as text, a refusal at the door included.
+    /// The whole answer as text, or the refusal of the call.
     pub(crate) async fn call_to_text(&self, call: Call) -> String {
         match self.registry.call(call) {
             Ok(reply) => reply_text(reply).await,
@@ -77,17 +77,17 @@ impl Subscriber for Recorder {
     }
 }
 
-/// A tool whose handler says `text`.
+/// A tool whose handler answers `text`.
 pub(crate) fn tool_with_text(name: &str, text: &'static str) -> Tool {
     Tool::new(name, "", text_handler(text))
 }
 
-/// A resource whose handler says `text`.
+/// A resource whose handler answers `text`.
 pub(crate) fn resource_with_text(uri: &str, text: &'static str) -> Resource {
     Resource::new(uri, uri, text_handler(text))
 }
 
-/// A prompt whose handler says `text`.
+/// A prompt whose handler answers `text`.
 pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
     Prompt::new(name, "", text_handler(text))
 }
@@ -107,7 +107,7 @@ pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
     })
 }
 
-/// Somebody who holds access names and may reach every entry.
+/// A caller with these access names and all entries.
 pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
     caller_with_grants(
         subject,
@@ -115,7 +115,7 @@ pub(crate) fn caller_with_access(subject: &str, access: &[&str]) -> Caller {
     )
 }
 
-/// Somebody with exactly these grants.
+/// A caller with exactly these grants.
 pub(crate) fn caller_with_grants(subject: &str, grants: Grants) -> Caller {
     Caller::new(Arc::new(Principal::new(subject, AuthMethod::Process, Arc::new(grants))), LOCAL)
 }
@@ -143,13 +143,13 @@ pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
     call
 }
 
-/// Lets every other task run until all of them wait for something. Needs paused time, in which a
-/// sleep ends only when nothing else can go on.
+/// Runs every other task until all of them wait. Needs paused time, in which a sleep ends only when no task can
+/// continue.
 pub(crate) async fn run_until_idle() {
     pass_time(Duration::from_millis(1)).await;
 }
 
-/// Lets `time` pass. Needs paused time, so it takes no real time.
+/// Advances the time by `time`. Needs paused time, so it takes no real time.
 pub(crate) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }

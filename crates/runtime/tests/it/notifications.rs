@@ -1,4 +1,4 @@
-//! Progress and log messages only for those who asked.
+//! Progress and log messages only for callers that request them.
 
 use serde_json::json;
 use tidegate_core::{Limits, LogLevel};

@@ -1,4 +1,4 @@
-//! Calls on behalf of others: what the one behind asks, and when both become a task.
+//! Calls on behalf of others: their input requests, and when both become a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::client_input::{
 };
 use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, with_arguments};
 
-/// Calls the tool that its argument names, on its own behalf, and hands on what that one asks.
+/// Calls the tool that its argument names, on its own behalf, and forwards its input requests.
 fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
     let host = host.clone();
     let handler = handler_fn(move |job, reply| {
@@ -65,7 +65,7 @@ async fn nested_call_forwards_input_requests() {
     assert_eq!(requested, [("who".to_owned(), name_form("Who?"))]);
 }
 
-/// Becomes a task if it can, asks, and then works for ten minutes.
+/// Becomes a task if it can, requests input, and then works for ten minutes.
 fn long_tool() -> Tool {
     let handler = handler_fn(|_, reply| async move {
         let can = reply.request_task();
@@ -87,7 +87,7 @@ async fn task_requests_input_live_and_has_task_timeout() {
         job.task_requested().await;
         let pending_input_request = next_input_request(&mut reply).await;
         run_until_idle().await;
-        // The adapter notices only now, while the clock stands still.
+        // The adapter notices it only now, while no time passes.
         job.continue_as_task();
         run_until_idle().await;
         pass_time(Duration::from_secs(500)).await;
@@ -95,6 +95,6 @@ async fn task_requests_input_live_and_has_task_timeout() {
         let message = reply_text(reply).await;
         assert!(message.ends_with("done {}"), "{message}");
     }
-    // Whoever cannot come back for a task gets none, and is asked in its own way.
+    // A client that cannot fetch the result of a task gets none, and receives input requests in its own way.
     assert_eq!(required_inputs(&host, retried_call("long", [])).await.len(), 1);
 }

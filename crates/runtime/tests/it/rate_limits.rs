@@ -1,4 +1,4 @@
-//! How often somebody may ask: never more than is said in any span of time, each for itself, and in all.
+//! The rates of requests: no time span has more than the limit, for each caller and for all together.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{
-    Allowance, AuthMethod, CallLimits, CallOrigin, Caller, Grants, Limits, Principal, RateLimit, TransportKind,
+    AuthMethod, CallLimits, CallOrigin, Caller, Grants, LevelLimits, Limits, Principal, RateLimit, TransportKind,
 };
 use tidegate_runtime::SnapshotBuilder;
 use tokio::time::Instant;
@@ -18,23 +18,23 @@ fn rate(each_second: f64, burst: u32) -> Option<RateLimit> {
     Some(RateLimit::per_second(each_second, burst).unwrap())
 }
 
-fn allowance_with_rate(each_second: f64, burst: u32) -> Allowance {
-    Allowance { rate: rate(each_second, burst), ..Allowance::default() }
+fn allowance_with_rate(each_second: f64, burst: u32) -> LevelLimits {
+    LevelLimits { rate: rate(each_second, burst), ..LevelLimits::default() }
 }
 
 fn host(limits: Limits) -> Host {
     Host::with_limits(limits, SnapshotBuilder::new().tool(tool_with_text("say", "a")))
 }
 
-/// Somebody with a key, whose roles say `limits`.
-fn key_caller_with_limits(subject: &str, tenant: Option<&str>, limits: Allowance) -> Caller {
+/// A caller with a key, whose roles have `limits`.
+fn key_caller_with_limits(subject: &str, tenant: Option<&str>, limits: LevelLimits) -> Caller {
     let grants = Arc::new(Grants { limits, ..Grants::everything() });
     let principal = Principal { tenant: tenant.map(str::to_owned), ..Principal::new(subject, AuthMethod::Key, grants) };
     Caller::new(Arc::new(principal), LOCAL)
 }
 
 fn key(subject: &str) -> Caller {
-    key_caller_with_limits(subject, None, Allowance::default())
+    key_caller_with_limits(subject, None, LevelLimits::default())
 }
 
 fn anonymous(address: &str) -> Caller {
@@ -42,7 +42,7 @@ fn anonymous(address: &str) -> Caller {
     Caller::new(Principal::anonymous(), CallOrigin { transport: TransportKind::Rest, peer: Some(peer) })
 }
 
-/// How many of `permit_count` requests at once are let in.
+/// The number of admitted requests among `permit_count` concurrent ones.
 fn count_admitted(host: &Host, caller: &Caller, count: usize) -> usize {
     (0..count).filter(|_| host.registry.count_request(caller).is_ok()).count()
 }
@@ -84,7 +84,7 @@ async fn tenant_and_node_rates_ignore_rejected_requests() {
         ..Limits::default()
     };
     let host = host(limits);
-    let of = |subject, tenant| key_caller_with_limits(subject, Some(tenant), Allowance::default());
+    let of = |subject, tenant| key_caller_with_limits(subject, Some(tenant), LevelLimits::default());
     assert_eq!(count_admitted(&host, &of("ann", "north"), 100), 4);
     assert_eq!(count_admitted(&host, &of("bob", "north"), 100), 2);
     assert_eq!(count_admitted(&host, &of("ann", "south"), 100), 4, "the same name, and somebody else");
@@ -159,7 +159,7 @@ fn a_rate_is_above_zero() {
     assert_eq!((slow.period(), slow.burst()), (Duration::from_secs(2), NonZeroU32::new(3).unwrap()));
 }
 
-/// Who asks at what time, in milliseconds.
+/// The caller and the time of each request, in milliseconds.
 fn requests() -> impl Strategy<Value = Vec<(u64, usize)>> {
     prop::collection::vec((0u64..400, 0usize..3), 1..120)
 }
@@ -167,8 +167,8 @@ fn requests() -> impl Strategy<Value = Vec<(u64, usize)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// The law: in any span of time no more than the burst and one for each whole period in it; and nobody who asks
-    /// less often than its period is ever refused, whatever others do.
+    /// In any time span, at most the burst and one for each whole period are admitted. A caller with fewer requests than
+    /// its rate is never refused, whatever others do.
     #[test]
     fn rate_holds_in_any_time_span(requests in requests(), each_second in 1u32..20, burst in 1u32..6) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

@@ -1,4 +1,4 @@
-//! Secrets are masked in whatever a handler says, and fences cannot be forged.
+//! Secrets are masked in all answers of a handler, and fences cannot be forged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ async fn rejects_answer_with_secret_if_configured() {
     ");
 }
 
-/// What the fence of one call says.
+/// The lines of the fence of one call.
 async fn fence_lines(fences: bool) -> Option<(String, String)> {
     let fence = Arc::new(Mutex::new(None));
     let reported = fence.clone();

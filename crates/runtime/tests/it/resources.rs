@@ -1,11 +1,11 @@
-//! Resources: a URI finds the resource itself, else the template that says most about it.
+//! Resources: a URI resolves to the resource itself, else to the most specific template.
 
 use tidegate_core::{Access, CallTarget, UriTemplate};
 use tidegate_runtime::{Metadata, ResourceTemplate, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, called_by, caller_with_access, process_user, resource_with_text};
 
-/// A template that says its text and the values of its variables.
+/// A template that answers its text and the values of its variables.
 fn template(text: &str) -> ResourceTemplate {
     let template = UriTemplate::parse(text).unwrap();
     let (text, names) = (text.to_owned(), template.variables().map(str::to_owned).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Which scopes imply which, and how few of them a caller must ask for.
+//! Implied scopes, and the minimal set that a client must request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ proptest! {
             let others: Vec<String> = least.iter().filter(|other| *other != scope).cloned().collect();
             prop_assert!(!implies(&others, scope) && others.len() + 1 == least.len());
         }
-        // Whoever has what is asked for has all that is wanted, and nobody else.
+        // The minimal scopes imply all required scopes, and no smaller set does.
         let had: BTreeSet<String> = had.iter().map(usize::to_string).collect();
         let claim = json!(had.into_iter().collect::<Vec<_>>().join(" "));
         let has = |all: &[String]| all.iter().all(|scope| scopes.claim_includes(&claim, scope));

@@ -83,6 +83,6 @@ async fn a_principal_reaches_the_entries_of_its_own_configuration_only() {
         assert!(answer.starts_with("refused not_found"), "{generation} {name}: {answer}");
     }
     assert_eq!(host.call_to_text(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "text new\ndone {}");
-    // Who was let in before the change sees what there was.
+    // A caller that was authenticated before the change sees the earlier entries.
     assert_eq!(host.call_to_text(called_by(&pinned, tool_call("old"))).await, "text old\ndone {}");
 }

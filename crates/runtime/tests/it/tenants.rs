@@ -97,7 +97,7 @@ async fn ended_jobs_are_shared_between_tenants() {
     calls(&bob, 1).await;
     let jobs = host.registry.jobs().list(&bob);
     assert!(jobs[0].id != newest && jobs[1].id == newest, "its own oldest goes");
-    // Whoever has no tenant is not held to its share.
+    // The share of a tenant does not apply to callers without one.
     calls(&nobody, 3).await;
     assert_eq!(kept(), [0, 1, 3]);
     calls(&ann, 1).await;

@@ -1,4 +1,4 @@
-//! Who listens hears of what has changed, and of nothing else; nobody is asked for nothing.
+//! Listeners are notified of changes only, and version tags are polled only while there are listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tokio::time::{Instant, timeout};
 
 use crate::host::{Host, LOCAL, caller_with_access, pass_time, process_user, run_until_idle, text_handler};
 
-/// Counts up what each resource holds.
+/// A version of each resource, which tests increment.
 #[derive(Default)]
 struct CountingWatcher {
     versions: Mutex<BTreeMap<String, u64>>,
     requested: AtomicUsize,
-    /// Those that are asked now, and the most that ever were.
+    /// The number of running polls, and its maximum.
     at_once: AtomicUsize,
     at_once_max: AtomicUsize,
-    /// How many were begun for each tenant that take too long.
+    /// The number of slow polls that were started for each tenant.
     stuck_for: Mutex<BTreeMap<Option<String>, usize>>,
 }
 
@@ -33,7 +33,7 @@ impl CountingWatcher {
         *self.versions.lock().entry(name.to_owned()).or_default() += 1;
     }
 
-    /// How often anybody was asked since this was called last.
+    /// The number of polls since the last call of this function.
     fn take_version_tag_count(&self) -> usize {
         self.requested.swap(0, Ordering::SeqCst)
     }
@@ -51,7 +51,7 @@ impl ResourceWatcher for CountingWatcher {
                 let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
                 self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
                 *self.stuck_for.lock().entry(caller.principal.tenant.clone()).or_default() += 1;
-                // Ten seconds are longer than a version tag may take.
+                // Simulates a slow watcher: ten seconds are longer than a version tag may take.
                 let _ = timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
             }
             _ => {}
@@ -89,7 +89,7 @@ async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
     watch
 }
 
-/// What the listener hears until nothing more comes for a while.
+/// The changes that the listener receives until there are none for a while.
 async fn collect_changes(watch: &Watch, caller: &Caller) -> String {
     let mut received = Vec::new();
     while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
@@ -134,7 +134,7 @@ async fn swap_marks_everything_changed() {
     let (host, watcher) = host();
     let watch = watch_uris(&host, &process_user(), &["thing://a", "plain://", "thing://stuck"]).await;
     host.registry.swap(entries(&watcher, &Access::default()));
-    assert_eq!(watch.next_change(), None, "who listens is to be asked for first");
+    assert_eq!(watch.next_change(), None, "the caller must be updated first");
     assert_eq!(collect_changes(&watch, &process_user()).await, "registry plain:// thing://a thing://stuck");
     watcher.change("a");
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a", "of the new state");
@@ -146,7 +146,7 @@ async fn version_tags_are_polled_once_per_caller_while_watched() {
     let (host, watcher) = host();
     run_until_idle().await;
     assert_eq!(watcher.take_version_tag_count(), 0);
-    // Ann is the same, however often she came in.
+    // Two callers with the same identity and rights count as one.
     let callers = [caller_with_access("ann", &[]), caller_with_access("ann", &[]), caller_with_access("bob", &[])];
     let mut watches = Vec::new();
     for caller in &callers {
@@ -161,7 +161,7 @@ async fn version_tags_are_polled_once_per_caller_while_watched() {
     watcher.take_version_tag_count();
     pass_time(Duration::from_secs(60)).await;
     assert_eq!(watcher.take_version_tag_count(), 0);
-    // Who comes later is served, too.
+    // Later listeners are notified, too.
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     watcher.change("a");
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
@@ -179,7 +179,7 @@ async fn failing_watcher_does_not_block_others() {
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
     let faults = host.recorder.lines().matches("panicked: as asked").count();
-    assert_eq!(faults, 1, "the log hears of it once");
+    assert_eq!(faults, 1, "the fault is logged once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,10 +213,10 @@ async fn slow_tenant_does_not_block_others() {
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(collect_changes(&watch, &bob).await, "thing://a");
-    // What waited has its turn, and what is given up meanwhile takes none of others.
+    // Polls that waited are made, and polls of ended listeners take no permits of others.
     let watch = watch_uris(&host, &ann, &["thing://b"]).await;
     drop(slow);
-    assert_eq!(collect_changes(&watch, &ann).await, "thing://b", "its version tag was polled after it had settled");
+    assert_eq!(collect_changes(&watch, &ann).await, "thing://b", "the first version tag came after the baseline");
     watcher.change("b");
     assert_eq!(collect_changes(&watch, &ann).await, "thing://b");
 }
@@ -249,7 +249,7 @@ async fn slow_tenants_do_not_block_each_other() {
         let began = Instant::now();
         watcher.change("a");
         watch.changed().await;
-        // The first of those that are stuck makes room.
+        // The first of the slow polls ends within this time.
         assert!(began.elapsed() <= Duration::from_secs(6), "{:?}", began.elapsed());
         assert_eq!(collect_changes(&watch, &caller).await, "thing://a");
     }
@@ -268,11 +268,15 @@ async fn revoked_listener_gets_no_changes() {
     watcher.change("a");
     assert_eq!(collect_changes(&of_ann, &ann).await, "thing://a");
     assert_eq!(collect_changes(&of_bob, &bob).await, "");
-    // A role may also be another while the registry stays the same.
+    // The rights of a caller can change while the registry stays the same.
     watcher.change("a");
     assert_eq!(collect_changes(&of_ann, &caller_with_access("ann", &[])).await, "");
     host.registry.swap(entries(&watcher, &Access::default()));
-    assert_eq!(collect_changes(&of_bob, &bob).await, "registry thing://a", "what comes back is heard of again");
+    assert_eq!(
+        collect_changes(&of_bob, &bob).await,
+        "registry thing://a",
+        "a resource that is visible again is reported"
+    );
     let error = of_bob.subscribe("thing://", &bob).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
@@ -286,7 +290,7 @@ async fn stale_principals_are_not_polled() {
     pass_time(Duration::from_secs(1)).await;
     watcher.take_version_tag_count();
     pass_time(Duration::from_secs(10)).await;
-    assert_eq!(watcher.take_version_tag_count(), 0, "and the old watcher is let go");
+    assert_eq!(watcher.take_version_tag_count(), 0, "the old watcher is dropped");
     assert_eq!(collect_changes(&watch, &process_user()).await, "registry");
 }
 
@@ -307,7 +311,7 @@ async fn subscriptions_are_bounded() {
     assert!(first.subscribe("thing://7", &with_key("ann")).is_ok(), "it is subscribed to already");
     let (_second, _) = fill(&with_key("ann"));
     let (third, refused) = fill(&with_key("ann"));
-    assert_eq!(refused.kind(), ErrorKind::RateLimited, "a quarter is Ann's");
+    assert_eq!(refused.kind(), ErrorKind::RateLimited, "one principal has a quarter");
     assert!(third.subscribe("thing://500", &with_key("ann")).is_err());
     first.unsubscribe("thing://7");
     assert!(third.subscribe("thing://500", &with_key("ann")).is_ok());
@@ -321,7 +325,10 @@ async fn subscriptions_are_bounded() {
     };
     assert_eq!((refused.kind(), others.len()), (ErrorKind::RateLimited, 8));
     others.pop();
-    assert!(fill(&with_key("bob")).0.subscribe("thing://0", &with_key("bob")).is_ok(), "what was given up is free");
+    assert!(
+        fill(&with_key("bob")).0.subscribe("thing://0", &with_key("bob")).is_ok(),
+        "released subscriptions are free"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,7 +339,7 @@ async fn tenant_has_half_of_subscriptions() {
         Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
     };
     let mut watches = Vec::new();
-    // As many as it gets, and what it is told then.
+    // The number of subscriptions, and the error after them.
     let mut fill = |caller: &Caller| {
         let mut count = 0;
         loop {
@@ -359,7 +366,10 @@ async fn tenant_has_half_of_subscriptions() {
     assert_eq!(fill(&of("west", "bob")), (0, message("")));
     watches.remove(0);
     let watch = host.registry.watch();
-    assert!(watch.subscribe("thing://0", &of("north", "carol")).is_ok(), "what was given up is the tenant's again");
+    assert!(
+        watch.subscribe("thing://0", &of("north", "carol")).is_ok(),
+        "released subscriptions are the tenant's again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -395,7 +405,7 @@ async fn drain_stops_polling() {
     assert_eq!(watcher.take_version_tag_count(), 0);
 }
 
-/// What happens in one history.
+/// One step of a random history.
 #[derive(Debug, Clone)]
 enum WatchStep {
     Change(u8),
@@ -422,9 +432,9 @@ fn steps() -> impl Strategy<Value = Vec<WatchStep>> {
 #[derive(Default)]
 struct Model {
     subscribed: BTreeSet<u8>,
-    /// Changed since it was subscribed to or heard of; must be heard of.
+    /// Changed since the subscription or the last notification; a notification must follow.
     owed: BTreeSet<u8>,
-    /// May be heard of: changed at any time since it was subscribed to.
+    /// Changed at any time since the subscription; a notification may follow.
     possible: BTreeSet<u8>,
     /// A swap that is not read yet counts for what is subscribed to after it, too.
     has_swap: bool,
@@ -485,7 +495,7 @@ async fn run_steps(steps: Vec<WatchStep>) {
         watch.update_caller(&process_user()).await;
         std::iter::from_fn(|| watch.next_change()).for_each(|change| model.on_change(&change));
     }
-    assert!(model.owed.is_empty(), "never heard of: {:?}", model.owed);
+    assert!(model.owed.is_empty(), "not reported: {:?}", model.owed);
 }
 
 proptest! {

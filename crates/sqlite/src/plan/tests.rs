@@ -396,7 +396,7 @@ async fn security_barrier_names_are_rejected() {
             .err()
             .unwrap();
         assert_eq!(messages.to_string(), "the SQL uses a name that is reserved for row policies");
-        // The wall holds by itself.
+        // The authorizer alone rejects it.
         let prepare = move |reading: &ReadTransaction<'_>| reading.prepare(&sql).map(drop);
         assert!(attempts.pool.read(policy_caller.clone(), prepare).await.is_err());
     }

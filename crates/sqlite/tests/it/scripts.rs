@@ -43,5 +43,5 @@ impl AsyncDB for Replay {
 #[tokio::test]
 async fn all_scripts_are_replayed() {
     let (_folder, node) = open_database(&sql_logic_test::tables());
-    sql_logic_test::all(|| Replay(node.clone())).await;
+    sql_logic_test::run_all(|| Replay(node.clone())).await;
 }

@@ -64,7 +64,7 @@ fn node() -> Node {
     Node::builder().identity(identity).instructions(instructions).without_built_in_tools().build()
 }
 
-/// Offers our entries, whole and at once; whoever listens is told that the lists have changed.
+/// Replaces the entries as a whole; listeners are notified that the lists have changed.
 fn enter_entries(node: &Node, changes: &Arc<Notify>) -> anyhow::Result<()> {
     let (tools, templates) = (tools::all(changes)?, resources::templates()?);
     let state = node

@@ -17,7 +17,7 @@ use crate::media::{pixel, silence};
 /// Between two signs of life, so that they arrive one by one.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Every tool, in the order in which it is listed. `handler_watchers` is told when a tool wants the lists to change.
+/// Every tool, in the order in which it is listed. `handler_watchers` is notified when a tool changes the lists.
 pub(crate) fn all(changes: &Arc<Notify>) -> Result<Vec<Tool>, JsonSchemaError> {
     let mut tools = contents();
     tools.extend(["test_trigger_tool_change", "test_trigger_prompt_change"].map(|name| triggering(name, changes)));
@@ -173,7 +173,7 @@ fn with_composed_schema() -> Result<Tool, JsonSchemaError> {
     }))
 }
 
-/// An argument marked with `x-mcp-header` is mirrored in a header of its own (`Mcp-Param-Region`), for whoever routes the
+/// An argument marked with `x-mcp-header` is mirrored in a header of its own (`Mcp-Param-Region`), for proxies that route the
 /// request without reading its body. The transport compares the two; the handler sees only the argument.
 fn with_mirrored_argument() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|job, reply| async move {

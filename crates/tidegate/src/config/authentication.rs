@@ -229,7 +229,7 @@ fn role(entry: &RoleEntry, config: &Config) -> Role {
             entries: if everything { AllowedNames::Everything } else { AllowedNames::matching(patterns) },
             toolsets: AllowedNames::matching(entry.toolsets.clone()),
             databases: AllowedNames::matching(entry.databases.clone()),
-            limits: limits::to_allowance(&entry.limits),
+            limits: limits::to_level_limits(&entry.limits),
         },
         claims: entry.claims.clone(),
     }

@@ -4,15 +4,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidegate_core::{Allowance, Budget, CallLimits, DailyLimits, Limits, RateLimit};
+use tidegate_core::{Budget, CallLimits, DailyLimits, LevelLimits, Limits, RateLimit};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{AllowanceEntry, CallLimitsEntry, Config, LimitsEntry, ToolLimitsEntry};
+use super::types::{CallLimitsEntry, Config, LevelLimitsEntry, LimitsEntry, ToolLimitsEntry};
 
 /// `limits` with what the file says of callers and their calls.
 pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits {
-    let of_all = to_allowance(&entry.shared_allowance());
+    let of_all = to_level_limits(&entry.shared_limits());
     let waiting_calls_max = limits.open_calls_max.saturating_sub(limits.running_calls_max);
     let waiting_calls_max = of_all.waiting_calls_max.unwrap_or(waiting_calls_max);
     let running_calls_max = of_all.running_calls_max.unwrap_or(limits.running_calls_max);
@@ -21,16 +21,16 @@ pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits 
         open_calls_max: running_calls_max.saturating_add(waiting_calls_max),
         rate: of_all.rate,
         daily: of_all.daily,
-        per_principal: to_allowance(&entry.principal),
-        per_tenant: to_allowance(&entry.tenant),
+        per_principal: to_level_limits(&entry.principal),
+        per_tenant: to_level_limits(&entry.tenant),
         ..limits
     }
 }
 
 /// What `entry` allows. What makes no sense, of which [`check`] complains, allows what nothing would.
-pub(super) fn to_allowance(entry: &AllowanceEntry) -> Allowance {
+pub(super) fn to_level_limits(entry: &LevelLimitsEntry) -> LevelLimits {
     let burst = |each_second: f64| entry.burst.unwrap_or((each_second.ceil() as u32).max(1));
-    Allowance {
+    LevelLimits {
         rate: entry.requests_per_second.and_then(|each_second| RateLimit::per_second(each_second, burst(each_second))),
         running_calls_max: entry.running_calls,
         waiting_calls_max: entry.waiting_calls,
@@ -44,7 +44,7 @@ pub(super) fn to_allowance(entry: &AllowanceEntry) -> Allowance {
 
 /// The bounds of a tool's calls.
 pub(super) fn to_tool_limits(entry: &ToolLimitsEntry) -> CallLimits {
-    CallLimits { all_callers: to_allowance(&entry.shared_allowance()), ..to_call_limits(entry.per_call_limits()) }
+    CallLimits { all_callers: to_level_limits(&entry.shared_limits()), ..to_call_limits(entry.per_call_limits()) }
 }
 
 /// The bounds of an entry's calls.
@@ -60,24 +60,24 @@ pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
     let task_after = entry.task_after.map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after, all_callers: Allowance::default() }
+    CallLimits { timeout, inline, body: Some(body), task_after, all_callers: LevelLimits::default() }
 }
 
 /// Complains about bounds that make no sense.
 pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let limits = &config.limits;
-    check_allowance(&limits.shared_allowance(), "limits", problems);
-    check_allowance(&limits.principal, "limits.principal", problems);
-    check_allowance(&limits.tenant, "limits.tenant", problems);
+    check_level_limits(&limits.shared_limits(), "limits", problems);
+    check_level_limits(&limits.principal, "limits.principal", problems);
+    check_level_limits(&limits.tenant, "limits.tenant", problems);
     for (index, role) in config.roles.iter().enumerate() {
-        check_allowance(&role.limits, &format!("roles[{index}].limits"), problems);
+        check_level_limits(&role.limits, &format!("roles[{index}].limits"), problems);
     }
     for (index, tool) in config.tools.iter().enumerate() {
-        check_allowance(&tool.limits.shared_allowance(), &format!("tools[{index}].limits"), problems);
+        check_level_limits(&tool.limits.shared_limits(), &format!("tools[{index}].limits"), problems);
     }
 }
 
-fn check_allowance(entry: &AllowanceEntry, path: &str, problems: &mut Vec<ConfigProblem>) {
+fn check_level_limits(entry: &LevelLimitsEntry, path: &str, problems: &mut Vec<ConfigProblem>) {
     let mut wrong =
         |member: &str, message: &str| problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
     match entry.requests_per_second {

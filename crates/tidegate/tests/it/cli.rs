@@ -45,7 +45,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The binary, deaf to the environment of whoever runs the tests.
+/// The binary, without the environment of the test run.
 pub(crate) fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {

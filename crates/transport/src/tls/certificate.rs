@@ -1,5 +1,5 @@
 //! Certificates: reads the PEM files of TLS ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)), parses a client
-//! certificate into the attributes of its holder, and tells operators when to renew those of the server.
+//! certificate into the attributes of its holder, and warns operators before those of the server expire.
 
 use std::fs::File;
 use std::io::Read as _;

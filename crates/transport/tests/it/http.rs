@@ -83,7 +83,7 @@ impl Server {
 
     async fn with(options: HttpOptions) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let host = Host::received_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]));
+        let host = Host::with_events(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]));
         Self::of(host, metrics, options).await
     }
 

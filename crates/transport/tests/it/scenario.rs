@@ -109,7 +109,7 @@ fn list_of(list: List) -> StepRequest {
     StepRequest::List(ListAsk { of: list, cursor: None })
 }
 
-/// Every entry of this kind, whoever may access it, and a call of it that fails at its arguments.
+/// Every entry of this kind for every caller, and a call of it that fails because of its arguments.
 fn entries(snapshot: &Snapshot, list: List) -> Vec<(String, StepRequest)> {
     let of = |kind| snapshot.entries().filter(move |entry| entry.kind == kind).map(|entry| entry.name.to_owned());
     let arguments = Map::from_iter([("no such argument".to_owned(), Value::Null)]);

@@ -49,7 +49,7 @@ impl Pipe {
 
     /// A pipe whose other end is served by `serve`.
     pub(super) fn served(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
-        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::of(serve);
+        let PipeEnds { writer, reader, served, shutdown } = PipeEnds::new(serve);
         Self { writer, reader, served, shutdown, ledger: MessageChecker::default() }
     }
 

@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 
 use super::session::NegotiatedSession;
 use crate::bearer_token::BearerToken;
-use crate::bridge::call::ModernMetadata;
+use crate::bridge::request::ModernMetadata;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -18,21 +18,18 @@ const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, tex
 const ACCEPT_EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The first revision with a header for the protocol version.
 const FIRST_VERSION_WITH_HEADER: &str = "2025-06-18";
 
-/// The headers of a POST without a session.
 pub(super) fn base_headers(bearer: Option<&BearerToken>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([(ACCEPT, ACCEPT_BOTH), (CONTENT_TYPE, JSON)]);
     headers.extend(bearer.map(|bearer| (AUTHORIZATION, bearer.header().clone())));
     headers
 }
 
-/// The headers of a POST of a legacy session.
-pub(super) fn legacy_headers(bearer: Option<&BearerToken>, agreed: &NegotiatedSession) -> HeaderMap {
+pub(super) fn legacy_headers(bearer: Option<&BearerToken>, session: &NegotiatedSession) -> HeaderMap {
     let mut headers = base_headers(bearer);
-    headers.extend(agreed.session.clone().map(|session| (SESSION_ID, session)));
-    let version = &agreed.handshake.negotiated.version;
+    headers.extend(session.id.clone().map(|id| (SESSION_ID, id)));
+    let version = &session.handshake.negotiated.version;
     // Versions are dates, which are ordered like their text.
     if version.as_str() >= FIRST_VERSION_WITH_HEADER {
         headers.extend(HeaderValue::try_from(version).ok().map(|version| (PROTOCOL_VERSION, version)));
@@ -40,9 +37,8 @@ pub(super) fn legacy_headers(bearer: Option<&BearerToken>, agreed: &NegotiatedSe
     headers
 }
 
-/// The headers of a GET that listens to a legacy session.
-pub(super) fn listen_headers(bearer: Option<&BearerToken>, agreed: &NegotiatedSession) -> HeaderMap {
-    let mut headers = legacy_headers(bearer, agreed);
+pub(super) fn listen_headers(bearer: Option<&BearerToken>, session: &NegotiatedSession) -> HeaderMap {
+    let mut headers = legacy_headers(bearer, session);
     headers.remove(CONTENT_TYPE);
     headers.insert(ACCEPT, ACCEPT_EVENTS);
     headers

@@ -8,22 +8,19 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 
+use super::answer::EventReader;
 use super::session::{HandshakeState, NegotiatedSession};
-use super::{HttpLink, headers};
-use tidegate_core::Backoff;
-
-use crate::bridge::BridgeNotice;
+use super::{HttpTransport, headers};
 use crate::bridge::error::BridgeError;
-use crate::bridge::http::answer::EventReader;
-use crate::bridge::incoming::{MessageMeter, ReceiveError, ReceivedMessage};
-use crate::bridge::reconnection_backoff;
+use crate::bridge::incoming::{ReceiveError, ReceivedMessage};
+use crate::bridge::options::{BridgeNotice, reconnection_backoff};
 use crate::http_client::innermost_cause;
+use tidegate_core::Backoff;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum reconnection delay. A server may request a longer one, but the client then receives changes too late.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The state of a listener across its connections.
 struct ListenProgress {
     last_id: Option<HeaderValue>,
     pause: Option<Duration>,
@@ -32,66 +29,63 @@ struct ListenProgress {
     backoff: Backoff,
 }
 
-impl HttpLink {
+impl HttpTransport {
     /// Listens to the current session, until it is dropped.
     pub(super) async fn listen(&self) {
         let mut states = self.session.subscribe();
         loop {
-            let agreed = match &*states.borrow_and_update() {
+            let session = match &*states.borrow_and_update() {
                 // Nothing is sent before the client has completed the handshake.
-                HandshakeState::Negotiated(agreed) if agreed.handshake.initialized.is_some() => Some(agreed.clone()),
+                HandshakeState::Negotiated(session) if session.handshake.initialized.is_some() => Some(session.clone()),
                 _ => None,
             };
             tokio::select! {
                 changed = states.changed() => if changed.is_err() { return },
-                () = self.listen_to_session(agreed) => if states.changed().await.is_err() { return },
+                () = self.listen_to_session(session) => if states.changed().await.is_err() { return },
             }
         }
     }
 
     /// Returns when the server offers no event stream for that session.
-    async fn listen_to_session(&self, agreed: Option<Arc<NegotiatedSession>>) {
-        let Some(agreed) = agreed else { return };
-        let mut listen_progress =
+    async fn listen_to_session(&self, session: Option<Arc<NegotiatedSession>>) {
+        let Some(session) = session else { return };
+        let mut progress =
             ListenProgress { last_id: None, pause: None, has_gap: false, backoff: reconnection_backoff() };
         loop {
             let epoch = self.reachability.epoch();
-            let mut headers = headers::listen_headers(self.options.bearer.as_ref(), &agreed);
-            headers.extend(listen_progress.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
+            let mut headers = headers::listen_headers(self.options.bearer.as_ref(), &session);
+            headers.extend(progress.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
             match self.client.get(self.options.address.url().clone()).headers(headers).send().await {
                 Err(error) if error.is_connect() => {
                     self.reachability.wait_until_reachable(epoch, &innermost_cause(&error), &self.options).await;
                 }
-                Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
-                Ok(response) if response.status() == StatusCode::NOT_FOUND && agreed.session.is_some() => {
-                    match self.renew_session(&agreed, self.deadline()).await {
+                Err(_) => tokio::time::sleep(progress.backoff.next_delay()).await,
+                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.id.is_some() => {
+                    match self.renew_session(&session, self.deadline()).await {
                         // The listener switches to the new session.
                         Ok(_) | Err(BridgeError::VersionChanged { .. }) => return,
-                        Err(_) => tokio::time::sleep(listen_progress.backoff.next_delay()).await,
+                        Err(_) => tokio::time::sleep(progress.backoff.next_delay()).await,
                     }
                 }
                 Ok(response) if is_event_stream(&response) => {
                     self.reachability.mark_reachable(&self.options);
-                    listen_progress.backoff.reset();
-                    if listen_progress.has_gap && listen_progress.last_id.is_none() {
-                        self.notify_lists_changed(&agreed).await;
+                    progress.backoff.reset();
+                    if progress.has_gap && progress.last_id.is_none() {
+                        self.notify_lists_changed(&session).await;
                     }
-                    self.forward_events(response, &mut listen_progress).await;
-                    let pause = listen_progress
-                        .pause
-                        .map_or_else(|| listen_progress.backoff.next_delay(), |pause| pause.min(PAUSE_MAX));
-                    tokio::time::sleep(pause).await;
+                    self.forward_events(response, &mut progress).await;
+                    let pause = progress.pause.map(|pause| pause.min(PAUSE_MAX));
+                    tokio::time::sleep(pause.unwrap_or_else(|| progress.backoff.next_delay())).await;
                 }
                 // Servers need not offer an event stream. After a refusal the bridge does not retry.
                 Ok(_) => return,
             }
-            listen_progress.has_gap = true;
+            progress.has_gap = true;
         }
     }
 
-    /// Forwards the messages of the stream until it ends.
-    async fn forward_events(&self, response: Response, listen_progress: &mut ListenProgress) {
-        let meter = MessageMeter::new(&self.output, self.options.server_message_bytes_max);
+    async fn forward_events(&self, response: Response, progress: &mut ListenProgress) {
+        let meter = self.meter();
         let mut events = EventReader::new(response, meter.clone());
         loop {
             let event = match events.next().await {
@@ -103,8 +97,8 @@ impl HttpLink {
                 self.forward_message(meter.finish(data)).await;
             }
             let id = event.id.and_then(|id| HeaderValue::try_from(id).ok());
-            listen_progress.last_id = id.or(listen_progress.last_id.take());
-            listen_progress.pause = event.retry.map(Duration::from_millis).or(listen_progress.pause);
+            progress.last_id = id.or(progress.last_id.take());
+            progress.pause = event.retry.map(Duration::from_millis).or(progress.pause);
         }
     }
 

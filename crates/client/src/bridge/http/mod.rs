@@ -22,33 +22,27 @@ use reqwest::{Client, Response, StatusCode};
 use tidegate_mcp::{IncomingMessage, decode};
 use tokio::time::Instant;
 
-use self::answer::AnswerReceiver;
 use self::headers::SESSION_ID;
 use self::reachability::Reachability;
 use self::session::{HandshakeState, NegotiatedSession, UpstreamSession};
 use self::tool_headers::{ToolHeaders, ToolLookup};
-use super::BridgeOptions;
-use super::call::OpenCall;
 use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
 use super::incoming::ReceivedMessage;
-use super::link::ServerLink;
+use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
-use crate::bridge::BridgeNotice;
-use crate::bridge::call::{ClientCall, ModernMetadata};
+use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::{http_client, innermost_cause};
 
 /// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
 /// may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
-/// Time limit for ending a session.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Maximum number of pages of a tool list that are read to find one tool.
 const PAGES_MAX: usize = 100;
 
-/// The connection to a server over HTTP.
-pub(super) struct HttpLink {
+pub(super) struct HttpTransport {
     client: Client,
     options: Arc<BridgeOptions>,
     output: Output,
@@ -58,59 +52,53 @@ pub(super) struct HttpLink {
 }
 
 #[async_trait]
-impl ServerLink for HttpLink {
+impl ServerTransport for HttpTransport {
     async fn run_background(&self) {
         self.listen().await;
     }
 
-    async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
+    async fn send(&self, request: &ClientRequest) -> Result<(), BridgeError> {
         let deadline = self.deadline();
-        let answer = match &call.modern {
-            Some(modern) => self.call_modern(call, modern, deadline).await?,
+        let answer = match &request.modern {
+            Some(modern) => self.send_modern(request, modern, deadline).await?,
             None => {
-                let response = self.post_legacy(&call.line, deadline, &call.open).await?;
-                self.receiver().receive(response, call).await?
+                let response = self.post_legacy(&request.line, deadline, &request.state).await?;
+                self.read_answer(response, request).await?
             }
         };
         self.output.send(answer.line).await;
         Ok(())
     }
 
-    async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
-        let before = self.session.negotiated().ok().flatten();
+    async fn initialize(&self, request: &ClientRequest) -> Result<(), BridgeError> {
+        let previous = self.session.negotiated().ok().flatten();
         self.session.set_state(HandshakeState::None);
-        let (answer, session) = self.send_initialize(call, self.deadline()).await?;
+        let (answer, session) = self.send_initialize(request, self.deadline()).await?;
         // An answer without them is an error for the client.
-        if let Ok(terms) = NegotiatedProtocol::parse(answer.bytes())
-            && let [id] = call.ids.as_slice()
-        {
-            let handshake =
-                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
+        let negotiated = NegotiatedProtocol::parse(answer.bytes()).ok();
+        if let Some(handshake) = negotiated.and_then(|negotiated| Handshake::new(request, negotiated)) {
             self.session.set_negotiated(handshake, session);
         }
         self.output.send(answer.line).await;
-        if let Some(before) = before {
-            self.end_session(&before).await;
+        if let Some(previous) = previous {
+            self.end_session(&previous).await;
         }
         Ok(())
     }
 
     async fn initialized(&self, line: Bytes) {
         self.notify(&line, None).await;
-        if let Ok(Some(agreed)) = self.session.negotiated() {
-            let handshake = Handshake { initialized: Some(line), ..agreed.handshake.clone() };
-            self.session.set_negotiated(handshake, agreed.session.clone());
+        if let Ok(Some(session)) = self.session.negotiated() {
+            let handshake = Handshake { initialized: Some(line), ..session.handshake.clone() };
+            self.session.set_negotiated(handshake, session.id.clone());
         }
     }
 
     async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>) {
-        let deadline = self.deadline();
-        let open = OpenCall::default();
+        let (deadline, state) = (self.deadline(), RequestState::default());
         let sent = match modern {
-            Some(modern) => {
-                self.post(line, headers::modern_headers(self.options.bearer.as_ref(), modern), deadline, &open).await
-            }
-            None => self.post_legacy(line, deadline, &open).await,
+            Some(modern) => self.post(line, self.modern_headers(modern), deadline, &state).await,
+            None => self.post_legacy(line, deadline, &state).await,
         };
         let message = match sent {
             Ok(response) if response.status().is_success() => return,
@@ -125,158 +113,155 @@ impl ServerLink for HttpLink {
     }
 
     async fn end(&self) {
-        if let Ok(Some(agreed)) = self.session.negotiated() {
-            self.end_session(&agreed).await;
+        if let Ok(Some(session)) = self.session.negotiated() {
+            self.end_session(&session).await;
         }
     }
 }
 
-impl HttpLink {
+impl HttpTransport {
     /// # Errors
     /// When TLS cannot be set up.
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
         let client = http_client(options.wait_within, IDLE_WITHIN).map_err(std::io::Error::other)?;
-        Ok(Self {
-            client,
-            options,
-            output,
-            reachability: Reachability::new(),
-            session: UpstreamSession::new(),
-            tool_headers: ToolHeaders::default(),
-        })
-    }
-
-    /// Sends a modern call. If the server rejects it for missing tool headers, sends it again with them.
-    async fn call_modern(
-        &self,
-        call: &ClientCall,
-        modern: &ModernMetadata,
-        deadline: Instant,
-    ) -> Result<ReceivedMessage, BridgeError> {
-        let mut headers = headers::modern_headers(self.options.bearer.as_ref(), modern);
-        self.tool_headers.add_to(&mut headers, modern, &call.line);
-        let response = self.post(&call.line, headers.clone(), deadline, &call.open).await?;
-        let is_refused = response.status() == StatusCode::BAD_REQUEST;
-        let answer = self.receiver().receive(response, call).await?;
-        let is_mismatch = is_refused && tool_headers::is_mismatch(answer.bytes());
-        if !is_mismatch || !self.look_up_tool(call, modern, deadline).await {
-            return Ok(answer);
-        }
-        self.tool_headers.add_to(&mut headers, modern, &call.line);
-        let response = self.post(&call.line, headers, deadline, &call.open).await?;
-        self.receiver().receive(response, call).await
-    }
-
-    /// Requests the definition of the tool of `call`; false if the server's tool list adds nothing new.
-    async fn look_up_tool(&self, call: &ClientCall, modern: &ModernMetadata, deadline: Instant) -> bool {
-        let Some(tool) = modern.name.as_deref().filter(|_| modern.method == "tools/call") else { return false };
-        let mut cursor = None;
-        for _ in 0..PAGES_MAX {
-            let Some(line) = tool_headers::tools_list_request(&call.line, cursor.as_deref()).map(Bytes::from) else {
-                break;
-            };
-            let Ok(IncomingMessage::Request(request)) = decode(&line) else { break };
-            let asking = ClientCall::from_request(line, &request);
-            let Some(modern) = &asking.modern else { break };
-            let headers = headers::modern_headers(self.options.bearer.as_ref(), modern);
-            let Ok(response) = self.post(&asking.line, headers, deadline, &asking.open).await else { break };
-            let Ok(page) = self.receiver().receive(response, &asking).await else { break };
-            match tool_headers::find_tool(page.bytes(), tool) {
-                ToolLookup::Headers(marks) => return self.tool_headers.store(tool, marks),
-                ToolLookup::NextPage(next) => cursor = Some(next),
-                ToolLookup::NotFound => break,
-            }
-        }
-        false
-    }
-
-    async fn end_session(&self, agreed: &NegotiatedSession) {
-        if agreed.session.is_none() {
-            return;
-        }
-        let headers = headers::listen_headers(self.options.bearer.as_ref(), agreed);
-        let ending = self.client.delete(self.options.address.url().clone()).headers(headers).send();
-        // An unreachable server has no session left.
-        let _ = tokio::time::timeout(END_WITHIN, ending).await;
+        let (reachability, session, tool_headers) =
+            (Reachability::new(), UpstreamSession::default(), ToolHeaders::default());
+        Ok(Self { client, options, output, reachability, session, tool_headers })
     }
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.options.wait_within
     }
 
-    fn receiver(&self) -> AnswerReceiver<'_> {
-        AnswerReceiver { options: &self.options, output: &self.output }
+    fn modern_headers(&self, modern: &ModernMetadata) -> HeaderMap {
+        headers::modern_headers(self.options.bearer.as_ref(), modern)
+    }
+
+    fn legacy_headers(&self, session: &NegotiatedSession) -> HeaderMap {
+        headers::legacy_headers(self.options.bearer.as_ref(), session)
+    }
+
+    /// Sends a modern request. If the server rejects it for missing tool headers, sends it again with them.
+    async fn send_modern(
+        &self,
+        request: &ClientRequest,
+        modern: &ModernMetadata,
+        deadline: Instant,
+    ) -> Result<ReceivedMessage, BridgeError> {
+        let mut headers = self.modern_headers(modern);
+        self.tool_headers.add_to(&mut headers, modern, &request.line);
+        let response = self.post(&request.line, headers.clone(), deadline, &request.state).await?;
+        let is_refused = response.status() == StatusCode::BAD_REQUEST;
+        let answer = self.read_answer(response, request).await?;
+        let is_mismatch = is_refused && tool_headers::is_mismatch(answer.bytes());
+        if !is_mismatch || self.look_up_tool(request, modern, deadline).await.is_none() {
+            return Ok(answer);
+        }
+        self.tool_headers.add_to(&mut headers, modern, &request.line);
+        let response = self.post(&request.line, headers, deadline, &request.state).await?;
+        self.read_answer(response, request).await
+    }
+
+    /// Requests the definition of the tool of `request`; `None` if the server's tool list adds nothing new.
+    async fn look_up_tool(&self, request: &ClientRequest, modern: &ModernMetadata, deadline: Instant) -> Option<()> {
+        let tool = modern.name.as_deref().filter(|_| modern.method == "tools/call")?;
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let line = Bytes::from(tool_headers::tools_list_request(&request.line, cursor.as_deref())?);
+            let Ok(IncomingMessage::Request(decoded)) = decode(&line) else { return None };
+            let list_request = ClientRequest::new(line, &decoded);
+            let headers = self.modern_headers(list_request.modern.as_ref()?);
+            let response = self.post(&list_request.line, headers, deadline, &list_request.state).await.ok()?;
+            let page = self.read_answer(response, &list_request).await.ok()?;
+            match tool_headers::find_tool(page.bytes(), tool) {
+                ToolLookup::Headers(headers) => return self.tool_headers.store(tool, headers).then_some(()),
+                ToolLookup::NextPage(next) => cursor = Some(next),
+                ToolLookup::NotFound => return None,
+            }
+        }
+        None
+    }
+
+    async fn end_session(&self, session: &NegotiatedSession) {
+        if session.id.is_none() {
+            return;
+        }
+        let headers = headers::listen_headers(self.options.bearer.as_ref(), session);
+        let ending = self.client.delete(self.options.address.url().clone()).headers(headers).send();
+        // An unreachable server has no session left.
+        let _ = tokio::time::timeout(END_WITHIN, ending).await;
     }
 
     /// Sends a POST of the legacy session. A POST to a lost session did not run, so it is sent again in a new session.
-    async fn post_legacy(&self, line: &Bytes, deadline: Instant, open: &OpenCall) -> Result<Response, BridgeError> {
-        let bearer = self.options.bearer.as_ref();
-        let Some(agreed) = self.session.negotiated()? else {
-            return self.post(line, headers::base_headers(bearer), deadline, open).await;
+    async fn post_legacy(
+        &self,
+        line: &Bytes,
+        deadline: Instant,
+        state: &RequestState,
+    ) -> Result<Response, BridgeError> {
+        let Some(session) = self.session.negotiated()? else {
+            return self.post(line, headers::base_headers(self.options.bearer.as_ref()), deadline, state).await;
         };
-        let response = self.post(line, headers::legacy_headers(bearer, &agreed), deadline, open).await?;
-        if response.status() != StatusCode::NOT_FOUND || agreed.session.is_none() {
+        let response = self.post(line, self.legacy_headers(&session), deadline, state).await?;
+        if response.status() != StatusCode::NOT_FOUND || session.id.is_none() {
             return Ok(response);
         }
         drop(response);
-        open.set_may_have_been_sent(false);
-        let agreed = self.renew_session(&agreed, deadline).await?;
-        self.post(line, headers::legacy_headers(bearer, &agreed), deadline, open).await
+        state.set_may_have_been_sent(false);
+        let session = self.renew_session(&session, deadline).await?;
+        self.post(line, self.legacy_headers(&session), deadline, state).await
     }
 
-    /// Repeats the handshake of the lost session `gone`, and returns the current session.
+    /// Repeats the handshake of the session `lost`, and returns the current session.
     async fn renew_session(
         &self,
-        gone: &NegotiatedSession,
+        lost: &NegotiatedSession,
         deadline: Instant,
     ) -> Result<Arc<NegotiatedSession>, BridgeError> {
         let _renewing = self.session.renewal_lock.lock().await;
         let refused = |reason: &str| BridgeError::HandshakeRefused { reason: reason.to_owned() };
         match self.session.negotiated()? {
-            Some(agreed) if agreed.session == gone.session => {}
-            Some(agreed) => return Ok(agreed),
+            Some(current) if current.id == lost.id => {}
+            Some(current) => return Ok(current),
             None => return Err(refused("the client is performing another handshake")),
         }
-        let Handshake { initialize, id, initialized, negotiated: before } = gone.handshake.clone();
-        let (line, ids) = (initialize.clone(), vec![id.clone()]);
-        let call = ClientCall { line, ids, is_batch: false, modern: None, open: Arc::default() };
-        let opening = tokio::time::timeout(self.options.handshake_within, self.send_initialize(&call, deadline));
-        let (answer, session) = opening.await.map_err(|_| refused("it does not answer"))??;
-        let terms = NegotiatedProtocol::parse(answer.bytes()).map_err(|words| refused(words.text()))?;
-        let gone_on = terms.check_compatible(&before);
-        let handshake = Handshake { initialize, id, initialized: initialized.clone(), negotiated: terms };
-        let opened = NegotiatedSession { handshake, session };
-        if let Err(failure) = gone_on {
+        let before = &lost.handshake;
+        let request = ClientRequest::legacy(before.initialize.clone(), before.id.clone());
+        let opening = tokio::time::timeout(self.options.handshake_within, self.send_initialize(&request, deadline));
+        let (answer, id) = opening.await.map_err(|_| refused("it does not answer"))??;
+        let negotiated = NegotiatedProtocol::parse(answer.bytes()).map_err(|message| refused(message.text()))?;
+        let compatible = negotiated.check_compatible(&before.negotiated);
+        let renewed = NegotiatedSession { handshake: Handshake { negotiated, ..before.clone() }, id };
+        if let Err(failure) = compatible {
             self.session.set_state(HandshakeState::Broken(failure.clone()));
-            self.end_session(&opened).await;
+            self.end_session(&renewed).await;
             return Err(failure);
         }
-        if let Some(line) = initialized {
-            let headers = headers::legacy_headers(self.options.bearer.as_ref(), &opened);
-            self.post(&line, headers, deadline, &call.open).await?;
-            self.notify_lists_changed(&opened).await;
+        if let Some(line) = &renewed.handshake.initialized {
+            self.post(line, self.legacy_headers(&renewed), deadline, &request.state).await?;
+            self.notify_lists_changed(&renewed).await;
         }
         self.options.notify(&BridgeNotice::HandshakeRenewed);
         // Set last, because listeners of the old session switch to the new one now.
-        Ok(self.session.set_negotiated(opened.handshake, opened.session))
+        Ok(self.session.set_negotiated(renewed.handshake, renewed.id))
     }
 
     /// Announces changes that the client may have missed: its lists may differ.
-    async fn notify_lists_changed(&self, agreed: &NegotiatedSession) {
-        for notification in agreed.handshake.negotiated.list_changed_notifications() {
+    async fn notify_lists_changed(&self, session: &NegotiatedSession) {
+        for notification in session.handshake.negotiated.list_changed_notifications() {
             self.output.send_line(notification).await;
         }
     }
 
     async fn send_initialize(
         &self,
-        call: &ClientCall,
+        request: &ClientRequest,
         deadline: Instant,
     ) -> Result<(ReceivedMessage, Option<HeaderValue>), BridgeError> {
-        let response =
-            self.post(&call.line, headers::base_headers(self.options.bearer.as_ref()), deadline, &call.open).await?;
+        let headers = headers::base_headers(self.options.bearer.as_ref());
+        let response = self.post(&request.line, headers, deadline, &request.state).await?;
         let session = response.headers().get(SESSION_ID).cloned();
-        Ok((self.receiver().receive(response, call).await?, session))
+        Ok((self.read_answer(response, request).await?, session))
     }
 
     /// Sends `body` once. Sends it again only while no connection was established, until `deadline`.
@@ -285,10 +270,10 @@ impl HttpLink {
         body: &Bytes,
         headers: HeaderMap,
         deadline: Instant,
-        open: &OpenCall,
+        state: &RequestState,
     ) -> Result<Response, BridgeError> {
         loop {
-            open.set_may_have_been_sent(true);
+            state.set_may_have_been_sent(true);
             let epoch = self.reachability.epoch();
             let url = self.options.address.url().clone();
             let error = match self.client.post(url).headers(headers.clone()).body(body.clone()).send().await {
@@ -299,7 +284,7 @@ impl HttpLink {
                 Err(error) if error.is_connect() => error,
                 Err(error) => return Err(BridgeError::ConnectionLost { reason: innermost_cause(&error) }),
             };
-            open.set_may_have_been_sent(false);
+            state.set_may_have_been_sent(false);
             let reason = innermost_cause(&error);
             let waiting = self.reachability.wait_until_reachable(epoch, &reason, &self.options);
             if tokio::time::timeout_at(deadline, waiting).await.is_err() {

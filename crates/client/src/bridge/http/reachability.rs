@@ -1,23 +1,19 @@
 //! Detects whether the server accepts connections, with one attempt at a time for all waiting calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::Backoff;
 use tokio::net::TcpStream;
 
-use crate::bridge::BridgeNotice;
-use crate::bridge::{BridgeOptions, reconnection_backoff};
+use crate::bridge::options::{BridgeNotice, BridgeOptions, reconnection_backoff};
 
-/// The reachability of the server.
 #[derive(Debug)]
 pub(super) struct Reachability {
     /// The number of times that the server became reachable again.
     epoch: AtomicU64,
     is_lost: AtomicBool,
     backoff: Mutex<Backoff>,
-    /// Held during an attempt.
     retry_lock: tokio::sync::Mutex<()>,
 }
 
@@ -37,7 +33,6 @@ impl Reachability {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Records that the server answered.
     pub(super) fn mark_reachable(&self, options: &BridgeOptions) {
         if self.is_lost.swap(false, Ordering::AcqRel) {
             self.backoff.lock().reset();
@@ -51,9 +46,9 @@ impl Reachability {
         if !self.is_lost.swap(true, Ordering::AcqRel) {
             options.notify(&BridgeNotice::Disconnected(reason.to_owned()));
         }
-        let _trying = self.retry_lock.lock().await;
+        let _attempt = self.retry_lock.lock().await;
         while self.epoch() == epoch {
-            let delay: Duration = self.backoff.lock().next_delay();
+            let delay = self.backoff.lock().next_delay();
             tokio::time::sleep(delay).await;
             // A bare connection runs no call.
             let connecting = TcpStream::connect((options.address.host(), options.address.port()));

@@ -13,10 +13,9 @@ use crate::bridge::handshake::Handshake;
 pub(super) struct NegotiatedSession {
     pub(super) handshake: Handshake,
     /// `None` for servers without sessions.
-    pub(super) session: Option<HeaderValue>,
+    pub(super) id: Option<HeaderValue>,
 }
 
-/// The state of the handshake.
 #[derive(Debug, Clone, Default)]
 pub(super) enum HandshakeState {
     /// The client has not made a handshake.
@@ -28,7 +27,7 @@ pub(super) enum HandshakeState {
 }
 
 /// The current handshake, which calls read and the listener follows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct UpstreamSession {
     state: watch::Sender<HandshakeState>,
     /// Held while the handshake is repeated, so that it is repeated once for all calls.
@@ -36,10 +35,6 @@ pub(super) struct UpstreamSession {
 }
 
 impl UpstreamSession {
-    pub(super) fn new() -> Self {
-        Self { state: watch::Sender::new(HandshakeState::None), renewal_lock: tokio::sync::Mutex::new(()) }
-    }
-
     /// The session for calls; `None` before a handshake.
     ///
     /// # Errors
@@ -47,20 +42,19 @@ impl UpstreamSession {
     pub(super) fn negotiated(&self) -> Result<Option<Arc<NegotiatedSession>>, BridgeError> {
         match &*self.state.borrow() {
             HandshakeState::None => Ok(None),
-            HandshakeState::Negotiated(agreed) => Ok(Some(agreed.clone())),
+            HandshakeState::Negotiated(session) => Ok(Some(session.clone())),
             HandshakeState::Broken(failure) => Err(failure.clone()),
         }
     }
 
-    /// Stores the negotiated session and returns it.
-    pub(super) fn set_negotiated(&self, handshake: Handshake, session: Option<HeaderValue>) -> Arc<NegotiatedSession> {
-        let agreed = Arc::new(NegotiatedSession { handshake, session });
-        self.state.send_replace(HandshakeState::Negotiated(agreed.clone()));
-        agreed
+    pub(super) fn set_negotiated(&self, handshake: Handshake, id: Option<HeaderValue>) -> Arc<NegotiatedSession> {
+        let session = Arc::new(NegotiatedSession { handshake, id });
+        self.set_state(HandshakeState::Negotiated(session.clone()));
+        session
     }
 
-    pub(super) fn set_state(&self, handshake_state: HandshakeState) {
-        self.state.send_replace(handshake_state);
+    pub(super) fn set_state(&self, state: HandshakeState) {
+        self.state.send_replace(state);
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<HandshakeState> {

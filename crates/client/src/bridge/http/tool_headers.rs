@@ -12,17 +12,14 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 
 use super::headers::encode_header_value;
-use crate::bridge::call::ModernMetadata;
+use crate::bridge::request::ModernMetadata;
 
-/// Maximum depth of a schema that is searched.
 const DEPTH_MAX: usize = 16;
-/// Maximum number of headers of one tool.
 const HEADERS_PER_TOOL_MAX: usize = 64;
 
 /// Maximum number of cached tools. Beyond it, the cache is cleared.
 const TOOLS_MAX: usize = 1_000;
 
-/// The headers of the tools that were looked up.
 #[derive(Debug, Default)]
 pub(super) struct ToolHeaders(Mutex<HashMap<String, Vec<ParameterHeader>>>);
 
@@ -35,21 +32,22 @@ pub(super) struct ParameterHeader {
 
 impl ToolHeaders {
     /// Stores the headers of a tool; false if they were known before, so that another attempt is useless.
-    pub(super) fn store(&self, tool: &str, marks: Vec<ParameterHeader>) -> bool {
-        let mut known = self.0.lock();
-        let is_new = known.get(tool).map_or(!marks.is_empty(), |before| *before != marks);
-        if known.len() >= TOOLS_MAX {
-            known.clear();
+    pub(super) fn store(&self, tool: &str, parameter_headers: Vec<ParameterHeader>) -> bool {
+        let mut tools = self.0.lock();
+        let is_new = tools.get(tool).map_or(!parameter_headers.is_empty(), |before| *before != parameter_headers);
+        if tools.len() >= TOOLS_MAX {
+            tools.clear();
         }
-        known.insert(tool.to_owned(), marks);
+        tools.insert(tool.to_owned(), parameter_headers);
         is_new
     }
 
     /// Adds the known headers of the tool of `call`.
     pub(super) fn add_to(&self, headers: &mut HeaderMap, modern: &ModernMetadata, call: &[u8]) {
-        let marks = modern.name.as_deref().and_then(|tool| self.0.lock().get(tool).cloned()).unwrap_or_default();
-        if !marks.is_empty() && modern.method == "tools/call" {
-            add_headers(headers, &marks, call);
+        let parameter_headers =
+            modern.name.as_deref().and_then(|tool| self.0.lock().get(tool).cloned()).unwrap_or_default();
+        if !parameter_headers.is_empty() && modern.method == "tools/call" {
+            add_headers(headers, &parameter_headers, call);
         }
     }
 }
@@ -75,7 +73,6 @@ fn parse(text: &[u8]) -> Value {
     serde_json::from_slice(text).unwrap_or_default()
 }
 
-/// The result of the search on one page.
 pub(super) enum ToolLookup {
     /// The headers of the tool, which is on the page.
     Headers(Vec<ParameterHeader>),
@@ -84,15 +81,14 @@ pub(super) enum ToolLookup {
     NotFound,
 }
 
-/// Searches `page` for the tool `name`.
 pub(super) fn find_tool(page: &[u8], name: &str) -> ToolLookup {
     let page = parse(page);
     let result = &page["result"];
     match result["tools"].as_array().into_iter().flatten().find(|tool| tool["name"] == name) {
         Some(tool) => {
-            let mut marks = Vec::new();
-            collect_headers(&tool["inputSchema"], &mut Vec::new(), &mut marks);
-            ToolLookup::Headers(marks)
+            let mut parameter_headers = Vec::new();
+            collect_headers(&tool["inputSchema"], &mut Vec::new(), &mut parameter_headers);
+            ToolLookup::Headers(parameter_headers)
         }
         None => {
             result["nextCursor"].as_str().map_or(ToolLookup::NotFound, |next| ToolLookup::NextPage(next.to_owned()))
@@ -100,27 +96,26 @@ pub(super) fn find_tool(page: &[u8], name: &str) -> ToolLookup {
     }
 }
 
-fn collect_headers(schema: &Value, path: &mut Vec<String>, marks: &mut Vec<ParameterHeader>) {
+fn collect_headers(schema: &Value, path: &mut Vec<String>, parameter_headers: &mut Vec<ParameterHeader>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     for (name, property) in properties {
         path.push(name.clone());
         let header = property.get("x-mcp-header").and_then(Value::as_str);
         let header = header.and_then(|header| HeaderName::try_from(format!("mcp-param-{header}")).ok());
-        if let Some(header) = header.filter(|_| marks.len() < HEADERS_PER_TOOL_MAX) {
-            marks.push(ParameterHeader { path: path.clone(), header });
+        if let Some(header) = header.filter(|_| parameter_headers.len() < HEADERS_PER_TOOL_MAX) {
+            parameter_headers.push(ParameterHeader { path: path.clone(), header });
         }
         if path.len() < DEPTH_MAX {
-            collect_headers(property, path, marks);
+            collect_headers(property, path, parameter_headers);
         }
         path.pop();
     }
 }
 
-/// Adds the headers in `marks` for `call`.
-fn add_headers(headers: &mut HeaderMap, marks: &[ParameterHeader], call: &[u8]) {
+fn add_headers(headers: &mut HeaderMap, parameter_headers: &[ParameterHeader], call: &[u8]) {
     let call = parse(call);
     let arguments = &call["params"]["arguments"];
-    for ParameterHeader { path, header } in marks {
+    for ParameterHeader { path, header } in parameter_headers {
         let value = path.iter().try_fold(arguments, |value, name| value.get(name));
         let text = match value {
             Some(Value::String(text)) => text.clone(),

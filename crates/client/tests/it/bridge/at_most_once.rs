@@ -69,6 +69,7 @@ async fn run_events(carrier: BridgeTransport, is_legacy: bool, happenings: Vec<C
                 is_away = false;
             }
             ChaosEvent::Away | ChaosEvent::Back => {}
+            // Simulates a client that pauses at any time.
             ChaosEvent::Pause(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds.into())).await,
         }
     }

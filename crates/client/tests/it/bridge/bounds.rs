@@ -5,8 +5,9 @@ use tidegate_client::bridge::BridgeOptions;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use super::server::Server;
-use super::{BridgeTransport, Client, text, until};
+use super::{BridgeTransport, Client, text};
 use tidegate_testkit::host::FLOOD_CHUNK;
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_refused_and_the_next_one_accepted() {
@@ -30,7 +31,7 @@ async fn large_answer_does_not_block_small_ones() {
             let mut client = server.client().of_era(is_legacy).await;
             let chunks = 100;
             client.call("large", json!([["flood", chunks * FLOOD_CHUNK.len()], ["wait", null], ["text", "!"]])).await;
-            until(|| server.open_calls() == 1).await;
+            wait_until("one call is open", async || server.open_calls() == 1).await;
             for id in 0..100 {
                 assert_eq!(client.text(id, json!([["text", "small"]])).await, "small");
             }
@@ -52,7 +53,7 @@ async fn slow_client_receives_everything() {
             client.call(id, json!([["flood", FLOOD_CHUNK.len()]])).await;
         }
         // More than the capacity of the pipe and the queue.
-        until(|| server.counts.most() == count).await;
+        wait_until("every call has run", async || server.counts.most() == count).await;
         let mut received = vec![false; count as usize];
         for _ in 0..count {
             let answer = client.answer().await;

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::server::Server;
-use super::{BridgeTransport, cancelled, until};
+use super::{BridgeTransport, cancelled};
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn cancelled_call_ends_at_the_server() {
@@ -17,11 +18,11 @@ async fn cancelled_call_ends_at_the_server() {
             for id in ["a", "c"] {
                 client.call(id, json!([["wait", null]])).await;
             }
-            until(|| server.open_calls() == 3).await;
+            wait_until("three calls are open", async || server.open_calls() == 3).await;
             for id in ["a", "b"] {
                 client.line(&cancelled(&json!(id))).await;
             }
-            until(|| server.open_calls() == 1).await;
+            wait_until("one call is open", async || server.open_calls() == 1).await;
             client.lives().await;
             server.host.release.cancel();
             // Only the third call is answered, because it was not cancelled.
@@ -40,7 +41,7 @@ async fn cancels_an_unsent_call() {
             client.lives().await;
             server.proxy.stop_listening().await;
             client.call(1, json!([["text", "mark"]])).await;
-            until(|| !client.notices.lock().is_empty()).await;
+            wait_until("the bridge reports a notice", async || !client.notices.lock().is_empty()).await;
             client.line(&cancelled(&json!(1))).await;
             // Later messages are answered later.
             client.line("no message").await;

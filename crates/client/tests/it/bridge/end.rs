@@ -8,7 +8,8 @@ use tokio::io::AsyncWriteExt;
 
 use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;
-use super::{BridgeTransport, Client, until};
+use super::{BridgeTransport, Client};
+use tidegate_testkit::wait::{wait_until, within_timeout};
 
 #[tokio::test]
 async fn open_calls_may_end_after_the_client_closed_its_side() {
@@ -16,7 +17,7 @@ async fn open_calls_may_end_after_the_client_closed_its_side() {
         let server = Server::start(carrier).await;
         let mut client = server.client();
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
-        until(|| server.open_calls() == 1).await;
+        wait_until("one call is open", async || server.open_calls() == 1).await;
         client.writer.shutdown().await.unwrap();
         server.host.release.cancel();
         assert_eq!(super::text(&client.answer().await), "late");
@@ -33,10 +34,10 @@ async fn calls_beyond_the_drain_timeout_are_abandoned() {
             let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
             let mut client = Client::bridged(options).of_era(is_legacy).await;
             client.call(1, json!([["wait", null]])).await;
-            until(|| server.open_calls() == 1).await;
+            wait_until("one call is open", async || server.open_calls() == 1).await;
             assert!(client.close().await.is_empty());
             // Dropping the request cancels the call; otherwise the end of the session does.
-            until(|| server.open_calls() == 0).await;
+            wait_until("no call is open", async || server.open_calls() == 0).await;
         }
     }
 }
@@ -47,7 +48,7 @@ async fn shutdown_drains_like_end_of_input() {
         let server = Server::start(carrier).await;
         let mut client = server.client().of_era(true).await;
         client.call(1, json!([["wait", null], ["text", "late"]])).await;
-        until(|| server.open_calls() == 1).await;
+        wait_until("one call is open", async || server.open_calls() == 1).await;
         client.shutdown.cancel();
         server.host.release.cancel();
         assert_eq!(super::text(&client.answer().await), "late");
@@ -63,11 +64,11 @@ async fn a_client_that_hangs_up_ends_it() {
         let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
         let mut client = Client::bridged(options);
         client.call(1, json!([["wait", null]])).await;
-        until(|| server.open_calls() == 1).await;
+        wait_until("one call is open", async || server.open_calls() == 1).await;
         let Client { reader, writer, served, .. } = client;
         drop((reader, writer));
-        tokio::time::timeout(super::TEST_TIMEOUT, served).await.expect("it does not end").unwrap().unwrap();
-        until(|| server.open_calls() == 0).await;
+        within_timeout("the end of the bridge", served).await.unwrap().unwrap();
+        wait_until("no call is open", async || server.open_calls() == 0).await;
     }
 }
 
@@ -85,7 +86,7 @@ async fn the_session_is_ended_at_the_server() {
     })
     .await;
     let client = server.client().of_era(true).await;
-    until(|| server.methods().contains(&"GET".to_owned())).await;
+    wait_until("the bridge listens", async || server.methods().contains(&"GET".to_owned())).await;
     assert!(client.close().await.is_empty());
     assert_eq!(server.methods(), ["initialize", "notifications/initialized", "GET", "DELETE"]);
     let requested = server.requested.lock();

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 
 use super::scripted::{ScriptedServer, events, json as json_response, response};
 use super::{Client, legacy};
+use tidegate_testkit::wait::wait_until;
 
 /// The error message of an answer after the address of its server.
 fn message_of(answer: &Value) -> String {
@@ -123,7 +124,7 @@ async fn forwards_server_requests() {
     assert_eq!([client.hear().await, client.hear().await], [question, answer]);
     let reply = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline","x":1.0}}"#;
     client.line(reply).await;
-    super::until(|| server.requested.lock().len() == 2).await;
+    wait_until("two requests arrived", async || server.requested.lock().len() == 2).await;
     assert_eq!(server.requested.lock()[1].body, reply.as_bytes());
 }
 
@@ -182,7 +183,7 @@ async fn an_answer_that_nobody_waits_for_is_left_out() {
     let options = talking(vec![Message::text(r#"{"jsonrpc":"2.0","id":"other","result":{}}"#)]).await;
     let mut client = Client::bridged(options);
     client.send(json!(1), "tools/list", json!({})).await;
-    super::until(|| !client.notices.lock().is_empty()).await;
+    wait_until("the bridge reports a notice", async || !client.notices.lock().is_empty()).await;
     assert!(client.ask(2, "tools/list", json!({})).await.get("result").is_some());
 }
 

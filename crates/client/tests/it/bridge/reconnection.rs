@@ -8,7 +8,8 @@ use tidegate_mcp::Revision;
 
 use super::scripted::{ScriptedServer, json as json_response, response};
 use super::server::Server;
-use super::{BridgeTransport, Client, until};
+use super::{BridgeTransport, Client};
+use tidegate_testkit::wait::wait_until;
 
 const ERAS: [bool; 2] = [true, false];
 
@@ -48,7 +49,10 @@ async fn reconnect_notifies_changed_lists() {
         }
         let of = |list: &str| format!("notifications/{list}/list_changed");
         assert_eq!(rendered, [of("tools"), of("resources"), of("prompts")], "{carrier:?}");
-        until(|| client.notices.lock().contains(&BridgeNotice::HandshakeRenewed)).await;
+        wait_until("the handshake is repeated", async || {
+            client.notices.lock().contains(&BridgeNotice::HandshakeRenewed)
+        })
+        .await;
         client.lives().await;
     }
 }
@@ -60,7 +64,7 @@ async fn interrupted_call_fails_without_retry() {
             let server = Server::start(carrier).await;
             let mut client = server.client().of_era(is_legacy).await;
             client.call("lost", json!([["text", "mark"], ["wait", null]])).await;
-            until(|| server.counts.of("mark") == 1).await;
+            wait_until("the call runs", async || server.counts.of("mark") == 1).await;
             server.proxy.cut().await;
             let answer = client.answer().await;
             assert_eq!(answer["id"], "lost");
@@ -91,7 +95,10 @@ async fn call_waits_for_unreachable_server_within_timeout() {
             let message = answer["error"]["message"].as_str().unwrap();
             assert!(message.contains("could not be reached within 200ms"), "{message}");
             server.proxy.listen_again().await;
-            until(|| client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))).await;
+            wait_until("the bridge reports the lost connection", async || {
+                client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))
+            })
+            .await;
             assert_eq!(server.counts.of("mark"), 0);
         }
     }
@@ -108,7 +115,10 @@ async fn calls_that_wait_are_made_when_the_server_comes_back() {
             for id in 0..10 {
                 client.call(id, json!([["text", format!("call {id}")]])).await;
             }
-            until(|| client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))).await;
+            wait_until("the bridge reports the lost connection", async || {
+                client.notices.lock().iter().any(|notice| matches!(notice, BridgeNotice::Disconnected(_)))
+            })
+            .await;
             server.proxy.listen_again().await;
             let mut answered = Vec::new();
             for _ in 0..10 {

@@ -121,7 +121,8 @@ async fn rejected_websocket_is_retried_on_the_next_call() {
         message.push('\n');
         let requested = count.load(std::sync::atomic::Ordering::SeqCst);
         assert!(requested <= 2, "{requested}");
-        // Longer than the first delays between attempts: a bridge that retries by itself would try again in this time.
+        // No condition shows that nothing happens: a bridge that retries by itself would try again in this time, which is
+        // longer than the first delays between attempts.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(count.load(std::sync::atomic::Ordering::SeqCst) <= 2);
         assert!(client.notices.lock().iter().all(|notice| matches!(notice, BridgeNotice::Refused(_))));

@@ -159,7 +159,9 @@ fn marked() -> Host {
         reply.send_text("hello").await?;
         Ok(Metadata::new())
     });
-    Host::of(SnapshotBuilder::new().tool(Tool::new("marked", "Greets.", hello).with_input_schema(schema).unwrap()))
+    Host::from_entries(
+        SnapshotBuilder::new().tool(Tool::new("marked", "Greets.", hello).with_input_schema(schema).unwrap()),
+    )
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ impl Server {
 }
 
 async fn begin(counts: &Arc<Counts>, options: &HttpOptions) -> (Host, SocketAddr, DropGuard) {
-    let host = Host::received_by(EventDispatcher::new([counts.clone() as Arc<dyn Subscriber>]));
+    let host = Host::with_events(EventDispatcher::new([counts.clone() as Arc<dyn Subscriber>]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();

@@ -74,7 +74,7 @@ async fn wrong_block_length_is_corruption() {
     }
 }
 
-/// What is told of a result of two blocks, the second of which is `second`, with its right hash.
+/// The error for a result of two blocks, the second of which is `second`, with the correct hash.
 async fn error_for_second_block(second: Vec<u8>) -> String {
     let mut stored = StoredResultFixture::new(2);
     stored.blocks[1] = second;

@@ -35,7 +35,7 @@ fn stored_file() -> StoredResultFixture {
     StoredResultFixture { id: Uuid::new_v4(), batches, blocks }
 }
 
-/// A server that says that the file has so many bytes.
+/// A server that announces a file with that number of bytes.
 async fn file_fixture(length: usize) -> DownloadFixture {
     DownloadFixture::with_stored(
         Arc::new(stored_file()),
@@ -68,7 +68,7 @@ async fn file_is_written_unchanged_for_any_extension() {
         assert!(std::fs::read(scene.file(name)).unwrap() == bytes(), "{name}");
         assert_eq!((done.bytes, done.incomplete), (bytes().len() as u64, None));
     }
-    // Its blocks are had by those who say so.
+    // An explicit Arrow format writes its blocks.
     let done = fetch_as(&scene, "blocks", Some(AnswerFormat::Arrow)).await.unwrap();
     assert_eq!(done.rows, (BLOCKS * ROWS) as u64);
     assert!(std::fs::read(scene.file("blocks")).unwrap() != bytes());

@@ -27,7 +27,7 @@ impl DownloadFixture {
         Self::with(blocks, StoredResultFixture::respond).await
     }
 
-    /// A server that answers as `respond` says.
+    /// A server that answers with `respond`.
     pub(super) async fn with(
         blocks: usize,
         answer: impl Fn(&StoredResultFixture, &RecordedRequest) -> TestResponse + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl DownloadFixture {
         names
     }
 
-    /// `text` with names in place of what is another each time.
+    /// `text` with placeholders for the parts that change in each run.
     pub(super) fn with_placeholders(&self, text: &str) -> String {
         let folder = self.folder.path().display().to_string();
         let (id, port) = (self.stored.id.to_string(), self.server.address.to_string());

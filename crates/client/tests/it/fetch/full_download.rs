@@ -73,7 +73,7 @@ async fn fetches_blocks_in_parallel_up_to_the_limit() {
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());
     let blocks = scene.server.requested_blocks();
     assert_eq!(blocks.len(), 8);
-    // With two at once nothing is asked for before all but one of those before it.
+    // With two parallel requests, a block is requested only when all but one of the earlier ones have arrived.
     for (place, block) in blocks.into_iter().enumerate() {
         assert!(block <= place + 1, "block {block} was asked for at place {place}");
     }

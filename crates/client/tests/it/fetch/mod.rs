@@ -1,6 +1,6 @@
 //! What the crate promises, through its public API and a server of the tests' own.
 //!
-//! - `server`: that server: answers what a test wants, and notes what it was asked
+//! - `server`: that server: gives the answers of a test, and records its requests
 //! - `stored`: a stored result, and how a server that behaves answers for it
 //! - `scene`: a result, a server and a folder for the file
 //! - `whole`: a download from end to end, in each format
@@ -8,7 +8,7 @@
 //! - `resume`: a second run takes up what the first one fetched
 //! - `corruption`: blocks without their hash, results that change
 //! - `running`: results that are still being written, that ended incomplete, that are empty
-//! - `refusals`: what a reader is told: who calls, links, files that cannot be written
+//! - `refusals`: errors: credentials, links, files that cannot be written
 //! - `file_results`: results that hold a file
 //! - `queries`: SQL to a server that writes the answer down
 

@@ -23,7 +23,7 @@ async fn start_query_on(
     start_query(&address, &question, options, &CancellationToken::new()).await
 }
 
-/// What is told of a server that answers so.
+/// The error for a server with this answer.
 async fn error_and_request_count(
     answer: impl Fn(&RecordedRequest) -> TestResponse + Send + Sync + 'static,
 ) -> (String, usize) {

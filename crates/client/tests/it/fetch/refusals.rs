@@ -1,4 +1,4 @@
-//! What a reader is told: who calls, links, files that cannot be written.
+//! Errors of a download: credentials, links, files that cannot be written.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ fn options_with_bearer(token: &str) -> FetchOptions {
     FetchOptions { bearer: Some(BearerToken::parse(token).unwrap()), ..short_delay_options() }
 }
 
-/// What is told of a server that always answers so.
+/// The error for a server that always gives this answer.
 async fn error_message(status: &'static str, detail: &'static str, query: &str, options: FetchOptions) -> String {
     let scene = DownloadFixture::with(1, move |_, _| TestResponse::problem(status, detail)).await;
     let url = format!("{}{query}", scene.url());

@@ -9,7 +9,7 @@ fn sequential_options() -> FetchOptions {
     FetchOptions { parallel: 1, ..short_delay_options() }
 }
 
-/// A download that was stopped when the block `stopped_at` was asked for.
+/// A download that was stopped at the request for the block `stopped_at`.
 async fn interrupted_download(blocks: usize, stopped_at: usize) -> DownloadFixture {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
@@ -30,7 +30,7 @@ async fn interrupted_download(blocks: usize, stopped_at: usize) -> DownloadFixtu
     DownloadFixture { stop: CancellationToken::new(), ..scene }
 }
 
-/// The blocks that were asked for since `before` requests for blocks.
+/// The blocks that were requested after the first `before` requests for blocks.
 async fn resume_and_list_requests(scene: &DownloadFixture, before: usize) -> Vec<usize> {
     scene.fetch("out.arrow", sequential_options()).await.unwrap();
     assert_eq!(scene.read_rows("out.arrow"), scene.expected_rows());

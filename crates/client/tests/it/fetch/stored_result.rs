@@ -22,7 +22,7 @@ pub(super) struct StoredResultFixture {
     pub(super) blocks: Vec<Vec<u8>>,
 }
 
-/// How far a manifest says that a result is.
+/// The state of a result in its manifest.
 pub(super) struct ManifestState<'a> {
     pub(super) status: &'a str,
     /// How many of the blocks it has.

@@ -1,4 +1,4 @@
-//! An HTTP server that answers whatever a test wants, and notes what it was asked.
+//! An HTTP server that gives the answers of a test, and records its requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct RecordedRequest {
     pub(super) method: String,
@@ -25,7 +25,7 @@ impl RecordedRequest {
         headers.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The block that is asked for.
+    /// The requested block.
     pub(super) fn block(&self) -> Option<usize> {
         self.path.split_once("/blocks/")?.1.parse().ok()
     }
@@ -35,7 +35,7 @@ impl RecordedRequest {
     }
 }
 
-/// What is sent before the connection is closed.
+/// The bytes that are sent before the connection is closed.
 pub(super) struct TestResponse {
     pub(super) bytes: Vec<u8>,
     /// Waited for first.
@@ -76,7 +76,7 @@ pub(super) struct TestServer {
 }
 
 impl TestServer {
-    /// Answers each request as `respond` says, and closes its connection.
+    /// Answers each request with `answer`, and closes its connection.
     pub(super) async fn start(answer: impl Fn(&RecordedRequest) -> TestResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -101,12 +101,12 @@ impl TestServer {
         Self { address, requests: requested }
     }
 
-    /// What it was asked, in order.
+    /// The received requests, in order.
     pub(super) fn requests(&self) -> Vec<RecordedRequest> {
         self.requests.lock().clone()
     }
 
-    /// The blocks that it was asked for, in order.
+    /// The requested blocks, in order.
     pub(super) fn requested_blocks(&self) -> Vec<usize> {
         self.requests.lock().iter().filter_map(RecordedRequest::block).collect()
     }

@@ -115,7 +115,7 @@ fn connection_string(database: &str, role: &str) -> String {
     format!("{host} dbname={database} user={role} password=right sslmode=disable")
 }
 
-/// A program of the server's version, deaf to the environment.
+/// A program of the server's version, without the environment of the test.
 fn program(name: &str) -> Command {
     let mut program = Command::new(format!("{}/{name}", variable("TIDEGATE_TEST_POSTGRES_BIN")));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {

@@ -1,6 +1,6 @@
 //! Certificates of all sorts, of a server that only has TLS.
 //!
-//! Whoever completes its handshake is told that it is starting up. The certificates lie in
+//! A client that completes the handshake receives the error that the server is starting up. The certificates lie in
 //! `tests/certificates`, all for the one key there: `server`, `version1`, `expired` and `future` are
 //! `authority_file`'s and for localhost; `own` is a server's that signed for itself; `client` is a client's.
 

@@ -40,8 +40,8 @@ pub(crate) struct PlainRunner {
     pub(crate) begin: &'static str,
 }
 
-/// What a session keeps, and would lend to whoever gets it next. A library that is loaded brings settings with it: only
-/// those that were set count.
+/// The state of a session that the next caller would inherit. A loaded library adds settings: only those that were set
+/// count.
 const SESSION_STATE_SQL: &str = "
     SELECT 'settings', name || ' = ' || setting FROM pg_settings WHERE source <> 'default'
     UNION ALL SELECT 'settings', name || ' = ' || coalesce(current_setting(name, true), '')

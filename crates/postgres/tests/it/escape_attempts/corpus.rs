@@ -16,7 +16,7 @@ pub(crate) fn shared_corpus(name: &str) -> String {
     read_file(&format!("../sql/tests/corpus/postgres/{name}.sql"))
 }
 
-/// What a wall does not hold by itself.
+/// The attempts that one defence layer alone does not stop.
 pub(crate) fn expected_limits(sandbox: &str) -> String {
     read_file(&format!("tests/limits/{sandbox}.sql"))
 }

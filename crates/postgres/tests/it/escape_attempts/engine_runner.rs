@@ -1,4 +1,4 @@
-//! A caller of the engine, through all three walls.
+//! A caller of the engine, behind all three defence layers.
 
 use std::sync::Arc;
 

@@ -105,7 +105,7 @@ async fn rows_without_columns_are_counted() {
     assert_eq!(stored.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
 }
 
-/// Columns of every sort that holds others, of which each row is told by its number.
+/// Columns of every nested type, with values that follow from the number of the row.
 fn shapes(rows: usize) -> RecordBatch {
     let words: StringArray = (0..rows).map(|row| (row % 7 != 0).then(|| format!("word {row}"))).collect();
     let dictionary: DictionaryArray<Int32Type> =

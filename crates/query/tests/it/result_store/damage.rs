@@ -38,7 +38,7 @@ async fn a_flipped_bit_anywhere_in_a_block_is_found() {
     }
     fs::remove_file(&path).unwrap();
     table.push_str(&format!("missing: {}\n", describe_error_without_id(&result.block(1).await.unwrap_err(), &result)));
-    // Rows before it are there, and the reader hears that they are not all.
+    // Rows before it are returned, and the reader receives an error after them.
     let mut rows = result.rows_from(0);
     let first: usize = rows.next().await.unwrap().unwrap().num_rows();
     assert!(first > 0 && rows.next().await.unwrap().is_err() && rows.next().await.is_none());
@@ -121,7 +121,7 @@ async fn a_link_opens_one_result_and_no_byte_of_it_can_change() {
         assert!(opened(&id, &forged).is_none(), "at {at}");
         assert!(opened(&id, &link[..at]).is_none(), "at {at}");
     }
-    // It outlives neither the process nor the configuration of whoever asked for it; a fresh one opens all the same.
+    // The mark does not survive a restart of the process; a new store opens the result.
     let spool = spool.reopen(small_limits()).await;
     let result = spool.store.get(result.header().id, &ann()).unwrap();
     assert!(spool.store.verify_link(&id, &link).is_none());

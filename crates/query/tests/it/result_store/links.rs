@@ -1,4 +1,4 @@
-//! Links: each is worth what it was made under, whoever was given one before or after it.
+//! Links: each has the rights of its creator at its creation, whatever links exist before or after it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -73,7 +73,7 @@ async fn evicts_links_of_oldest_generation_first() {
     let late = link_of(1, "late");
     let is_good = |link: &String| authenticator_generation(&spool, &result, link).is_some();
     assert!(now.iter().all(is_good) && !is_good(&before) && !is_good(&late));
-    // Whoever comes again is nobody new.
+    // A repeated caller takes no additional place.
     let retried = link_of(2, "0");
     assert!(now.iter().all(is_good) && is_good(&retried));
     let newest = link_of(2, "8");

@@ -4,8 +4,7 @@
 //! callers. Changes are stored as a set of URIs, so a slow listener needs no queue and receives each change once. A
 //! swap of the registry counts as a change of every resource.
 
-mod poller;
-mod tenant_scheduler;
+mod manager;
 mod watch_table;
 
 use std::collections::VecDeque;
@@ -14,13 +13,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::{AuthMethod, Caller, Error};
-use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::sync::Notify;
 
-use self::watch_table::{ListenerId, ResolvedWatcher, SUBSCRIPTIONS_PER_PRINCIPAL_MAX, WatchTable};
-use crate::event::EventDispatcher;
-use crate::registry::Registry;
+pub(super) use self::manager::WatchManager;
+use self::watch_table::{ListenerId, ResolvedWatcher, SUBSCRIPTIONS_PER_PRINCIPAL_MAX};
 use crate::snapshot::{Snapshot, not_found};
 
 /// How long a new listener waits for the first version tags of its resources. Later version tags count as changes.
@@ -29,29 +25,10 @@ const BASELINE_TIMEOUT: Duration = Duration::from_secs(2);
 /// that missed more than these is notified of all its subscriptions.
 const DELIVERED_MAX: usize = 64;
 
-/// The watches of one registry.
-#[derive(Debug)]
-pub(crate) struct WatchManager {
-    shared: Arc<WatchShared>,
-}
-
-/// The state that listeners and the poller share.
-#[derive(Debug)]
-struct WatchShared {
-    table: Mutex<WatchTable>,
-    /// Notified when something is due earlier than the poller expects.
-    wake_poller: Notify,
-    versions: watch::Receiver<u64>,
-    events: EventDispatcher,
-    tasks: TaskTracker,
-    ended: CancellationToken,
-}
-
 /// A listener for changes of the registry and of subscribed resources. Dropping it ends it.
 #[derive(Debug)]
 pub struct Watch {
-    registry: Arc<Registry>,
-    shared: Arc<WatchShared>,
+    manager: Arc<WatchManager>,
     id: ListenerId,
     wake: Arc<Notify>,
     state: Mutex<WatchListenerState>,
@@ -61,12 +38,10 @@ pub struct Watch {
 struct WatchListenerState {
     /// The last known caller, without its registry snapshot, which it would keep alive.
     caller: Option<Caller>,
-    /// The version in which resources were looked up.
     seen_version: u64,
     registry_changed: bool,
     /// The resources of the last delivered changes, oldest first.
     delivered: VecDeque<Arc<str>>,
-    /// The number of delivered changes of resources.
     delivered_count: u64,
 }
 
@@ -79,42 +54,20 @@ pub enum WatchEvent {
     Resource(Arc<str>),
 }
 
-impl WatchManager {
-    pub(crate) fn new(versions: watch::Receiver<u64>, events: EventDispatcher) -> Self {
-        let shared = WatchShared {
-            table: Mutex::default(),
-            wake_poller: Notify::new(),
-            versions,
-            events,
-            tasks: TaskTracker::new(),
-            ended: CancellationToken::new(),
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    pub(crate) fn open(&self, registry: Arc<Registry>) -> Watch {
-        let woken = Arc::new(Notify::new());
-        let id = self.shared.table.lock().open(woken.clone());
-        let seen = *self.shared.versions.borrow();
+impl Watch {
+    pub(super) fn new(manager: Arc<WatchManager>) -> Self {
+        let wake = Arc::new(Notify::new());
+        let id = manager.table.lock().open(wake.clone());
         let state = WatchListenerState {
             caller: None,
-            seen_version: seen,
+            seen_version: manager.snapshot.version(),
             registry_changed: false,
             delivered: VecDeque::new(),
             delivered_count: 0,
         };
-        Watch { registry, shared: self.shared.clone(), id, wake: woken, state: Mutex::new(state) }
+        Self { manager, id, wake, state: Mutex::new(state) }
     }
 
-    /// Stops polling permanently.
-    pub(crate) async fn drain(&self) {
-        self.shared.ended.cancel();
-        self.shared.tasks.close();
-        self.shared.tasks.wait().await;
-    }
-}
-
-impl Watch {
     /// Subscribes to the resource `uri`. Must be called within a tokio runtime. After the last subscription, await
     /// [`Watch::wait_for_baseline`].
     ///
@@ -123,27 +76,33 @@ impl Watch {
     /// `RateLimited` beyond 10,000 of all listeners, half of these of one tenant, or a quarter of one principal where
     /// principals are distinguished.
     pub fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), Error> {
-        let snapshot = self.registry.snapshot_for(caller);
+        let snapshot = self.manager.snapshot.load_for(caller);
         if !snapshot.has_resource(uri, caller) {
             return Err(not_found("resource", uri, Vec::new()));
         }
-        let found = resolve_watcher(&snapshot, uri, caller);
+        let watcher = resolve_watcher(&snapshot, uri, caller);
         // Anonymous callers are distinguished by their networks if each network has a share of the calls.
         let is_distinguished = match caller.principal.auth_method {
             AuthMethod::Process => false,
             AuthMethod::Anonymous => snapshot.limits().per_principal.running_calls_max.is_some(),
             AuthMethod::Key | AuthMethod::Token | AuthMethod::Certificate | AuthMethod::Proxy => true,
         };
-        let of_one_max = is_distinguished.then_some(SUBSCRIPTIONS_PER_PRINCIPAL_MAX);
-        self.shared.table.lock().subscribe(self.id, uri, &Arc::new(without_snapshot(caller)), found, of_one_max)?;
+        let per_principal_max = is_distinguished.then_some(SUBSCRIPTIONS_PER_PRINCIPAL_MAX);
+        self.manager.table.lock().subscribe(
+            self.id,
+            uri,
+            &Arc::new(without_snapshot(caller)),
+            watcher,
+            per_principal_max,
+        )?;
         self.state.lock().caller.get_or_insert_with(|| without_snapshot(caller));
-        self.shared.ensure_polling();
+        self.manager.start_polls();
         Ok(())
     }
 
     /// Unsubscribes from the resource `uri`.
     pub fn unsubscribe(&self, uri: &str) {
-        self.shared.table.lock().unsubscribe(self.id, uri);
+        self.manager.table.lock().unsubscribe(self.id, uri);
     }
 
     /// Resolves when the contents of the resources at subscription are known, or after a timeout. No change is missed
@@ -151,30 +110,30 @@ impl Watch {
     pub async fn wait_for_baseline(&self) {
         let settling = async {
             loop {
-                let mut woken = std::pin::pin!(self.wake.notified());
-                woken.as_mut().enable();
-                if self.shared.table.lock().has_all_version_tags(self.id) {
+                let mut notified = std::pin::pin!(self.wake.notified());
+                notified.as_mut().enable();
+                if self.manager.table.lock().has_all_version_tags(self.id) {
                     return;
                 }
-                woken.await;
+                notified.await;
             }
         };
         // A slow watcher must not delay the subscription.
         let _ = tokio::time::timeout(BASELINE_TIMEOUT, settling).await;
-        self.shared.table.lock().set_baseline(self.id);
+        self.manager.table.lock().set_baseline(self.id);
     }
 
     /// Resolves when something has changed. Then authenticate the listener again and call [`Watch::update_caller`].
     pub async fn changed(&self) {
-        let mut versions = self.registry.versions();
+        let mut versions = self.manager.snapshot.versions();
         loop {
-            let mut woken = std::pin::pin!(self.wake.notified());
-            woken.as_mut().enable();
+            let mut notified = std::pin::pin!(self.wake.notified());
+            notified.as_mut().enable();
             if self.has_changes() {
                 return;
             }
             tokio::select! {
-                () = woken => {}
+                () = notified => {}
                 Ok(()) = versions.changed() => {}
             }
         }
@@ -183,7 +142,7 @@ impl Watch {
     /// Continues for `caller`, the listener as authenticated against the current registry. Resources that it may no
     /// longer read send no changes until it may read them again.
     pub async fn update_caller(&self, caller: &Caller) {
-        let snapshot = self.registry.snapshot_for(caller);
+        let snapshot = self.manager.snapshot.load_for(caller);
         let is_swapped = {
             let mut state = self.state.lock();
             let is_swapped = state.seen_version != snapshot.version();
@@ -195,20 +154,20 @@ impl Watch {
             state.registry_changed |= is_swapped;
             is_swapped
         };
-        let uris = self.shared.table.lock().uris(self.id);
-        let found = uris.into_iter().map(|uri| {
-            let found = resolve_watcher(&snapshot, &uri, caller);
-            (uri, found)
+        let uris = self.manager.table.lock().uris(self.id);
+        let watchers = uris.into_iter().map(|uri| {
+            let watcher = resolve_watcher(&snapshot, &uri, caller);
+            (uri, watcher)
         });
-        let found: Vec<_> = found.collect();
+        let watchers: Vec<_> = watchers.collect();
         {
-            let mut table = self.shared.table.lock();
-            table.attach(self.id, &Arc::new(without_snapshot(caller)), found);
+            let mut table = self.manager.table.lock();
+            table.attach(self.id, &Arc::new(without_snapshot(caller)), watchers);
             if is_swapped {
                 table.mark_all_changed(self.id);
             }
         }
-        self.shared.ensure_polling();
+        self.manager.start_polls();
         self.wait_for_baseline().await;
     }
 
@@ -216,7 +175,7 @@ impl Watch {
     pub fn next_change(&self) -> Option<WatchEvent> {
         let caller = {
             let mut state = self.state.lock();
-            if state.seen_version != *self.shared.versions.borrow() {
+            if state.seen_version != self.manager.snapshot.version() {
                 return None;
             }
             if std::mem::take(&mut state.registry_changed) {
@@ -225,8 +184,8 @@ impl Watch {
             state.caller.clone()?
         };
         loop {
-            let uri = self.shared.table.lock().next_changed(self.id)?;
-            if self.registry.snapshot().has_resource(&uri, &caller) {
+            let uri = self.manager.table.lock().next_changed(self.id)?;
+            if self.manager.snapshot.load().has_resource(&uri, &caller) {
                 self.state.lock().record_delivered(uri.clone());
                 return Some(WatchEvent::Resource(uri));
             }
@@ -236,7 +195,7 @@ impl Watch {
     /// Marks everything as changed, because the listener may have missed notifications.
     pub fn mark_all_changed(&self) {
         self.state.lock().registry_changed = true;
-        self.shared.table.lock().mark_all_changed(self.id);
+        self.manager.table.lock().mark_all_changed(self.id);
     }
 
     /// Discards the pending change of the registry, for a listener that reads the registry anyway.
@@ -248,7 +207,7 @@ impl Watch {
     pub fn redeliver_after(&self, delivered: u64) {
         let state = self.state.lock();
         let missed = state.delivered_count.saturating_sub(delivered);
-        let mut table = self.shared.table.lock();
+        let mut table = self.manager.table.lock();
         match usize::try_from(missed).ok().and_then(|missed| state.delivered.len().checked_sub(missed)) {
             Some(first) => state.delivered.range(first..).for_each(|uri| table.mark_changed(self.id, uri)),
             None => table.mark_all_changed(self.id),
@@ -267,9 +226,9 @@ impl Watch {
 
     fn has_changes(&self) -> bool {
         let state = self.state.lock();
-        let has_swap = state.registry_changed || state.seen_version != *self.shared.versions.borrow();
+        let has_swap = state.registry_changed || state.seen_version != self.manager.snapshot.version();
         drop(state);
-        has_swap || self.shared.table.lock().has_changes(self.id)
+        has_swap || self.manager.table.lock().has_changes(self.id)
     }
 }
 
@@ -285,17 +244,7 @@ impl WatchListenerState {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.shared.table.lock().close(self.id);
-    }
-}
-
-impl WatchShared {
-    /// Makes sure that due version tags are polled.
-    fn ensure_polling(self: &Arc<Self>) {
-        if self.table.lock().begin_polling() {
-            self.tasks.spawn(poller::poll(self.clone()));
-        }
-        self.wake_poller.notify_one();
+        self.manager.table.lock().close(self.id);
     }
 }
 

@@ -1,25 +1,24 @@
 //! The table of listeners: their URIs and pending changes, and what is polled for them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, TemplateVariables};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, TemplateVariables, tenant_share};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::tenant_scheduler::{PolledEntryId, TenantScheduler};
 use crate::resource::ResourceWatcher;
 
-/// The maximum number of subscriptions of one listener.
+/// The maximum number of concurrent polls; the principals of one tenant can have half of these.
+pub(super) const CONCURRENT_MAX: usize = 8;
 const SUBSCRIPTIONS_PER_LISTENER_MAX: usize = 1_000;
 /// The maximum number of subscriptions of all listeners; the principals of one tenant can have half of these.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// The maximum of one principal, where principals are distinguished.
 pub(super) const SUBSCRIPTIONS_PER_PRINCIPAL_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 
-/// The id of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListenerId(u64);
 
@@ -31,36 +30,30 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// A version tag to be polled.
-pub(super) struct VersionTagRequest {
+/// The polls of one entry.
+pub(super) struct VersionTagPoll {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
-    pub(super) resolved_watcher: ResolvedWatcher,
+    pub(super) watcher: ResolvedWatcher,
+    pub(super) tenant_permits: Arc<Semaphore>,
+    /// Fires when the entry is removed.
+    pub(super) ended: CancellationToken,
 }
 
-/// The next step of the poller.
-pub(super) enum PollStep {
-    /// Polls a version tag.
-    Poll(VersionTagRequest),
-    /// Waits until this time.
-    WaitUntil(Instant),
-    /// Does nothing.
-    Idle,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PolledEntryId(u64);
 
-/// All listeners and polled entries.
 #[derive(Debug, Default)]
 pub(super) struct WatchTable {
     listeners: HashMap<ListenerId, Listener>,
     entries: HashMap<PolledEntryId, PolledEntry>,
     ids: HashMap<PolledKey, PolledEntryId>,
-    /// Ordered by time: entries that were just polled are appended.
-    due: VecDeque<(Instant, PolledEntryId)>,
-    /// The due polls.
-    scheduler: TenantScheduler,
+    /// The polls that have not started.
+    new_polls: Vec<VersionTagPoll>,
+    /// The poll permits of each tenant; those of callers without a tenant as of one tenant.
+    tenant_permits: HashMap<Option<String>, Weak<Semaphore>>,
     last_id: u64,
     subscriptions: ShareCounter,
-    is_polling: bool,
     hasher: RandomState,
 }
 
@@ -69,20 +62,20 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<PolledEntryId>>,
     changed: BTreeSet<Arc<str>>,
     wake: Arc<Notify>,
-    /// The holder that its subscriptions count for.
-    holder: Option<Owner>,
+    owner: Option<Owner>,
     /// Whether a first version tag counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
 
+#[derive(Debug)]
 struct PolledEntry {
     key: PolledKey,
-    resolved_watcher: ResolvedWatcher,
     /// The hash of the last version tag of the watcher, if there was one.
     version_tag: Option<u64>,
     is_polled: bool,
     has_failed: bool,
     listeners: BTreeSet<ListenerId>,
+    _ended: DropGuard,
 }
 
 /// What listeners of the same entry have in common.
@@ -95,10 +88,10 @@ struct PolledKey {
 }
 
 impl WatchTable {
-    pub(super) fn open(&mut self, woken: Arc<Notify>) -> ListenerId {
+    pub(super) fn open(&mut self, wake: Arc<Notify>) -> ListenerId {
         let id = ListenerId(self.next_id());
         let (uris, changed) = (BTreeMap::new(), BTreeSet::new());
-        self.listeners.insert(id, Listener { uris, changed, wake: woken, holder: None, has_baseline: true });
+        self.listeners.insert(id, Listener { uris, changed, wake, owner: None, has_baseline: true });
         id
     }
 
@@ -109,14 +102,14 @@ impl WatchTable {
         self.listeners.remove(&id);
     }
 
-    /// Subscribes the listener to `uri`. `of_one_max` is the maximum of one principal, if there is one.
+    /// Subscribes the listener to `uri`. `per_principal_max` is the maximum of one principal, if there is one.
     pub(super) fn subscribe(
         &mut self,
         id: ListenerId,
         uri: &str,
         caller: &Arc<Caller>,
-        found: Option<ResolvedWatcher>,
-        of_one_max: Option<usize>,
+        watcher: Option<ResolvedWatcher>,
+        per_principal_max: Option<usize>,
     ) -> Result<(), Error> {
         let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
         if listener.uris.contains_key(uri) {
@@ -125,11 +118,11 @@ impl WatchTable {
         if listener.uris.len() >= SUBSCRIPTIONS_PER_LISTENER_MAX {
             return Err(listener_limit_error());
         }
-        let holder = listener.holder.get_or_insert_with(|| Owner::for_quota(caller));
-        self.subscriptions.acquire(holder, SUBSCRIPTIONS_MAX, of_one_max).map_err(subscription_limit_error)?;
+        let owner = listener.owner.get_or_insert_with(|| Owner::for_quota(caller));
+        self.subscriptions.acquire(owner, SUBSCRIPTIONS_MAX, per_principal_max).map_err(subscription_limit_error)?;
         let uri: Arc<str> = uri.into();
         listener.uris.insert(uri.clone(), None);
-        self.attach(id, caller, vec![(uri, found)]);
+        self.attach(id, caller, vec![(uri, watcher)]);
         Ok(())
     }
 
@@ -137,8 +130,8 @@ impl WatchTable {
         let Some(listener) = self.listeners.get_mut(&id) else { return };
         let Some(entry) = listener.uris.remove(uri) else { return };
         listener.changed.remove(uri);
-        if let Some(holder) = &listener.holder {
-            self.subscriptions.release(holder);
+        if let Some(owner) = &listener.owner {
+            self.subscriptions.release(owner);
         }
         self.detach(id, entry);
     }
@@ -148,20 +141,20 @@ impl WatchTable {
         &mut self,
         id: ListenerId,
         caller: &Arc<Caller>,
-        found: Vec<(Arc<str>, Option<ResolvedWatcher>)>,
+        watchers: Vec<(Arc<str>, Option<ResolvedWatcher>)>,
     ) {
-        for (uri, found) in found {
-            let entry = found.map(|found| self.get_or_insert_entry(&uri, caller, found));
+        for (uri, watcher) in watchers {
+            let entry = watcher.map(|watcher| self.get_or_insert_entry(&uri, caller, watcher));
             let listener = self.listeners.get_mut(&id);
-            let found = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.has_baseline)));
+            let state = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.has_baseline)));
             // The URI was unsubscribed from meanwhile.
-            let Some((of_uri, is_settled)) = found else {
+            let Some((uri_entry, has_baseline)) = state else {
                 self.detach(id, entry);
                 continue;
             };
-            let before = std::mem::replace(of_uri, entry);
+            let before = std::mem::replace(uri_entry, entry);
             if let Some(entry) = entry.and_then(|entry| self.entries.get_mut(&entry)) {
-                *is_settled &= entry.is_polled;
+                *has_baseline &= entry.is_polled;
                 entry.listeners.insert(id);
             }
             if before != entry {
@@ -170,7 +163,6 @@ impl WatchTable {
         }
     }
 
-    /// The URIs of the listener's subscriptions.
     pub(super) fn uris(&self, id: ListenerId) -> Vec<Arc<str>> {
         self.listeners.get(&id).map(|listener| listener.uris.keys().cloned().collect()).unwrap_or_default()
     }
@@ -198,7 +190,6 @@ impl WatchTable {
         self.listeners.get_mut(&id)?.changed.pop_first()
     }
 
-    /// Whether each subscription of the listener has been polled.
     pub(super) fn has_all_version_tags(&self, id: ListenerId) -> bool {
         let Some(listener) = self.listeners.get(&id) else { return true };
         let mut entries = listener.uris.values().flatten().filter_map(|entry| self.entries.get(entry));
@@ -211,73 +202,26 @@ impl WatchTable {
         }
     }
 
-    /// Whether a poller must be started.
-    pub(super) fn begin_polling(&mut self) -> bool {
-        !self.entries.is_empty() && !std::mem::replace(&mut self.is_polling, true)
+    pub(super) fn take_new_polls(&mut self) -> Vec<VersionTagPoll> {
+        std::mem::take(&mut self.new_polls)
     }
 
-    /// Whether the poller must end.
-    pub(super) fn end_polling(&mut self) -> bool {
-        self.is_polling = !self.entries.is_empty();
-        !self.is_polling
-    }
-
-    /// The next step of the poller. Entries of an earlier version are removed: the swap notifies their listeners, which
-    /// attach again.
-    pub(super) fn next_step(&mut self, now: Instant, version: u64) -> PollStep {
-        let later = self.queue_due(now, version);
-        while let Some((id, tenant)) = self.scheduler.start_next() {
-            if let Some(entry) = self.current_entry(id, version) {
-                return PollStep::Poll(VersionTagRequest {
-                    id,
-                    caller: entry.key.caller.clone(),
-                    resolved_watcher: entry.resolved_watcher.clone(),
-                });
-            }
-            self.scheduler.finish(&tenant);
-        }
-        later.map_or(PollStep::Idle, PollStep::WaitUntil)
-    }
-
-    /// Queues the due polls. Returns the time at which the next one is due.
-    fn queue_due(&mut self, now: Instant, version: u64) -> Option<Instant> {
-        while let Some((due, id)) = self.due.front().copied() {
-            if let Some(entry) = self.current_entry(id, version) {
-                if due > now {
-                    return Some(due);
-                }
-                let caller = entry.key.caller.clone();
-                self.scheduler.enqueue(id, &caller.principal.tenant);
-            }
-            self.due.pop_front();
-        }
-        None
-    }
-
-    /// The polled entry `id`, unless it is of another version; then it is removed.
-    fn current_entry(&mut self, id: PolledEntryId, version: u64) -> Option<&PolledEntry> {
-        if self.entries.get(&id)?.key.version != version {
+    /// Whether the entry is of `version`. If not, it is removed: the swap notifies its listeners, which attach again.
+    pub(super) fn is_current(&mut self, id: PolledEntryId, version: u64) -> bool {
+        let is_current = self.entries.get(&id).is_some_and(|entry| entry.key.version == version);
+        if !is_current {
             self.remove_entry(id);
         }
-        self.entries.get(&id)
+        is_current
     }
 
-    /// Records a version tag, or its failure as `None`, and schedules the next poll at `again_at`. Returns whether the
-    /// failure is new.
-    pub(super) fn record_version_tag(
-        &mut self,
-        id: PolledEntryId,
-        caller: &Caller,
-        version_tag: Option<&Option<String>>,
-        again_at: Instant,
-    ) -> bool {
-        self.scheduler.finish(&caller.principal.tenant);
+    /// Records a version tag, or its failure as `None`. Returns whether the failure is new.
+    pub(super) fn record_version_tag(&mut self, id: PolledEntryId, version_tag: Option<&Option<String>>) -> bool {
         let version_tag = version_tag.map(|version_tag| self.hasher.hash_one(version_tag));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        self.due.push_back((again_at, id));
         let is_first_answer = !std::mem::replace(&mut entry.is_polled, true);
         let has_failed_before = std::mem::replace(&mut entry.has_failed, version_tag.is_none());
-        let has_failed_now = entry.has_failed && !has_failed_before;
+        let is_new_failure = entry.has_failed && !has_failed_before;
         let before = entry.version_tag;
         entry.version_tag = version_tag.or(before);
         let has_changed = before != entry.version_tag;
@@ -290,33 +234,36 @@ impl WatchTable {
                 listener.wake.notify_waiters();
             }
         }
-        has_failed_now
+        is_new_failure
     }
 
-    /// The polled entry for the resource and the caller; new entries are due at once.
-    fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, found: ResolvedWatcher) -> PolledEntryId {
-        let key = PolledKey { uri: uri.clone(), version: found.version, caller: caller.clone() };
+    /// The polled entry for the resource and the caller.
+    fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, watcher: ResolvedWatcher) -> PolledEntryId {
+        let key = PolledKey { uri: uri.clone(), version: watcher.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
         let id = PolledEntryId(self.next_id());
         self.ids.insert(key.clone(), id);
-        let entry = PolledEntry {
-            key,
-            resolved_watcher: found,
-            version_tag: None,
-            is_polled: false,
-            has_failed: false,
-            listeners: BTreeSet::new(),
-        };
+        let tenant_permits = self.tenant_permits(&caller.principal.tenant);
+        let ended = CancellationToken::new();
+        let poll = VersionTagPoll { id, caller: caller.clone(), watcher, tenant_permits, ended: ended.clone() };
+        self.new_polls.push(poll);
+        let (version_tag, is_polled, has_failed, listeners) = (None, false, false, BTreeSet::new());
+        let entry = PolledEntry { key, version_tag, is_polled, has_failed, listeners, _ended: ended.drop_guard() };
         self.entries.insert(id, entry);
-        if self.due.len() + self.scheduler.len() > 2 * SUBSCRIPTIONS_MAX {
-            // Entries of listeners that ended while their watchers were slow.
-            self.due.retain(|(_, id)| self.entries.contains_key(id));
-            self.scheduler.retain(|id| self.entries.contains_key(id));
-        }
-        self.due.push_front((Instant::now(), id));
         id
+    }
+
+    fn tenant_permits(&mut self, tenant: &Option<String>) -> Arc<Semaphore> {
+        if let Some(permits) = self.tenant_permits.get(tenant).and_then(Weak::upgrade) {
+            return permits;
+        }
+        self.tenant_permits.retain(|_, permits| permits.strong_count() > 0);
+        let polls_max = if tenant.is_some() { tenant_share(CONCURRENT_MAX) } else { CONCURRENT_MAX };
+        let permits = Arc::new(Semaphore::new(polls_max));
+        self.tenant_permits.insert(tenant.clone(), Arc::downgrade(&permits));
+        permits
     }
 
     fn detach(&mut self, id: ListenerId, entry_id: Option<PolledEntryId>) {
@@ -348,12 +295,12 @@ fn listener_limit_error() -> Error {
 }
 
 fn subscription_limit_error(level: LimitLevel) -> Error {
-    let owner_key = match level {
+    let origin = match level {
         LimitLevel::Principal => " by you",
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{owner_key}; try again later"))
+    Error::new(ErrorKind::RateLimited, format!("too many resource subscriptions{origin}; try again later"))
 }
 
 impl PartialEq for PolledKey {
@@ -373,8 +320,8 @@ impl Hash for PolledKey {
     }
 }
 
-impl fmt::Debug for PolledEntry {
+impl fmt::Debug for VersionTagPoll {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolledEntry").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("VersionTagPoll").field("id", &self.id).finish_non_exhaustive()
     }
 }

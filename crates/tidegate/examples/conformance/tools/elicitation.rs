@@ -159,7 +159,7 @@ fn tool_eliciting_by_capability() -> Tool {
     Tool::new("test_input_required_result_capabilities", "Asks what its client can answer.", handler)
 }
 
-/// A client that has not declared what is asked for is told so, and nothing is asked.
+/// A client that has not declared the required capability receives an error, and no request.
 fn needing_sampling() -> Tool {
     let handler = tool_eliciting(sampling("Say something.", 50), "something", render_answer);
     Tool::new("test_missing_capability", "Needs a client whose model writes something.", handler)

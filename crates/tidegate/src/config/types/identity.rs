@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{AllowanceEntry, Config};
+use super::{Config, LevelLimitsEntry};
 use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
 /// The settings of a configuration without `auth`.
@@ -54,7 +54,7 @@ pub(crate) struct RoleEntry {
     pub(crate) claims: Map<String, Value>,
     /// Limits of each caller with the role; they replace limits.principal. Of several roles, the largest value applies.
     #[serde(default)]
-    pub(crate) limits: AllowanceEntry,
+    pub(crate) limits: LevelLimitsEntry,
 }
 
 /// How callers authenticate.

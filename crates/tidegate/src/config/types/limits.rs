@@ -40,10 +40,10 @@ pub(crate) struct LimitsEntry {
     pub(crate) waiting_calls: Option<usize>,
     /// Limits of each principal, unless its roles set others. Default: no limit, but a quarter of running_calls and of
     /// waiting_calls if callers authenticate.
-    pub(crate) principal: AllowanceEntry,
+    pub(crate) principal: LevelLimitsEntry,
     /// Limits of all principals of one tenant together. Default: no limit, but a quarter of running_calls and of
     /// waiting_calls if callers authenticate.
-    pub(crate) tenant: AllowanceEntry,
+    pub(crate) tenant: LevelLimitsEntry,
     /// Daily limits of all callers together.
     pub(crate) node: DailyEntry,
     /// File that keeps the daily counts across a restart, relative to this file. Default: a file in tidegate/usage of
@@ -54,7 +54,7 @@ pub(crate) struct LimitsEntry {
 /// Limits of callers. A day begins at 00:00 UTC. Default of each: no limit, unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct AllowanceEntry {
+pub(crate) struct LevelLimitsEntry {
     /// Requests per second.
     pub(crate) requests_per_second: Option<f64>,
     /// Requests that may arrive at once. Default: the number of requests_per_second, rounded up.
@@ -137,8 +137,8 @@ pub(crate) struct ToolLimitsEntry {
 
 impl LimitsEntry {
     /// The limits of all callers together.
-    pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
-        AllowanceEntry {
+    pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
+        LevelLimitsEntry {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             running_calls: self.running_calls,
@@ -164,8 +164,8 @@ impl ToolLimitsEntry {
     }
 
     /// The limits of all callers of the tool together.
-    pub(crate) fn shared_allowance(&self) -> AllowanceEntry {
-        AllowanceEntry {
+    pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
+        LevelLimitsEntry {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             running_calls: self.running_calls,

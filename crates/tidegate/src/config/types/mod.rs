@@ -20,7 +20,7 @@ pub(crate) use databases::{
     TableEntry, TenancyEntry,
 };
 pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
-pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ResultsEntry, ToolLimitsEntry};
+pub(crate) use limits::{CallLimitsEntry, LevelLimitsEntry, LimitsEntry, ResultsEntry, ToolLimitsEntry};
 pub(crate) use resources_and_prompts::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use server::{ClientCertificatesEntry, ServerEntry, TlsEntry, TlsVersionEntry};

@@ -105,7 +105,7 @@ fn node_fails_without_its_audit_log() {
     let ran = configured.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("audit.file: the audit log ") && ran.stderr.contains("cannot be used"), "{ran:?}");
-    // Whoever asks beforehand hears the same.
+    // `config check` reports the same.
     let refused = ran.stderr.trim_end().trim_start_matches("error: ").to_owned();
     let checked = configured.run(&["config", "check"]);
     assert!(checked.code == Some(2) && checked.stderr.contains(&refused), "{checked:?}");

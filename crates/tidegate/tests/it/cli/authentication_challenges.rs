@@ -1,5 +1,5 @@
-//! Entries that ask who calls, and entries that ask a token for more scopes: clients of OAuth are told the way in
-//! (RFC 6750, 9728) where there is one, and others hear an error of MCP.
+//! Entries that require authentication, and entries that require more scopes of a token: OAuth clients receive a challenge
+//! (RFC 6750, 9728) where there is one, and others an error of MCP.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ const HANDLERS: &str = r#"
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "wave", "readOnly": true, "requiresAuth": false}',
         'BEGIN RETURN api.mcp_structured_result(''{"said": "bye"}'', (request).request_id); END')"#;
 
-/// What is told of a call that has its answer, over each of the ways.
+/// The answer to a call, over each transport.
 const DONE_EVERYWHERE: &str = "2026-07-28 200 done\n2025-11-25 200 done\nREST       200 done\n";
 
 /// A node of a database with handlers.

@@ -30,7 +30,7 @@ const TRANSPORTS: [(Transport, char); 8] = [
     (Transport::Stdio, 'P'),
     (Transport::CommandLine, 'C'),
 ];
-/// What the letters say, for whoever reviews the file.
+/// The meaning of the letters, for reviewers of the file.
 const LEGEND: &str = "M: HTTP of 2026-07-28, S: HTTP in a session of 2025-11-25, E: HTTP+SSE, W: WebSocket, \
     B: the bridge over HTTP, R: REST, P: a stdio process, C: the command line, +: over HTTP, whatever the transport, \
     -: answered as if it were not there, .: cannot be asked there";
@@ -84,10 +84,10 @@ fn targets() -> Vec<Target> {
     ]
 }
 
-/// Doors of toolsets, and tools asked for there. A door shows nothing but its toolset.
+/// Endpoints of toolsets, and tools called there. An endpoint lists only its toolset.
 const TOOLSET_ENDPOINTS: [(&str, &[&str]); 2] =
     [("orders", &["orders_all", "orders_secret", "node_status"]), ("discover", &["find_tool", "orders_all"])];
-/// Tools behind the two of the door that finds them.
+/// Tools that are called through the two tools of the search endpoint.
 const DISCOVERABLE_TOOLS: [&str; 3] = ["orders_all", "orders_secret", "node_status"];
 
 /// The matrix as it is filled, and where it breaks a law.
@@ -141,7 +141,7 @@ fn without_choices(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with("Valid choices: ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Every target at the door of the whole.
+/// Every target at the endpoint of the whole registry.
 async fn try_targets(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
     let has_tools_alone = transport.supports_only_tools();
@@ -168,7 +168,7 @@ fn choices(answer: &Attempt) -> Vec<String> {
     offered.flat_map(|names| names.split(", ")).map(str::to_owned).collect()
 }
 
-/// The doors of toolsets, and tools asked for at them.
+/// The endpoints of toolsets, and tools called there.
 async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     if transport == Transport::Rest {
         // It has none.
@@ -192,7 +192,7 @@ async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usiz
         let targets = endpoint_targets(toolset, tools);
         let labels = targets.iter().map(|target| format!("{} at /mcp/{toolset}", target.label()));
         match &mut line {
-            // `tidegate call` has no doors.
+            // `tidegate call` has no endpoints.
             _ if transport == Transport::CommandLine => labels.for_each(|label| matrix.add_mark(&label, role, '.')),
             None => labels.for_each(|label| matrix.add_mark(&label, role, '-')),
             Some(line) => {

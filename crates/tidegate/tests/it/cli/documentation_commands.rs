@@ -140,7 +140,7 @@ fn command_folder(page: &str) -> TempDir {
     for name in ["flights.parquet", "airlines.parquet"] {
         std::fs::copy(root().join("data/demo").join(name), data.join(name)).unwrap();
     }
-    // Whoever serves over TLS has a certificate.
+    // A server with TLS has a certificate.
     let certified = rcgen::generate_simple_self_signed(["data.example.com".to_owned()]).unwrap();
     std::fs::create_dir(folder.path().join("tls")).unwrap();
     std::fs::write(folder.path().join("tls/cert.pem"), certified.cert.pem()).unwrap();
@@ -163,7 +163,7 @@ fn run(command: &str, folder: &Path) {
         line = line.replace("--listen 127.0.0.1:7070 ", "");
         line.push_str(" --listen 127.0.0.1:0 --log error");
     }
-    // What the tests of the binary are deaf to must not be heard here either.
+    // The environment variables that the tests of the binary remove are removed here, too.
     let unreachable = tidegate();
     let mut shell = std::process::Command::new("sh");
     for (name, value) in unreachable.get_envs() {

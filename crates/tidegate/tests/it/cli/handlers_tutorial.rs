@@ -67,7 +67,7 @@ impl TutorialShell {
         let own = Path::new(env!("CARGO_BIN_EXE_tidegate")).parent().unwrap().display().to_string();
         let programs = [own, variable("TIDEGATE_TEST_POSTGRES_BIN"), variable("PATH")].join(":");
         let mut command = Command::new("bash");
-        // What the tests of the binary are deaf to must not be heard here either.
+        // The environment variables that the tests of the binary remove are removed here, too.
         for (name, value) in tidegate().get_envs() {
             match value {
                 Some(value) => command.env(name, value),

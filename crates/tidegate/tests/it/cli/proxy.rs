@@ -31,7 +31,7 @@ const ANN: (&str, &str) = ("x-forwarded-user", "ann");
 const TENANT_NORTH: (&str, &str) = ("x-forwarded-tenant", "north");
 const READER: (&str, &str) = ("x-forwarded-groups", "reader");
 
-/// Whoever asks from one address.
+/// A client with one address.
 struct ProxiedClient<'a> {
     client: Client,
     server: &'a Server,
@@ -42,7 +42,7 @@ impl<'a> ProxiedClient<'a> {
         Self { client: Client::builder().local_address(IpAddr::V4(address)).build().unwrap(), server }
     }
 
-    /// The names of the tools of whoever sends these headers; the status of the refusal where it is nobody.
+    /// The names of the tools for a client with these headers, or the status of the refusal.
     async fn tools(&self, key: Option<&str>, headers: &[(&str, &str)]) -> Result<String, u16> {
         let request = self.client.get(self.server.url.replace("/mcp", "/rest/tools"));
         let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));

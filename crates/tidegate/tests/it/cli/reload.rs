@@ -49,7 +49,7 @@ async fn applies_valid_and_keeps_on_invalid_configuration() {
     assert_eq!(server.wait_for_exit().0.code(), Some(0));
 }
 
-/// Hears that the list of tools changed.
+/// Receives the notification that the list of tools changed.
 struct ToolListListener(Arc<Notify>);
 
 impl ClientHandler for ToolListListener {

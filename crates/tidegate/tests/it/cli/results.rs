@@ -178,7 +178,7 @@ async fn results_are_private() {
         assert_eq!(strange.replace(id, "ID"), nothing.replace(absent, "ID"), "{path}");
         assert_eq!(node.get(&at(id), None).await.status(), StatusCode::UNAUTHORIZED, "{path}");
     }
-    // A link opens this one result to whoever has it.
+    // Anyone with the link can read this one result.
     let link = manifest["links"]["data"].as_str().unwrap();
     assert_eq!(node.get(&format!("{link}&format=ndjson"), None).await.status(), StatusCode::OK);
     assert_eq!(node.get(&link.replace(id, absent), None).await.status(), StatusCode::UNAUTHORIZED);

@@ -38,14 +38,14 @@ impl Node {
         (answer, first)
     }
 
-    /// Waits until nobody can connect any more: so the signal was heard.
+    /// Waits until no client can connect any more, which shows that the signal was received.
     async fn wait_until_refusing(&self) {
         let address = self.server.address();
         wait_until(async || TcpStream::connect(address).await.is_err()).await;
     }
 }
 
-/// How the calls ended of which the audit log tells, which must be whole.
+/// The outcomes of the calls in the audit log, which must be complete.
 fn audit_outcomes(configured: &ConfiguredFolder) -> Vec<String> {
     let ran = configured.run(&["audit", "verify"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

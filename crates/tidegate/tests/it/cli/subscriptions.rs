@@ -14,7 +14,7 @@ use super::ConfiguredFolder;
 use super::rmcp_client::{CLIENT_TRANSPORTS, connect, serve};
 
 const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: [table]\n";
-/// Longer than a change may take to be heard, on a busy machine too.
+/// Longer than a change may take to be reported, on a busy machine too.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(60);
 const UNKNOWN_URI: &str = "tidegate://nowhere/nothing";
 
@@ -35,7 +35,7 @@ async fn next_notification(subscription: &mut Subscription) -> Option<ServerNoti
     tokio::time::timeout(NOTIFICATION_TIMEOUT, subscription.next()).await.unwrap().unwrap()
 }
 
-/// What a client of an older revision hears.
+/// The notifications that a client of an older revision receives.
 #[derive(Debug, PartialEq, Eq)]
 enum ReceivedNotification {
     Tools,

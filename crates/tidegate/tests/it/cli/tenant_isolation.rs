@@ -14,7 +14,7 @@ use super::rmcp_client::serve;
 use super::server::{Server, wait_until};
 use tenant_client::TenantClient;
 
-/// Whoever has a token operates the node, as far as its tenant goes.
+/// Callers with a token are operators of the node within their tenant.
 const CONFIGURATION: &str = "
 databases: [{name: shop, files: shop}]
 roles: [{name: clerk, toolsets: ['*'], databases: [shop], access: [operator], claims: {groups: clerks}}]
@@ -77,7 +77,7 @@ enum Operation {
     Task(&'static str),
     /// The same in a session of 2025-11-25, whose revision had tasks of its own.
     LegacyTask(&'static str),
-    /// To hear of the changes of a task.
+    /// Subscribes to the changes of a task.
     Listened,
     /// A call is cancelled.
     Cancelled,
@@ -111,7 +111,7 @@ const RESULT_OPERATIONS: [Operation; 8] = [
     Operation::Fetched("GET", "/blocks/0"),
 ];
 
-/// What `who` is told of `id` by that way.
+/// The answer to `who` about `id` over that transport.
 async fn response_of(caller: &TenantClient, way: Operation, id: &str) -> String {
     match way {
         Operation::Task(method) => {

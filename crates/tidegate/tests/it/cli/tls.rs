@@ -68,7 +68,7 @@ impl Node {
         put(&self.configured, name, text);
     }
 
-    /// Whether `client` is heard at all. A server of 1.3 says that it is not only when the client reads.
+    /// Whether the server accepts `client`. With TLS 1.3, the client learns of a rejection only when it reads.
     async fn wait_for_log(&self, client: &Client) -> bool {
         let health = self.server.url.replace("/mcp", "/health");
         match client.get(health).send().await {
@@ -105,7 +105,7 @@ impl Node {
         (answer.status(), answer.json().await.unwrap())
     }
 
-    /// The tools of whoever shows that; the status of the refusal where it is let in as nobody.
+    /// The tools for a client with these credentials, or the status of the refusal.
     async fn tools(&self, client: &Client, key: Option<&str>) -> Result<Vec<String>, u16> {
         let (status, answer) = self.request(client, key, "tools/list", json!({})).await;
         if status != StatusCode::OK {
@@ -290,7 +290,7 @@ async fn revoked_certificate_is_rejected_on_open_connections() {
         (client_with_certificate(&roots, &identity), client_with_certificate(&roots, &clients.client("robot", 2)));
     assert_eq!(node.tools(&etl, None).await, expected_tools(&["load_all"]));
     node.put("revoked.pem", &clients.revoked(&[1]));
-    // A new connection would not come about, so that whoever is answered is on the one from before.
+    // A new connection would be rejected, so an answer comes over the earlier one.
     wait_until(async || node.tools(&etl, None).await == Err(401)).await;
     assert_eq!(node.tools(&etl, Some(&node.key)).await, Err(401), "whatever else it shows");
     assert!(!node.wait_for_log(&client_with_certificate(&roots, &identity)).await);

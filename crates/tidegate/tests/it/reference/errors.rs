@@ -82,7 +82,7 @@ fn errors_page_is_current() {
     let problems = problem_types();
     let meaning = |kind: ErrorKind| docs[&format!("{kind:?}")].clone();
     let mut kinds = Vec::new();
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let status = problems.iter().find(|(name, ..)| *name == kind.name()).map(|(_, status, _)| status.to_string());
         let rpc_code = RpcError::code_of(kind).to_string();
         kinds.push(vec![code(kind.name()), rpc_code, status.unwrap_or_else(|| "–".to_owned()), meaning(kind)]);
@@ -93,7 +93,7 @@ fn errors_page_is_current() {
             .into_iter()
             .map(|(variant, meaning)| (snake_case(&variant), meaning))
             .collect();
-    meanings.extend(ErrorKind::ALL.map(|kind| (kind.name().to_owned(), meaning(kind))));
+    meanings.extend(ErrorKind::ALL.iter().map(|kind| (kind.name().to_owned(), meaning(*kind))));
     let problems = problems.iter().map(|(name, status, title)| {
         vec![code(name), status.to_string(), (*title).to_owned(), meanings[*name].clone()]
     });

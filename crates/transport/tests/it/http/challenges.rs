@@ -240,7 +240,7 @@ async fn rate_limit_sets_retry_after() {
     assert_eq!((late.head.status, late.header("retry-after")), (429, Some("2")));
     assert_eq!(server.ask(&call("late")).await.head.status, 200);
     let limits = Limits { open_calls_max: 0, ..Limits::default() };
-    let host = Host::with(EventDispatcher::default(), |_| entries().limits(limits));
+    let host = Host::with_entries(EventDispatcher::default(), |_| entries().limits(limits));
     let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
     let busy = server.ask(&call("busy")).await;
     assert_eq!((busy.head.status, busy.header("retry-after")), (429, Some("1")));

@@ -69,7 +69,7 @@ impl Auditor for Stuck {
 async fn blocked_audit_log_is_not_ready() {
     let metrics = Arc::new(Metrics::new());
     let host =
-        Host::received_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
+        Host::with_events(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]).with_auditor(Arc::new(Stuck)));
     let server = Server::of(host, metrics, HttpOptions::default()).await;
     let mut connection = server.connect().await;
     for (path, message) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
@@ -136,7 +136,7 @@ impl StoredResults for FixedResults {
 #[tokio::test]
 async fn exports_stored_result_gauges() {
     let metrics = Arc::new(Metrics::new().with_results(Some(Arc::new(FixedResults))));
-    let server = Server::of(Host::received_by(EventDispatcher::default()), metrics, HttpOptions::default()).await;
+    let server = Server::of(Host::with_events(EventDispatcher::default()), metrics, HttpOptions::default()).await;
     // Counters of other components do not grow with each scrape.
     server.metrics().await;
     let text = server.metrics().await;

@@ -111,7 +111,7 @@ async fn marking() -> Server {
     });
     let handler = handler_fn(|_, _| async { Ok(Metadata::new()) });
     let tool = Tool::new("marked", "", handler).with_input_schema(schema).unwrap();
-    let host = Host::of(SnapshotBuilder::new().tool(tool));
+    let host = Host::from_entries(SnapshotBuilder::new().tool(tool));
     Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await
 }
 

@@ -90,7 +90,7 @@ impl Subscriber for Refusals {
 async fn server(authenticator: Arc<dyn Authenticator>) -> (Server, Arc<Refusals>) {
     let refusals = Arc::new(Refusals::default());
     let metrics = Arc::new(Metrics::new());
-    let host = Host::received_by(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>, refusals.clone()]));
+    let host = Host::with_events(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>, refusals.clone()]));
     let options = HttpOptions { authenticator, protected_resource: published(), ..HttpOptions::default() };
     (Server::of(host, metrics, options).await, refusals)
 }

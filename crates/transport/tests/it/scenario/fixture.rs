@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Access, Acl, Allowance, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
-    Credentials, Error, ErrorKind, Grants, IpNetwork, Limits, Principal, Toolset, TransportKind, Violation,
+    Access, Acl, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
+    Credentials, Error, ErrorKind, Grants, IpNetwork, LevelLimits, Limits, Principal, Toolset, TransportKind,
+    Violation,
 };
 use tidegate_runtime::{
     Handler, Metadata, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
@@ -36,7 +37,7 @@ const OPEN_OF_ONE_MAX: usize = 2;
 
 /// All users with a key. `ann` may use everything but the secrets, `bob` little, `cat` also the secrets.
 pub(super) const PEOPLE: [&str; 4] = ["ann", "bob", "cat", "eve"];
-/// Every resource, whoever may read it.
+/// Every resource, for every caller.
 pub(super) const URIS: [&str; 5] =
     ["test://plain", "test://decorated", "test://secret", "fruit://apple", "fruit://banana"];
 
@@ -53,7 +54,7 @@ impl TestServer {
         let metrics = Arc::new(Metrics::new());
         let hanging = Arc::new(AtomicUsize::new(0));
         let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]);
-        let host = Host::with(events, |builder| more(builder, None, &hanging));
+        let host = Host::with_entries(events, |builder| more(builder, None, &hanging));
         let people = Arc::new(People::default());
         let options =
             HttpOptions { authenticator: people.clone(), body_bytes_max: MESSAGE_BYTES_MAX, ..HttpOptions::default() };
@@ -169,10 +170,10 @@ impl Authenticator for Process {
 fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsize>) -> SnapshotBuilder {
     let limits = Limits {
         open_calls_max: OPEN_MAX,
-        per_principal: Allowance {
+        per_principal: LevelLimits {
             running_calls_max: Some(OPEN_OF_ONE_MAX),
             waiting_calls_max: Some(0),
-            ..Allowance::default()
+            ..LevelLimits::default()
         },
         ..Limits::default()
     };

@@ -109,7 +109,7 @@ async fn emits_connection_events() {
         }
     }
     let received = Arc::new(Received::default());
-    let host = Host::received_by(EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]));
+    let host = Host::with_events(EventDispatcher::new([received.clone() as Arc<dyn Subscriber>]));
     let mut pipe = Pipe::open(&host);
     pipe.line(b"{").await;
     pipe.hear().await;

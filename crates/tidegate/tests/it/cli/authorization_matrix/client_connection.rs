@@ -1,4 +1,4 @@
-//! How somebody asks the node: over each transport, through each door, with what it answers as one text.
+//! A client of the node over each transport and endpoint, with each answer as one text.
 
 mod event_stream;
 mod rest;
@@ -66,7 +66,7 @@ impl Attempt {
     }
 }
 
-/// Somebody at a door.
+/// A client at an endpoint.
 pub(super) enum ClientConnection<'a> {
     Http { url: String, key: Option<&'a str>, session: Option<String>, client: &'a Client },
     EventStream(SseClient<'a>),
@@ -76,7 +76,7 @@ pub(super) enum ClientConnection<'a> {
 }
 
 impl<'a> ClientConnection<'a> {
-    /// Goes through `transport`, or the door of the whole; what is said there if it stays shut.
+    /// Connects over `transport` to the endpoint, or to the one of the whole registry; the refusal if it is rejected.
     pub(super) async fn over_http(
         client: &'a Client,
         whole: &str,
@@ -220,7 +220,7 @@ impl Drop for ClientConnection<'_> {
 }
 
 fn message(method: &str, params: Value) -> Value {
-    // Whoever asks on one line uses an id once.
+    // Each request of a connection has its own id.
     static LAST_ID: AtomicU64 = AtomicU64::new(0);
     let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -251,7 +251,7 @@ async fn read_answer(response: reqwest::Response) -> Attempt {
     parse_answer(&status, &serde_json::from_str(json).unwrap_or(Value::String(text.clone())))
 }
 
-/// The answer as whoever asked sees it.
+/// The answer as the client sees it.
 fn parse_answer(status: &str, answer: &Value) -> Attempt {
     if answer["result"].is_null() {
         let error = &answer["error"];

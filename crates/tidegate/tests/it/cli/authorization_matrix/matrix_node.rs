@@ -109,7 +109,7 @@ impl MatrixNode {
         self.keys.iter().find(|(name, _)| *name == role).and_then(|(_, key)| key.as_deref())
     }
 
-    /// Whoever has `role`, at a door; what is said there if it stays shut.
+    /// A client with `role` at an endpoint; the refusal if it is rejected.
     pub(super) async fn connect(
         &self,
         role: &str,

@@ -138,7 +138,7 @@ async fn attempt(line: &mut ClientConnection<'_>, id: &str, way: AccessMethod) -
     }
 }
 
-/// A job and a stored result of whoever is on `line`.
+/// A job and a stored result of the client of `line`.
 async fn job_and_result_of(line: &mut ClientConnection<'_>) -> (String, String) {
     let result = store_result(line).await.unwrap();
     let before = job_ids(line).await;
@@ -154,8 +154,8 @@ async fn job_ids(line: &mut ClientConnection<'_>) -> Vec<String> {
     serde_json::from_str(&answer_text(&jobs)).unwrap_or_default()
 }
 
-/// The id of a result that is stored for whoever asks, if they may. It is whole then: whether a job of one's own still
-/// runs is said where there is none of an id, and would differ from one question to the next.
+/// The id of a result that is stored for the client, if it may store one. The result is complete: messages about unknown
+/// ids depend on whether a job of the client still runs, and would differ between requests.
 async fn store_result(line: &mut ClientConnection<'_>) -> Option<String> {
     let question = json!({"database": "shop", "sql": "SELECT id FROM orders", "delivery": "blocks"});
     let id = match call(line, "sql", question).await {

@@ -25,7 +25,7 @@ pub(super) async fn visible_rows(matrix_node: &MatrixNode, matrix: &mut Matrix) 
     for (database, table) in TABLES {
         let _ = writeln!(text, "rows of {database}.{table}");
         for role in ROLES {
-            // Whoever begins a node of its own is of no tenant there.
+            // The user of the process has no tenant.
             let (mut there, mut at_home): (Option<String>, Option<String>) = (None, None);
             for (transport, letter) in TRANSPORTS {
                 let mut line = matrix_node.connect(role, transport, None).await.unwrap();

@@ -53,7 +53,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// The lists that every line has at every door.
+    /// The lists of every client at every endpoint.
     pub(super) async fn list_tools(line: &mut ClientConnection<'_>) -> Self {
         let tools = list_names(line, "tools/list", "tools", "name").await;
         let databases = call(line, "list_databases", json!({"extract": "name"})).await;

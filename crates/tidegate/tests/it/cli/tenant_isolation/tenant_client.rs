@@ -33,7 +33,7 @@ impl TenantClient {
             .unwrap_or_else(|_| panic!("{answer}"))
     }
 
-    /// How many calls run or wait, as far as it is told of any.
+    /// The number of calls that run or wait, as far as it is visible.
     pub(super) async fn open_calls(&self) -> u64 {
         self.call_rows("node_status", json!({"extract": "open_calls"})).await[0].as_u64().unwrap()
     }
@@ -52,13 +52,13 @@ impl TenantClient {
         response
     }
 
-    /// A call that becomes a task, as that is told.
+    /// The notification about a call that becomes a task.
     pub(super) async fn begin_task(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         result_or_error(self.stateless_request("tools/call", tool, params, true).send().await.unwrap()).await
     }
 
-    /// What is promised to be told of what it wants to hear of.
+    /// The acknowledged subscriptions.
     pub(super) async fn subscribe(&self, notifications: Value) -> Value {
         let params = json!({"notifications": notifications});
         let mut stream = self.stateless_request("subscriptions/listen", "", params, true).send().await.unwrap();

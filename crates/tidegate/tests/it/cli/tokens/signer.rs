@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-/// Whoever signs tokens with RS256.
+/// A signer of tokens with RS256.
 pub(super) struct Signer(RsaKeyPair);
 
 impl Signer {

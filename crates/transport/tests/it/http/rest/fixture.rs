@@ -26,7 +26,7 @@ pub(super) async fn start() -> Server {
 
 pub(super) async fn with(options: HttpOptions) -> Server {
     let metrics = Arc::new(Metrics::new());
-    let host = Host::with(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), built_in);
+    let host = Host::with_entries(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), built_in);
     Server::of(host, metrics, options).await
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_core::{Allowance, Limits, RateLimit};
+use tidegate_core::{LevelLimits, Limits, RateLimit};
 use tidegate_runtime::event::{EventDispatcher, Subscriber};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -14,11 +14,12 @@ use tidegate_testkit::host::Host;
 
 #[tokio::test]
 async fn rate_limit_counts_each_request_once() {
-    let of_principal = Allowance { rate: RateLimit::per_second(0.000_1, 4), ..Allowance::default() };
+    let of_principal = LevelLimits { rate: RateLimit::per_second(0.000_1, 4), ..LevelLimits::default() };
     let metrics = Arc::new(Metrics::new());
     let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]);
-    let host =
-        Host::with(events, |entries| entries.limits(Limits { per_principal: of_principal, ..Limits::default() }));
+    let host = Host::with_entries(events, |entries| {
+        entries.limits(Limits { per_principal: of_principal, ..Limits::default() })
+    });
     let server = Server::of(host, metrics, HttpOptions::default()).await;
     let text = || script(json!([["text", "a"]]), &[]);
     assert_eq!(server.rest(&text()).await.head.status, 200);

@@ -60,7 +60,7 @@ pub(super) async fn with_subscriber(options: HttpOptions, subscriber: Option<Arc
     let metrics = Arc::new(Metrics::new());
     let events = EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>].into_iter().chain(subscriber));
     let cancellation_token = CancellationToken::new();
-    let mut host = Host::with(events, |entries| with_results(entries, &cancellation_token));
+    let mut host = Host::with_entries(events, |entries| with_results(entries, &cancellation_token));
     host.release = cancellation_token;
     Server::of(host, metrics, options).await
 }

@@ -149,7 +149,9 @@ async fn other_tenants_entries_answer_as_absent() {
     let done = handler_fn(|_, _| async { Ok(tidegate_runtime::Metadata::new()) });
     let tool = Tool::new("of_north", "Is of the tenant north.", done).with_access(access);
     let metrics = Arc::new(Metrics::new());
-    let host = Host::with(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), |entries| entries.tool(tool));
+    let host = Host::with_entries(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), |entries| {
+        entries.tool(tool)
+    });
     let options = HttpOptions { authenticator: Arc::new(authenticator_of_tenants()), ..HttpOptions::default() };
     let server = Server::of(host, metrics, options).await;
     let bearer = |tenant: Value| {

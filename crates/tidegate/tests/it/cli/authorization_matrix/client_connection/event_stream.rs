@@ -15,7 +15,7 @@ pub(in super::super) struct SseClient<'a> {
 }
 
 impl<'a> SseClient<'a> {
-    /// Opens the stream of the door at `url`; what is said there if it stays shut.
+    /// Opens the stream of the endpoint at `url`; the refusal if it is rejected.
     pub(super) async fn open(client: &'a Client, url: &str, key: Option<&'a str>) -> Result<Self, String> {
         let response = render_answer(client.get(format!("{url}/sse")), key).send().await.unwrap();
         if !response.status().is_success() {

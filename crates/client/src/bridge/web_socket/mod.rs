@@ -1,7 +1,7 @@
 //! WebSocket to the server: one connection for all messages, re-established when it is lost.
 
+mod connect;
 mod connection;
-mod dial;
 mod receive;
 
 use std::sync::Arc;
@@ -13,21 +13,17 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use self::connection::SocketConnection;
-use self::dial::DialError;
+use self::connect::ConnectError;
+use self::connection::WebSocketConnection;
 use super::error::BridgeError;
 use super::handshake::{Handshake, NegotiatedProtocol};
-use super::link::ServerLink;
+use super::options::{BridgeNotice, BridgeOptions, DELAY_MAX, reconnection_backoff};
 use super::output::Output;
-use super::{BridgeOptions, DELAY_MAX, reconnection_backoff};
-use crate::bridge::BridgeNotice;
-use crate::bridge::call::{ClientCall, ModernMetadata};
+use super::request::{ClientRequest, ModernMetadata, ServerTransport};
 
-/// Time limit for closing the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The connection to a server over WebSocket.
-pub(super) struct SocketLink {
+pub(super) struct WebSocketTransport {
     options: Arc<BridgeOptions>,
     output: Output,
     connection_state: watch::Sender<ConnectionState>,
@@ -37,13 +33,12 @@ pub(super) struct SocketLink {
     reconnect_requested: Notify,
 }
 
-/// The state of the connection.
 #[derive(Clone)]
 enum ConnectionState {
     Disconnected {
         reason: String,
     },
-    Connected(Arc<SocketConnection>),
+    Connected(Arc<WebSocketConnection>),
     /// The attempt with this number was refused.
     Refused {
         failure: BridgeError,
@@ -52,12 +47,12 @@ enum ConnectionState {
 }
 
 #[async_trait]
-impl ServerLink for SocketLink {
+impl ServerTransport for WebSocketTransport {
     async fn run_background(&self) {
         let mut backoff = reconnection_backoff();
         let mut is_lost = false;
         for attempt in 1.. {
-            match self.dial().await {
+            match self.connect().await {
                 Ok((connection, stream)) => {
                     let since = Instant::now();
                     if std::mem::take(&mut is_lost) {
@@ -75,13 +70,13 @@ impl ServerLink for SocketLink {
                         backoff.reset();
                     }
                 }
-                Err(DialError::Unreachable(reason)) => {
+                Err(ConnectError::Unreachable(reason)) => {
                     if !std::mem::replace(&mut is_lost, true) {
                         self.options.notify(&BridgeNotice::Disconnected(reason.clone()));
                     }
                     self.connection_state.send_replace(ConnectionState::Disconnected { reason });
                 }
-                Err(DialError::Refused(failure)) => {
+                Err(ConnectError::Refused(failure)) => {
                     self.options.notify(&BridgeNotice::Refused(failure.to_string()));
                     self.connection_state.send_replace(ConnectionState::Refused { failure, attempt });
                     self.reconnect_requested.notified().await;
@@ -91,18 +86,16 @@ impl ServerLink for SocketLink {
         }
     }
 
-    async fn call(&self, call: &ClientCall) -> Result<(), BridgeError> {
-        self.exchange(call).await.map(|_| ())
+    async fn send(&self, request: &ClientRequest) -> Result<(), BridgeError> {
+        self.exchange(request).await.map(drop)
     }
 
-    async fn initialize(&self, call: &ClientCall) -> Result<(), BridgeError> {
+    async fn initialize(&self, request: &ClientRequest) -> Result<(), BridgeError> {
         *self.handshake.lock() = None;
-        let answer = self.exchange(call).await?;
-        if let (Ok(terms), [id]) = (NegotiatedProtocol::parse(&answer), call.ids.as_slice()) {
-            let handshake =
-                Handshake { initialize: call.line.clone(), id: id.clone(), initialized: None, negotiated: terms };
-            *self.handshake.lock() = Some(handshake);
-        }
+        let answer = self.exchange(request).await?;
+        // An answer without them is an error for the client.
+        let negotiated = NegotiatedProtocol::parse(&answer).ok();
+        *self.handshake.lock() = negotiated.and_then(|negotiated| Handshake::new(request, negotiated));
         Ok(())
     }
 
@@ -134,7 +127,7 @@ impl ServerLink for SocketLink {
     }
 }
 
-impl SocketLink {
+impl WebSocketTransport {
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> Self {
         let connection_state =
             watch::Sender::new(ConnectionState::Disconnected { reason: "it does not answer".to_owned() });
@@ -145,28 +138,28 @@ impl SocketLink {
         Instant::now() + self.options.wait_within
     }
 
-    /// Sends `call` once and waits for its answer, which is forwarded to the client as it arrives.
-    async fn exchange(&self, call: &ClientCall) -> Result<Bytes, BridgeError> {
+    /// Sends `request` once and waits for its answer, which is forwarded to the client as it arrives.
+    async fn exchange(&self, request: &ClientRequest) -> Result<Bytes, BridgeError> {
         let deadline = self.deadline();
         loop {
             let connection = self.connection(deadline).await?;
-            let waiting = connection.wait_for(call);
-            call.open.set_may_have_been_sent(true);
-            match connection.send(&call.line).await {
-                Ok(Ok(())) => return waiting.wait().await,
+            let waiter = connection.wait_for(request);
+            request.state.set_may_have_been_sent(true);
+            match connection.send(&request.line).await {
+                Ok(Ok(())) => return waiter.wait().await,
                 Ok(Err(failure)) => return Err(failure),
                 // Nothing was sent, so the next connection may be used.
-                Err(_) => call.open.set_may_have_been_sent(false),
+                Err(_) => request.state.set_may_have_been_sent(false),
             }
         }
     }
 
     /// An established connection, once there is one.
-    async fn connection(&self, deadline: Instant) -> Result<Arc<SocketConnection>, BridgeError> {
-        let mut validity = self.connection_state.subscribe();
+    async fn connection(&self, deadline: Instant) -> Result<Arc<WebSocketConnection>, BridgeError> {
+        let mut states = self.connection_state.subscribe();
         let mut refused_before = None;
         loop {
-            match validity.borrow_and_update().clone() {
+            match states.borrow_and_update().clone() {
                 ConnectionState::Connected(connection) if !connection.lost.is_cancelled() => return Ok(connection),
                 ConnectionState::Refused { failure, attempt } => {
                     // The refusal may be outdated; the bridge tries once more for this call.
@@ -179,17 +172,13 @@ impl SocketLink {
                     refused_before.get_or_insert(0);
                 }
             }
-            if tokio::time::timeout_at(deadline, validity.changed()).await.is_err() {
-                return Err(match validity.borrow().clone() {
-                    ConnectionState::Refused { failure, .. } => failure,
-                    ConnectionState::Disconnected { reason } => {
-                        BridgeError::Unreachable { waited: self.options.wait_within, reason }
-                    }
-                    ConnectionState::Connected(_) => {
-                        let reason = "the connection was lost again".to_owned();
-                        BridgeError::Unreachable { waited: self.options.wait_within, reason }
-                    }
-                });
+            if tokio::time::timeout_at(deadline, states.changed()).await.is_err() {
+                let reason = match states.borrow().clone() {
+                    ConnectionState::Refused { failure, .. } => return Err(failure),
+                    ConnectionState::Disconnected { reason } => reason,
+                    ConnectionState::Connected(_) => "the connection was lost again".to_owned(),
+                };
+                return Err(BridgeError::Unreachable { waited: self.options.wait_within, reason });
             }
         }
     }

@@ -1,6 +1,7 @@
-//! What is called, how an argument is completed, and how severe a log message for the caller is.
+//! Parts of a call: its target, completions, levels of log messages, and the statements in its audit line.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +38,20 @@ impl CallTarget {
 }
 
 /// Severity of a log message for the caller, least severe first (RFC 5424).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are those of RFC 5424")]
 pub enum LogLevel {
     Debug,
@@ -52,34 +66,16 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Every level, least severe first.
-    pub const ALL: [Self; 8] = [
-        Self::Debug,
-        Self::Info,
-        Self::Notice,
-        Self::Warning,
-        Self::Error,
-        Self::Critical,
-        Self::Alert,
-        Self::Emergency,
-    ];
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The lower-case name of RFC 5424.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
+        self.into()
     }
 
     /// The level with that name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -145,5 +141,23 @@ impl Completion {
             self.values.truncate(Self::VALUES_MAX);
         }
         self
+    }
+}
+
+/// A statement that a call sent to a database, as the audit log records it.
+pub struct AuditedStatement {
+    /// The database.
+    pub database: String,
+    /// The tables that it reads, as far as they are known.
+    pub tables: Vec<String>,
+    /// Computes a fingerprint that does not depend on the values in the statement. It runs on the auditor's thread,
+    /// because it takes longer than a call can wait.
+    pub fingerprint: Box<dyn FnOnce() -> String + Send>,
+}
+
+impl fmt::Debug for AuditedStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { database, tables, .. } = self;
+        f.debug_struct("AuditedStatement").field("database", database).field("tables", tables).finish_non_exhaustive()
     }
 }

@@ -12,20 +12,18 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::bridge::call::{ClientCall, is_same_id};
 use crate::bridge::error::BridgeError;
+use crate::bridge::request::{ClientRequest, is_same_id};
 
-pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type WebSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A connection that is or was established.
-pub(super) struct SocketConnection {
-    sink: tokio::sync::Mutex<SplitSink<SocketStream, Message>>,
+pub(super) struct WebSocketConnection {
+    sink: tokio::sync::Mutex<SplitSink<WebSocket, Message>>,
     waiting: Mutex<HashMap<String, PendingAnswer>>,
     pub(super) lost: CancellationToken,
     reason: Mutex<String>,
 }
 
-/// A call that waits for one answer.
 struct PendingAnswer {
     answer: oneshot::Sender<Bytes>,
     is_of_batch: bool,
@@ -36,13 +34,13 @@ pub(super) struct NotSent;
 
 /// Waits for the answers to one call. Dropping it unregisters them.
 pub(super) struct AnswerWaiter<'a> {
-    connection: &'a SocketConnection,
+    connection: &'a WebSocketConnection,
     ids: Vec<String>,
     answers: Vec<oneshot::Receiver<Bytes>>,
 }
 
-impl SocketConnection {
-    pub(super) fn new(sink: SplitSink<SocketStream, Message>) -> Self {
+impl WebSocketConnection {
+    pub(super) fn new(sink: SplitSink<WebSocket, Message>) -> Self {
         Self {
             sink: tokio::sync::Mutex::new(sink),
             waiting: Mutex::default(),
@@ -51,10 +49,7 @@ impl SocketConnection {
         }
     }
 
-    /// Sends a line of the client.
-    ///
-    /// # Errors
-    /// The inner error means that the line may have been sent partly.
+    /// Sends a line of the client. After the inner error, the line may have been sent partly.
     pub(super) async fn send(&self, line: &Bytes) -> Result<Result<(), BridgeError>, NotSent> {
         let mut sink = tokio::select! {
             biased;
@@ -79,19 +74,17 @@ impl SocketConnection {
         }
     }
 
-    /// Sends a close frame.
     pub(super) async fn close(&self) {
         let _ = self.sink.lock().await.send(Message::Close(None)).await;
     }
 
-    /// Waits for the answers to `call` from now on.
-    pub(super) fn wait_for(&self, call: &ClientCall) -> AnswerWaiter<'_> {
-        let ids: Vec<String> = call.ids.iter().map(|id| id.as_json().to_owned()).collect();
+    pub(super) fn wait_for(&self, request: &ClientRequest) -> AnswerWaiter<'_> {
+        let ids: Vec<String> = request.ids.iter().map(|id| id.as_json().to_owned()).collect();
         let mut waiting = self.waiting.lock();
         let mut answers = Vec::new();
         for id in &ids {
             let (answer, receiver) = oneshot::channel();
-            waiting.insert(id.clone(), PendingAnswer { answer, is_of_batch: call.is_batch });
+            waiting.insert(id.clone(), PendingAnswer { answer, is_of_batch: request.is_batch });
             answers.push(receiver);
         }
         drop(waiting);
@@ -114,7 +107,6 @@ impl SocketConnection {
         waiting.extract_if(|_, waiter| waiter.is_of_batch).map(|(_, waiter)| waiter.answer).collect()
     }
 
-    /// Fails all waiting calls.
     pub(super) fn mark_lost(&self, reason: String) {
         *self.reason.lock() = reason;
         self.lost.cancel();
@@ -127,9 +119,6 @@ impl SocketConnection {
 
 impl AnswerWaiter<'_> {
     /// The answer; for a batch one of its answers, once all have arrived.
-    ///
-    /// # Errors
-    /// When the connection is lost earlier.
     pub(super) async fn wait(mut self) -> Result<Bytes, BridgeError> {
         let answers = futures::future::try_join_all(std::mem::take(&mut self.answers));
         tokio::select! {

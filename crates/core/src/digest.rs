@@ -1,6 +1,5 @@
-//! Signs values that the node gives to clients and verifies them when they return: cursors, links, request states.
-//!
-//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128 bits.
+//! Signatures of values that the node gives to clients and verifies when they return (cursors, links, request states),
+//! and digests as hexadecimal text.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -9,7 +8,8 @@ use uuid::Uuid;
 /// The length of a signature in bytes.
 pub const SIGNATURE_BYTES: usize = 16;
 
-/// Signs and verifies with one key.
+/// Signs and verifies with one key: [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128
+/// bits.
 #[derive(Clone)]
 pub struct HmacSigner(Hmac<Sha256>);
 
@@ -33,15 +33,16 @@ impl HmacSigner {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        let mut cut = [0; SIGNATURE_BYTES];
-        cut.copy_from_slice(&mac.finalize().into_bytes()[..SIGNATURE_BYTES]);
-        cut
+        let mut signature = [0; SIGNATURE_BYTES];
+        signature.copy_from_slice(&mac.finalize().into_bytes()[..SIGNATURE_BYTES]);
+        signature
     }
 
     /// Whether `signature` is the signature of `parts`. The run time does not reveal where they differ.
     pub fn verify(&self, purpose: &str, parts: &[&[u8]], signature: &[u8]) -> bool {
-        let right = self.sign(purpose, parts);
-        signature.len() == right.len() && signature.iter().zip(right).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+        let expected = self.sign(purpose, parts);
+        let differences = signature.iter().zip(expected).fold(0, |differences, (a, b)| differences | (a ^ b));
+        signature.len() == expected.len() && differences == 0
     }
 }
 
@@ -49,4 +50,11 @@ impl std::fmt::Debug for HmacSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HmacSigner")
     }
+}
+
+/// `bytes` as lower-case hexadecimal digits.
+pub fn to_hex(bytes: impl AsRef<[u8]>) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+    bytes.as_ref().iter().flat_map(digits).collect()
 }

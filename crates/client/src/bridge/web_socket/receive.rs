@@ -6,23 +6,22 @@ use futures::stream::{SplitStream, StreamExt};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::SocketLink;
-use super::connection::{SocketConnection, SocketStream};
-use crate::bridge::BridgeNotice;
+use super::WebSocketTransport;
+use super::connection::{WebSocket, WebSocketConnection};
 use crate::bridge::incoming::MessageMeter;
+use crate::bridge::options::BridgeNotice;
 
-/// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(15);
 const PING_WITHIN: Duration = Duration::from_secs(1);
 /// A connection without received data for this long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(60);
 
-impl SocketLink {
+impl WebSocketTransport {
     /// Reads until the connection is lost, and returns the reason.
     pub(super) async fn receive_until_lost(
         &self,
-        connection: &SocketConnection,
-        mut stream: SplitStream<SocketStream>,
+        connection: &WebSocketConnection,
+        mut stream: SplitStream<WebSocket>,
     ) -> String {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         // If the client read slowly, missed ticks need no extra pings.
@@ -61,7 +60,7 @@ impl SocketLink {
         }
     }
 
-    async fn forward_message(&self, connection: &SocketConnection, text: Utf8Bytes) -> Result<(), String> {
+    async fn forward_message(&self, connection: &WebSocketConnection, text: Utf8Bytes) -> Result<(), String> {
         let invalid = |reason: String| format!("the server sent an invalid message: {reason}");
         let meter = MessageMeter::new(&self.output, self.options.server_message_bytes_max);
         meter.add(text.len()).await.map_err(|error| invalid(error.to_string()))?;
@@ -75,17 +74,17 @@ impl SocketLink {
             return Err(invalid("it has neither method nor result".to_owned()));
         }
         // An error without an id concerns a message that the server could not process; it is forwarded to the client.
-        let waiting: Vec<_> = match shape.ids.as_slice() {
+        let waiters: Vec<_> = match shape.ids.as_slice() {
             [] => connection.take_batch_waiters(),
             ids => ids.iter().filter_map(|id| connection.take_waiter(id)).collect(),
         };
-        if waiting.is_empty() && !shape.ids.is_empty() {
+        if waiters.is_empty() && !shape.ids.is_empty() {
             self.options.notify(&BridgeNotice::Ignored("an answer to no open request".to_owned()));
             return Ok(());
         }
         let text = message.bytes().clone();
         self.output.send(message.line).await;
-        for waiter in waiting {
+        for waiter in waiters {
             // A cancelled call does not wait any more.
             let _ = waiter.send(text.clone());
         }
