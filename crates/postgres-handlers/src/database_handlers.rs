@@ -6,12 +6,12 @@ use tidegate_core::Error;
 use tidegate_postgres::PostgresDatabase;
 use tidegate_runtime::{Handler, Job};
 
-use crate::call::FunctionHandler;
+use crate::call::PgFunctionHandler;
 use crate::catalog::HandlerCatalog;
 use crate::entries::HandlerEntry;
 use crate::exchange_log::ExchangeRecorder;
 use crate::record::HandlerRecord;
-use crate::rows::HandlerRows;
+use crate::rows::PgRowsFunction;
 use crate::schema_name::SchemaName;
 use crate::watcher::HandlerWatcher;
 
@@ -55,12 +55,12 @@ impl DatabaseHandlers {
         self: &Arc<Self>,
         catalog: &HandlerCatalog,
         record: &Arc<HandlerRecord>,
-        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
+        rows: impl FnOnce(PgRowsFunction) -> Arc<dyn Handler>,
     ) -> Result<HandlerEntry, String> {
         let output_schema = record.output_schema()?;
         let handler: Arc<dyn Handler> = match record.returns_rows {
-            true => rows(HandlerRows::new(self.clone(), record.clone(), catalog)),
-            false => Arc::new(FunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
+            true => rows(PgRowsFunction::new(self.clone(), record.clone(), catalog)),
+            false => Arc::new(PgFunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
         };
         record.to_entry(handler, output_schema, &self.database)
     }

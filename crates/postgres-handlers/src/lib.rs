@@ -28,7 +28,7 @@ pub use database_handlers::{DatabaseHandlers, HandlerOptions};
 pub use entries::HandlerEntry;
 pub use install::{InstallChanges, InstallMode, Installer};
 pub use record::{HandlerKind, HandlerRecord};
-pub use rows::HandlerRows;
+pub use rows::PgRowsFunction;
 pub use schema_name::{SchemaName, SchemaNameError};
 pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
 pub use status::{ExchangeLogStatus, InstallStatus, InstalledVersion, LineCount};

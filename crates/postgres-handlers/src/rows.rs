@@ -15,7 +15,7 @@ use crate::database_handlers::DatabaseHandlers;
 use crate::record::HandlerRecord;
 
 /// A handler that returns rows.
-pub struct HandlerRows {
+pub struct PgRowsFunction {
     handlers: Arc<DatabaseHandlers>,
     text: String,
     transaction: Arc<Transaction>,
@@ -26,7 +26,7 @@ pub struct HandlerRows {
     logs_exchanges: bool,
 }
 
-impl HandlerRows {
+impl PgRowsFunction {
     pub(crate) fn new(handlers: Arc<DatabaseHandlers>, record: Arc<HandlerRecord>, catalog: &HandlerCatalog) -> Self {
         let schema = &handlers.options.schema;
         // If the database has an identity check, an unrecognised caller becomes anonymous. The handler runs after the

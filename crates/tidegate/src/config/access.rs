@@ -1,11 +1,10 @@
-//! What an entry of the file demands of its callers.
+//! The access that an entry of the file requires.
 
 use tidegate_core::{Access, Acl, IpNetwork, TransportKind, is_scope};
 
 use super::problem::{ConfigProblem, parse_items};
 use super::types::FromEntry;
 
-/// The demands of the entry at `path`.
 pub(super) fn parse_access(
     names: &[String],
     scopes: &[String],
@@ -16,8 +15,8 @@ pub(super) fn parse_access(
     let transports = from.transports.as_ref().map(|names| {
         parse_items(names, &format!("{path}.from.transports"), problems, |name| {
             TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-                let known = TransportKind::ALL.map(TransportKind::name).join(", ");
-                format!("there is no transport {name:?}; there are {known}")
+                let known_names = TransportKind::ALL.map(TransportKind::name).join(", ");
+                format!("there is no transport {name:?}; there are {known_names}")
             })
         })
     });

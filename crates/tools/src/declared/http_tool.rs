@@ -44,9 +44,9 @@ impl DeclaredHttpTool {
     /// # Errors
     /// All errors of the declaration.
     pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
-        let taken = check_reserved_names(&self.inputs, &RESERVED_ARGUMENTS);
-        if !taken.is_empty() {
-            return Err(taken);
+        let conflicts = check_reserved_names(&self.inputs, &RESERVED_ARGUMENTS);
+        if !conflicts.is_empty() {
+            return Err(conflicts);
         }
         let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {

@@ -12,7 +12,7 @@ const OMITTED_NOTE: &str = "if omitted, the person is asked";
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredInput {
-    /// The name, as `:name` in SQL and `{name}` in templates.
+    /// The name, as `:name` in SQL and `{{name}}` in templates.
     pub name: String,
     /// The kind of values.
     pub kind: InputKind,

@@ -5,7 +5,6 @@ mod declared_query;
 mod elicitation_form;
 mod elicited_parameters;
 mod file_resource;
-mod file_watcher;
 mod http;
 mod http_tool;
 mod input;
@@ -13,22 +12,22 @@ mod prompt;
 mod resource;
 mod rows_tool;
 mod sql_tool;
-mod text_template;
+mod template;
 mod uri_variables;
 
 use serde_json::{Value, json};
 
 pub use http::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate,
-    HttpToolHandler, RESERVED_ARGUMENTS, escape_braces,
+    HttpToolHandler, RESERVED_ARGUMENTS,
 };
 pub use http_tool::DeclaredHttpTool;
 pub use input::{DeclaredInput, InputKind, ScalarType};
 pub use prompt::{DeclaredPrompt, PromptPart};
 pub use resource::{DeclaredResource, PreparedResource, ResourceSource};
-pub use rows_tool::{RowsSource, rows_handler, with_row_arguments};
+pub use rows_tool::{StatementSource, statement_tool_handler, with_row_arguments};
 pub use sql_tool::DeclaredSqlTool;
-pub use text_template::TextTemplate;
+pub use template::{TemplateError, TextTemplate, escape_braces};
 use tidegate_core::Error;
 use tidegate_runtime::CacheHint;
 

@@ -16,9 +16,8 @@ use super::elicited_parameters::ElicitedParameters;
 use super::http::RESERVED_ARGUMENTS;
 use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, TextTemplate, cache_metadata};
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
 use crate::node_view::NodeView;
-use crate::paging::PagingArguments;
 
 /// Longer answers are text only, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
@@ -63,9 +62,9 @@ impl DeclaredSqlTool {
         node: &Arc<NodeView>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
-        let taken = check_reserved_names(&self.inputs, &[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat());
-        if !taken.is_empty() {
-            return Err(taken);
+        let conflicts = check_reserved_names(&self.inputs, &[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat());
+        if !conflicts.is_empty() {
+            return Err(conflicts);
         }
         let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
         let query = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
@@ -91,7 +90,7 @@ impl DeclaredSqlTool {
             .with_limits(self.limits);
         tool.title = self.title;
         tool.meta.extend(self.cache.map(cache_metadata));
-        let wrong = |at: &'static str| {
+        let to_problem = |at: &'static str| {
             move |error: tidegate_core::JsonSchemaError| {
                 vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, error.to_string()))]
             }
@@ -101,9 +100,9 @@ impl DeclaredSqlTool {
                 &self.inputs,
                 if self.transaction.writes { output_properties() } else { with_paging(output_properties()) },
             ))
-            .map_err(wrong("input"))?;
+            .map_err(to_problem("input"))?;
         if let Some(columns) = columns {
-            tool.output_schema = Some(Arc::new(JsonSchema::new(output_schema(&columns)).map_err(wrong("sql"))?));
+            tool.output_schema = Some(Arc::new(JsonSchema::new(output_schema(&columns)).map_err(to_problem("sql"))?));
         }
         Ok((tool, unreachable))
     }
@@ -123,14 +122,13 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
     ToolAnnotations { read_only: tool_annotations.read_only.or(Some(true)), open_world, ..tool_annotations }
 }
 
-/// Errors of inputs with reserved names.
 pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) -> Vec<DeclarationProblem> {
-    let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
+    let conflicts = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
         let message =
             format!("{} is reserved: every tool with a table has this argument; choose another name", input.name);
         DeclarationProblem::new(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
-    taken.collect()
+    conflicts.collect()
 }
 
 /// Parses the prompts of a tool to the person; all errors are reported together.

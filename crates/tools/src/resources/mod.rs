@@ -5,18 +5,36 @@ pub(crate) mod job;
 pub(crate) mod result;
 mod stored_file;
 pub(crate) mod table;
-mod watchers;
 
-use tidegate_core::UriTemplate;
-use tidegate_runtime::{Resource, ResourceTemplate};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{Caller, Error, TemplateVariables, UriTemplate};
+use tidegate_runtime::{Handler, Resource, ResourceTemplate, ResourceWatcher};
+
+use crate::node_view::NodeView;
 
 const JSON: &str = "application/json";
 
-/// A constant URI template.
 fn uri_template(text: &str) -> UriTemplate {
     // All are parsed at registration, which every test does.
     #[allow(clippy::expect_used)]
     UriTemplate::parse(text).expect("a built-in URI template is valid")
+}
+
+/// A template of JSON resources.
+fn json_template(
+    template: &str,
+    name: &str,
+    title: &str,
+    description: &str,
+    handler: Arc<dyn Handler>,
+) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(uri_template(template), name, handler);
+    template.title = Some(title.to_owned());
+    template.description = Some(description.to_owned());
+    template.mime_type = Some(JSON.to_owned());
+    template
 }
 
 /// One resource of `template`, with its handler.
@@ -30,4 +48,20 @@ fn resource_from_template(
     resource.description = description;
     resource.mime_type = template.mime_type.clone();
     resource
+}
+
+/// Watches one table, or all tables of a database. Which changes are detected depends on the database; only cheap
+/// checks are used.
+struct TablesWatcher(Arc<NodeView>);
+
+#[async_trait]
+impl ResourceWatcher for TablesWatcher {
+    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+        let variable = |name: &str| variables.get(name).map(String::as_str);
+        match self.0.databases.get(variable("database"), &caller.principal) {
+            Ok(database) => database.stamp(variable("table"), &caller.principal).await,
+            // Hidden or absent.
+            Err(_) => Ok(None),
+        }
+    }
 }

@@ -62,9 +62,9 @@ pub(super) async fn send_raw_file(
             file: Some(described),
         })
         .await?;
-    let mut pieces = result.stream_file_bytes();
-    while let Some(piece) = pieces.next().await.transpose()? {
-        reply.send_bytes(piece).await?;
+    let mut chunks = result.stream_file_bytes();
+    while let Some(chunk) = chunks.next().await.transpose()? {
+        reply.send_bytes(chunk).await?;
     }
     super::result::check_complete(result, super::result::accepts_partial(job))
 }

@@ -26,7 +26,7 @@ fn valid_configuration_passes() {
 #[test]
 fn tls_files_are_checked() {
     let text = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
-    assert!(text.contains("server.tls.client_crl: says nothing without client_ca"), "{text}");
+    assert!(text.contains("server.tls.client_crl: has no effect without client_ca"), "{text}");
     assert!(text.contains("server.tls: ") && text.contains("cert.pem cannot be read"), "{text}");
     let text = check("server: {tls: {certificate: a, key: b, min_version: '1.1', clients: optional}}\n");
     assert!(text.contains("server.tls.min_version: "), "{text}");
@@ -38,8 +38,8 @@ fn reports_all_schema_errors() {
     insta::assert_snapshot!(check("serve: {}\nlimits: {timeout: 60, inline_rows: lots}\ntools: {}\ntoolsets: {a: b}\nroles: [{toolset: [a]}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:1: serve: unknown key; did you mean server?
-    tidegate.yaml:4:1: tools: a map where a list is wanted
-    tidegate.yaml:5:12: toolsets.a: b where a list is wanted
+    tidegate.yaml:4:1: tools: a map where a list is expected
+    tidegate.yaml:5:12: toolsets.a: b where a list is expected
     tidegate.yaml:6:9: roles[0]: name is missing
     tidegate.yaml:6:10: roles[0].toolset: unknown key; did you mean toolsets?
     ");
@@ -80,7 +80,7 @@ fn reports_unknown_references() {
     tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
     tidegate.yaml:2:45: roles[1].name: clerk is the name of another
     tidegate.yaml:3:28: toolsets.discover: is built in; choose another name
-    tidegate.yaml:3:42: toolsets.sse: is the address of another door; choose another name
+    tidegate.yaml:3:42: toolsets.sse: is the path of another endpoint; choose another name
     tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
     tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
     "#);
@@ -102,8 +102,8 @@ fn reports_invalid_limits() {
     ");
     insta::assert_snapshot!(ConfiguredFolder::new("databases: [{name: a, files: shop, tenants: []}, {name: b, files: shop, tenants: [n]}, {name: c, files: shop, tenants: [s]}, {name: d, federated: [b, c]}]\n").usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
-    tidegate.yaml:1:36: databases[0].tenants: names nobody; leave it out for everybody, or name the tenants that the database is for
-    tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may ask all of
+    tidegate.yaml:1:36: databases[0].tenants: is empty; leave it out for all tenants, or name the tenants of the database
+    tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may query together
     ");
 }
 
@@ -160,13 +160,13 @@ fn resources_prompts_and_requests_are_checked_too() {
     error: the configuration cannot be used
     tidegate.yaml:2:14: resources[0].uri: invalid URI template "r://{a}{b}": put text between two variables
     tidegate.yaml:2:59: resources[1].uri: "plain" has no scheme; write it as reports://sales/{year}
-    tidegate.yaml:2:90: resources[2]: wants either sql or file, and not both
+    tidegate.yaml:2:90: resources[2]: needs either sql or file, and not both
     "#);
     insta::assert_snapshot!(check("prompts: [{name: p, description: P, messages: [{text: 'Hi {{who}}'}, {}]}]\n"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:2:70: prompts[0].messages[1]: wants either text or resource, and not both
+    tidegate.yaml:2:70: prompts[0].messages[1]: needs either text or resource, and not both
     ");
-    insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{x}'}, input: {x: {}}}]\n"), @r"
+    insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{{x}}'}, input: {x: {}}}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:42: tools[0].http.url: api.example.com is not among the hosts that http tools may reach
         add it to http.allow_hosts
@@ -187,7 +187,7 @@ fn variable_values_are_redacted_in_errors() {
     };
     insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:3:10: roles[0].name: a list where a text is wanted
+    tidegate.yaml:3:10: roles[0].name: a list where a text is expected
     ");
     insta::assert_snapshot!(content("ANOTHER"), @r"
     error: the configuration cannot be used
@@ -197,7 +197,7 @@ fn variable_values_are_redacted_in_errors() {
     configured.write(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\n"));
     insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:2:10: limits.timeout: what ${HELD} holds does not fit here
+    tidegate.yaml:2:10: limits.timeout: the value of ${HELD} is not valid here
     ");
     configured.write(&format!(
         "{SHOP}auth: {{tokens: {{issuer: i, audience: a, algorithms: [HS256], secret: '${{HELD}}'}}}}\n"
@@ -273,7 +273,7 @@ fn variable_values_are_redacted_in_every_report() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let text = format!("{}{}", ran.stdout, ran.stderr);
     assert!(text.contains("${HELD}") && !text.contains("hunter2"), "{text}");
-    assert_eq!(text.matches("why is not told").count(), 2, "{text}");
+    assert_eq!(text.matches("is not shown; write the value out").count(), 2, "{text}");
 }
 
 #[test]

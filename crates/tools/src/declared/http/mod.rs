@@ -15,7 +15,6 @@ mod json_rows;
 mod request;
 mod resolver;
 mod secrets;
-mod template;
 mod tool;
 mod url_template;
 
@@ -24,5 +23,4 @@ pub use client::HttpClient;
 pub use definition::{HttpArgument, HttpDefinition, HttpProblem};
 pub use request::{HttpRequestTemplate, RESERVED_ARGUMENTS};
 pub use resolver::DnsResolver;
-pub use template::escape_braces;
 pub use tool::HttpToolHandler;

@@ -16,7 +16,6 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::declared::consent::Consent;
 use crate::declared::elicited_parameters::ElicitedParameters;
 
-/// Bytes of a chunk at most.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the budget that are reserved for the note about truncation.
 const NOTE_BYTES: usize = 200;
@@ -49,7 +48,7 @@ impl HttpToolHandler {
     /// Sends the request. The call and the tool's time limit can cancel it.
     async fn call_api(&self, request: HttpRequest, job: &Job) -> Result<HttpResponse, Error> {
         let limit = self.template.timeout;
-        let overdue = async {
+        let time_limit = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
                 // Without a limit, the call's own deadline cancels the job.
@@ -59,8 +58,8 @@ impl HttpToolHandler {
         tokio::select! {
             biased;
             () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            fetched = self.client.fetch(request, self.template.bytes_max) => fetched,
-            () = overdue => {
+            response = self.client.fetch(request, self.template.bytes_max) => response,
+            () = time_limit => {
                 let (host, seconds) = (self.template.host(), limit.unwrap_or_default().as_secs_f64());
                 let message = format!("{host} did not answer within {seconds:.1} s, the time limit of this tool (timeout)");
                 Err(Error::new(ErrorKind::TimedOut, message))
@@ -81,14 +80,14 @@ impl Handler for HttpToolHandler {
             consent.request(&arguments, &reply).await?;
         }
         reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
-        let fetched = self.call_api(request, &job).await?;
-        if !fetched.status.is_success() {
-            return Err(status_error(&fetched, self.template.secrets()));
+        let response = self.call_api(request, &job).await?;
+        if !response.status.is_success() {
+            return Err(status_error(&response, self.template.secrets()));
         }
-        if fetched.is_cut {
-            return Err(body_too_large(&fetched.host, self.template.bytes_max));
+        if response.is_cut {
+            return Err(body_too_large(&response.host, self.template.bytes_max));
         }
-        match interpret_response(fetched, self.template.rows.as_deref(), self.template.secrets())? {
+        match interpret_response(response, self.template.rows.as_deref(), self.template.secrets())? {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
                 let output_options = shape.output_options("Request less with the tool's arguments.")?;
@@ -115,8 +114,8 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     let fenced = job.fence().map(|fence| fence.wrap(visible));
     let mut rest = fenced.as_deref().unwrap_or(visible);
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
-        reply.send_text(piece).await?;
+        let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
+        reply.send_text(chunk).await?;
         rest = after;
     }
     reply.end_text().await?;
@@ -124,6 +123,6 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
         let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
-    let facts = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
-    Ok(facts.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
+    let entries = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
+    Ok(entries.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
 }

@@ -24,8 +24,8 @@ fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredHttpTool {
         annotations: ToolAnnotations::default(),
         request: HttpDefinition {
             method: "POST".to_owned(),
-            url: server.url("/orders/{order}/refunds"),
-            body: Some(json!({"amount": "{amount}", "currency": "{currency}"})),
+            url: server.url("/orders/{{order}}/refunds"),
+            body: Some(json!({"amount": "{{amount}}", "currency": "{{currency}}"})),
             ..HttpDefinition::default()
         },
         inputs: vec![
