@@ -17,7 +17,7 @@ use super::quantities::SecretText;
 use super::types::{Config, DatabaseEntry};
 use super::{LoadedConfig, policies, postgres, tables};
 
-const ONE_KIND_MESSAGE: &str = "needs one of files, sqlite, postgres and federated";
+const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres and federated";
 
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
@@ -291,13 +291,13 @@ pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) 
         if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
             problems.push(ConfigProblem::new(
                 format!("{path}.tenants"),
-                "is empty; leave it out for all tenants, or name the tenants of the database",
+                "is empty; omit it to allow all tenants, or list the tenants that may use the database",
             ));
             continue;
         }
         let Some(tenants) = tenants_allowed(entry, config) else { continue };
         if tenants.is_empty() {
-            let message = "joins databases that no tenant may query together";
+            let message = "joins databases that no tenant may use together";
             problems.push(ConfigProblem::new(format!("{path}.federated"), message));
         }
         tenants_by_database.push((entry.name.clone(), tenants));

@@ -100,7 +100,7 @@ fn to_mask(entry: &MaskEntry) -> Result<Mask, &'static str> {
         MaskEntry::Partial(partial) => match (partial.keep_first, partial.keep_last) {
             (Some(first), None) => Mask::KeepFirst(first),
             (None, Some(last)) => Mask::KeepLast(last),
-            _ => return Err("needs one of keep_first and keep_last"),
+            _ => return Err("needs exactly one of keep_first and keep_last"),
         },
     })
 }

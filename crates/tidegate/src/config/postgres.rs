@@ -93,7 +93,7 @@ fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
             let mapping = mapping.filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
             Ok(RunAs::Roles { mapping: mapping.collect(), default: chosen.default.clone() })
         }
-        _ => Err("needs either claim, with allow, or by_role".to_owned()),
+        _ => Err("needs either claim with allow, or by_role".to_owned()),
     }
 }
 
