@@ -10,8 +10,8 @@ use tidegate_query::OutputFormat;
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredHttpTool, DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSqlTool, HttpDefinition, InputKind,
-    PromptPart, ResourceSource, ScalarType, TemplateError, TextTemplate,
+    DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, HttpDefinition, InputKind, PromptPart,
+    ResourceSource, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -25,25 +25,17 @@ use super::types::{
 
 type Problems = Vec<ConfigProblem>;
 
-pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredSqlTool, Problems> {
+pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_none() {
         problems.push(ConfigProblem::new(path, "sql is missing: the statement that the tool runs"));
     }
-    let tool = DeclaredSqlTool {
-        name: entry.name.clone(),
-        title: entry.title.clone(),
-        description: entry.description.clone(),
-        annotations: annotations(entry.annotations),
+    let action = DeclaredSql {
         database: entry.database.clone(),
         sql: entry.sql.clone().unwrap_or_default(),
-        inputs: build_inputs(&entry.input, path, &mut problems),
-        confirm: parse_confirm(entry, path, &mut problems),
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
-        limits: to_tool_limits(&entry.limits),
         transaction: transaction(entry),
-        cache: entry.cache.map(cache),
     };
+    let tool = build_tool(entry, action, path, &mut problems);
     checked(tool, problems)
 }
 
@@ -53,7 +45,7 @@ pub(super) fn build_http_tool(
     http: &HttpRequestEntry,
     path: &str,
     loaded: &LoadedConfig,
-) -> Result<DeclaredHttpTool, Problems> {
+) -> Result<DeclaredTool<HttpDefinition>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_some() || entry.database.is_some() {
         problems.push(ConfigProblem::new(path, "needs either sql or http, not both"));
@@ -71,19 +63,23 @@ pub(super) fn build_http_tool(
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    let tool = DeclaredHttpTool {
+    let tool = build_tool(entry, request, path, &mut problems);
+    checked(tool, problems)
+}
+
+fn build_tool<A>(entry: &ToolEntry, action: A, path: &str, problems: &mut Problems) -> DeclaredTool<A> {
+    DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),
         description: entry.description.clone(),
         annotations: annotations(entry.annotations),
-        request,
-        inputs: build_inputs(&entry.input, path, &mut problems),
-        confirm: parse_confirm(entry, path, &mut problems),
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+        action,
+        inputs: build_inputs(&entry.input, path, problems),
+        confirm: parse_confirm(entry, path, problems),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, problems),
         limits: to_tool_limits(&entry.limits),
         cache: entry.cache.map(cache),
-    };
-    checked(tool, problems)
+    }
 }
 
 fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Option<TextTemplate> {

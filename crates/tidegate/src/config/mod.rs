@@ -20,8 +20,8 @@ mod quantities;
 mod renamed_keys;
 mod safeguards;
 mod tables;
+mod templates;
 mod tls;
-mod tool_templates;
 mod types;
 mod variables;
 mod yaml_tree;
@@ -73,7 +73,7 @@ impl LoadedConfig {
         let mut document = document.map_err(|problems| ConfigError(render_report(&problems, &path, None)))?;
         let report = |problems: Vec<_>| ConfigError(render_report(&problems, &path, Some(&document)));
         let mut config = parsing::parse_config(&document).map_err(report)?;
-        let mut deprecated = tool_templates::resolve(&mut config, &document).map_err(report)?;
+        let mut deprecated = templates::resolve(&mut config, &document).map_err(report)?;
         document.deprecations.append(&mut deprecated);
         let loaded = Self { config, document };
         loaded.files().iter().for_each(|file| file_hashes.record(file));

@@ -108,5 +108,5 @@ fn reports_misbehaving_issuer() {
     insta::assert_snapshot!(message(&requested(r#"{"active": false}"#), 0), @"ok     the issuer https://login.example answers about tokens");
     insta::assert_snapshot!(message(&requested(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example is unreachable, and new tokens are rejected: it reports a text that is not a token as active: any bearer would be admitted");
     let nowhere = message("jwks_url: 'http://127.0.0.1:9/keys'", 1);
-    assert!(nowhere.contains("no new token is taken: it cannot be reached: "), "{nowhere}");
+    assert!(nowhere.contains("new tokens are rejected: it cannot be reached: "), "{nowhere}");
 }

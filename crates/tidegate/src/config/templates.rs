@@ -1,4 +1,4 @@
-//! The texts of tools as templates, read in the syntax in which they were written.
+//! The texts of tools and prompts as templates, read in the syntax in which they were written.
 //!
 //! In the deprecated syntax of http tools, `{name}` is a parameter, and `{{` and `}}` are braces. A tool is read in that syntax only if
 //! all its texts are valid in it and use exactly the parameters of the tool. If that is also true of the current syntax,
@@ -13,8 +13,8 @@ use super::document::Document;
 use super::problem::ConfigProblem;
 use super::types::{Config, HttpRequestEntry, ToolEntry};
 
-/// Replaces the texts of all tools by templates in the current syntax, in which braces in the values of variables are
-/// literal. Returns a warning for each text in the deprecated syntax.
+/// Replaces the texts of all tools and prompts by templates in the current syntax, in which braces in the values of
+/// variables are literal. Returns a warning for each text in the deprecated syntax.
 pub(super) fn resolve(config: &mut Config, document: &Document) -> Result<Vec<ConfigProblem>, Vec<ConfigProblem>> {
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     for (index, tool) in config.tools.iter_mut().enumerate() {
@@ -23,7 +23,20 @@ pub(super) fn resolve(config: &mut Config, document: &Document) -> Result<Vec<Co
             Err(problem) => problems.push(problem),
         }
     }
+    for (index, prompt) in config.prompts.iter_mut().enumerate() {
+        for (message_index, message) in prompt.messages.iter_mut().enumerate() {
+            let path = format!("prompts[{index}].messages[{message_index}]");
+            resolve_text(&mut message.text, format!("{path}.text"), document);
+            resolve_text(&mut message.resource, format!("{path}.resource"), document);
+        }
+    }
     if problems.is_empty() { Ok(warnings) } else { Err(problems) }
+}
+
+fn resolve_text(text: &mut Option<String>, path: String, document: &Document) {
+    if let (Some(text), Some(expanded)) = (text, document.expanded(&path)) {
+        text.clone_from(&expanded.template);
+    }
 }
 
 /// A text of an http tool, as a template in either syntax.
@@ -36,9 +49,7 @@ struct HttpText {
 }
 
 fn resolve_tool(tool: &mut ToolEntry, path: &str, document: &Document) -> Result<Vec<ConfigProblem>, ConfigProblem> {
-    if let (Some(confirm), Some(expanded)) = (&mut tool.confirm, document.expanded(&format!("{path}.confirm"))) {
-        confirm.clone_from(&expanded.template);
-    }
+    resolve_text(&mut tool.confirm, format!("{path}.confirm"), document);
     let parameters: BTreeSet<&str> = tool.input.keys().map(String::as_str).collect();
     let Some(http) = &mut tool.http else { return Ok(Vec::new()) };
     let mut texts = Vec::new();
@@ -185,27 +196,76 @@ mod tests {
 
     #[test]
     fn texts_in_the_current_syntax_stay() {
-        insta::assert_snapshot!(read("a: {}", "{url: 'http://h/{{a}}', body: {q: '{ b {a} }}', a: 1}}"), @r"");
-        insta::assert_snapshot!(read("", "{url: 'http://h/', body: 'query { viewer { login }}'}"), @r"");
-        insta::assert_snapshot!(read("a: {}", "{url: 'http://h/{{a}}', headers: {k: 'x ${V}', l: '{{\"{\"}}a}'}}"), @r"");
+        insta::assert_snapshot!(read("a: {}", "{url: 'http://h/{{a}}', body: {q: '{ b {a} }}', a: 1}}"), @r"
+        .url = http://h/{{a}}
+        .body.q = q
+        .body.q = { b {a} }}
+        .body.a = a
+        ");
+        insta::assert_snapshot!(read("", "{url: 'http://h/', body: 'query { viewer { login }}'}"), @r"
+        .url = http://h/
+        .body = query { viewer { login }}
+        ");
+        let escaped = "{url: 'http://h/{{a}}', headers: {k: 'x ${V}', l: '{{\"{\"}}a}'}}";
+        insta::assert_snapshot!(read("a: {}", escaped), @r#"
+        .url = http://h/{{a}}
+        .headers.k = x {{"{"}}a{{"}"}}{{"{"}}{{"{"}}b{{"}"}}{{"}"}}
+        .headers.l = {{"{"}}a}
+        "#);
     }
 
     #[test]
     fn texts_in_the_deprecated_syntax_are_read_with_a_warning() {
-        insta::assert_snapshot!(read("a: {}, b: {}", "{url: 'http://h/{a}', query: {'{{x}}': '{a}-{b}'}, headers: {k: '${V} {b}'}, body: {t: '{{x}} {{{a}}}', l: [plain]}}"), @r"");
-        insta::assert_snapshot!(read("", "{url: 'http://h/', body: '{{viewer{{login}}}}'}"), @r"");
+        let http = "{url: 'http://h/{a}', query: {'{{x}}': '{a}-{b}'}, headers: {k: '${V} {b}'}, \
+                    body: {t: '{{x}} {{{a}}}', l: [plain]}}";
+        insta::assert_snapshot!(read("a: {}, b: {}", http), @r#"
+        .url = http://h/{{a}}
+        .query.{{"{"}}x{{"}"}} = {{"{"}}x{{"}"}}
+        .query.{{"{"}}x{{"}"}} = {{a}}-{{b}}
+        .headers.k = {{"{"}}a{{"}"}}{{"{"}}{{"{"}}b{{"}"}}{{"}"}} {{b}}
+        .body.t = t
+        .body.t = {{"{"}}x{{"}"}} {{"{"}}{{a}}{{"}"}}
+        .body.l = l
+        .body.l[0] = plain
+        warning: tools[0].http.url: uses the deprecated template syntax; write {{a}} for {a}
+        warning: tools[0].http.query.{{x}}: uses the deprecated template syntax; write { for {{, } for }}
+        warning: tools[0].http.query.{{x}}: uses the deprecated template syntax; write {{a}} for {a}, {{b}} for {b}
+        warning: tools[0].http.headers.k: uses the deprecated template syntax; write {{b}} for {b}
+        warning: tools[0].http.body.t: uses the deprecated template syntax; write {{a}} for {a}, { for {{, } for }}
+        "#);
+        insta::assert_snapshot!(read("", "{url: 'http://h/', body: '{{viewer{{login}}}}'}"), @r#"
+        .url = http://h/
+        .body = {{"{"}}viewer{{"{"}}login{{"}"}}{{"}"}}
+        warning: tools[0].http.body: uses the deprecated template syntax; write { for {{, } for }}
+        "#);
     }
 
     #[test]
     fn a_literal_never_becomes_a_parameter() {
-        // The deprecated syntax sends {b}, and the current one would send the parameter.
-        insta::assert_snapshot!(read("a: {}, b: {}", "{url: 'http://h/{a}/{b}', body: '{{b}}'}"), @r"");
-        insta::assert_snapshot!(read("a: {}", "{url: 'http://h/{a}', body: '{{a}}'}"), @r"");
-        insta::assert_snapshot!(read("", "{url: 'http://h/', body: 'a }} b'}"), @r"");
+        // In the deprecated syntax, {{b}} is the text {b}; in the current one, it would be the parameter.
+        insta::assert_snapshot!(read("a: {}, b: {}", "{url: 'http://h/{a}/{b}', body: '{{b}}'}"), @r#"
+        .url = http://h/{{a}}/{{b}}
+        .body = {{"{"}}b{{"}"}}
+        warning: tools[0].http.url: uses the deprecated template syntax; write {{a}} for {a}, {{b}} for {b}
+        warning: tools[0].http.body: uses the deprecated template syntax; write { for {{, } for }}
+        "#);
+        insta::assert_snapshot!(read("a: {}", "{url: 'http://h/{a}', body: '{{a}}'}"), @r#"tools[0].http.url: has two meanings, because the deprecated template syntax also fits this tool: write {{a}} for the parameter, {{"{"}}a} for the text {a}, and {{"{"}} or {{"}"}} for each brace that stands beside another one"#);
+        insta::assert_snapshot!(read("", "{url: 'http://h/', body: 'a }} b'}"), @r#"tools[0].http.body: has two meanings, because the deprecated template syntax also fits this tool: write {{name}} for the parameter, {{"{"}}name} for the text {name}, and {{"{"}} or {{"}"}} for each brace that stands beside another one"#);
+    }
+
+    #[test]
+    fn upgrade_page_lists_the_deprecated_syntax() {
+        let page = include_str!("../../../../docs/how-to/upgrade.md");
+        for row in ["| `{name}` | `{{name}}` |", "| `{{` | `{` |", "| `}}` | `}` |"] {
+            assert!(page.contains(row), "docs/how-to/upgrade.md lacks the row {row}");
+        }
     }
 
     #[test]
     fn a_tool_that_is_valid_in_neither_syntax_stays_as_it_is() {
-        insta::assert_snapshot!(read("a: {}, b: {}", "{url: 'http://h/{a}', body: '{{b}}'}"), @r"");
+        insta::assert_snapshot!(read("a: {}, b: {}", "{url: 'http://h/{a}', body: '{{b}}'}"), @r"
+        .url = http://h/{a}
+        .body = {{b}}
+        ");
     }
 }
