@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_runtime::{Job, Metadata, ReplySender};
@@ -108,4 +108,30 @@ impl PagingArguments {
             Delivery::Blocks => node.executor.export(request, job, reply).await,
         }
     }
+}
+
+/// The names of the output arguments.
+pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
+
+/// The output arguments of every tool with a table.
+pub(crate) fn output_properties() -> Map<String, Value> {
+    let formats = OutputFormat::ALL.map(OutputFormat::name);
+    Map::from_iter([
+        ("format".to_owned(), json!({"enum": formats})),
+        ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
+    ])
+}
+
+/// The paging arguments of every tool whose answers may be stored.
+pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
+
+pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
+    let described = "The next page: the cursor of an answer, with the same arguments";
+    let schemas = [
+        json!({"enum": Delivery::ALL.map(Delivery::name)}),
+        json!({"type": "string", "description": described}),
+        json!({"type": "boolean"}),
+    ];
+    shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
+    shape
 }

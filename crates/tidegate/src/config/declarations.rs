@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::ContentRole;
+use tidegate_core::{Access, Acl, ContentRole, IpNetwork, TransportKind, is_scope};
 use tidegate_query::OutputFormat;
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
@@ -15,12 +15,11 @@ use tidegate_tools::declared::{
 };
 
 use super::LoadedConfig;
-use super::access::parse_access;
 use super::limits::{to_call_limits, to_tool_limits};
-use super::problem::{ConfigProblem, checked};
+use super::problem::{ConfigProblem, checked, parse_items};
 use super::types::{
-    AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry, MessageRole,
-    PromptEntry, ResourceEntry, ToolEntry,
+    AnnotationsEntry, CacheEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry,
+    MessageRole, PromptEntry, ResourceEntry, ToolEntry,
 };
 
 type Problems = Vec<ConfigProblem>;
@@ -278,4 +277,33 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
         idempotent: entry.idempotent,
         open_world: entry.open_world,
     }
+}
+
+/// The access of the entry at `path`.
+fn parse_access(
+    names: &[String],
+    scopes: &[String],
+    from: &FromEntry,
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Access {
+    let transports = from.transports.as_ref().map(|names| {
+        parse_items(names, &format!("{path}.from.transports"), problems, |name| {
+            TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+                let known_names = TransportKind::ALL.map(TransportKind::name).join(", ");
+                format!("there is no transport {name:?}; there are {known_names}")
+            })
+        })
+    });
+    let networks = from.networks.as_ref().map(|networks| {
+        parse_items(networks, &format!("{path}.from.networks"), problems, |text| {
+            IpNetwork::parse(text)
+                .ok_or_else(|| format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7"))
+        })
+    });
+    let scopes = parse_items(scopes, &format!("{path}.scopes"), problems, |scope| match is_scope(scope) {
+        true => Ok(scope.to_owned()),
+        false => Err(format!("{scope:?} is no scope: one is a word without spaces, quotes and backslashes")),
+    });
+    Access { names: names.to_vec(), scopes, acl: Acl { transports, networks }, ..Access::default() }
 }

@@ -1,6 +1,5 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
-mod access;
 mod authentication;
 mod databases;
 mod declarations;

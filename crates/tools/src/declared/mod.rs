@@ -6,7 +6,6 @@ mod elicitation_form;
 mod elicited_parameters;
 mod file_resource;
 mod http;
-mod http_tool;
 mod input;
 mod prompt;
 mod resource;
@@ -18,7 +17,7 @@ mod uri_variables;
 
 pub use http::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate,
-    HttpToolHandler, RESERVED_ARGUMENTS,
+    HttpToolHandler,
 };
 pub use input::{DeclaredInput, InputKind, ScalarType};
 pub use prompt::{DeclaredPrompt, PromptPart};

@@ -9,8 +9,7 @@ use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_sql::Statement;
 
-use super::sql_tool::{output_properties, with_paging};
-use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
+use crate::arguments::{OutputArguments, PagingArguments, output_properties, parse_arguments, with_paging};
 use crate::node_view::NodeView;
 
 /// Supplies the statement for each call of a tool.

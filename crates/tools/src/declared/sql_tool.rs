@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
 use tidegate_core::{CallLimits, Error, ErrorKind, JsonSchema};
-use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRequest, output_schema};
+use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
 use tidegate_sql::Transaction;
 
 use super::consent::Consent;
 use super::declared_query::DeclaredQuery;
 use super::elicited_parameters::ElicitedParameters;
-use super::http::RESERVED_ARGUMENTS;
 use super::{DeclarationProblem, DeclaredTool};
-use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
+use crate::arguments::{
+    OUTPUT_ARGUMENTS, OutputArguments, PAGING_ARGUMENTS, PagingArguments, output_properties, parse_arguments,
+    with_paging,
+};
 use crate::node_view::NodeView;
 
 /// Longer answers are text only, without structured content.
@@ -43,7 +44,7 @@ impl DeclaredTool<DeclaredSql> {
         node: &Arc<NodeView>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
-        self.check_reserved_names(&[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
+        self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
         let (elicited_parameters, consent) = self.elicitation()?;
         let DeclaredSql { database, sql, transaction } = &self.action;
         let query = DeclaredQuery::parse(node, database.as_deref(), sql, self.inputs.clone())?
@@ -82,29 +83,6 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
         };
     }
     ToolAnnotations { read_only: tool_annotations.read_only.or(Some(true)), open_world, ..tool_annotations }
-}
-
-/// The output arguments of every tool with a table.
-pub(super) fn output_properties() -> Map<String, Value> {
-    let formats = OutputFormat::ALL.map(OutputFormat::name);
-    Map::from_iter([
-        ("format".to_owned(), json!({"enum": formats})),
-        ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
-    ])
-}
-
-/// The paging arguments of every tool whose answers may be stored.
-const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
-
-pub(super) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
-    let described = "The next page: the cursor of an answer, with the same arguments";
-    let schemas = [
-        json!({"enum": Delivery::ALL.map(Delivery::name)}),
-        json!({"type": "string", "description": described}),
-        json!({"type": "boolean"}),
-    ];
-    shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
-    shape
 }
 
 struct SqlToolHandler {

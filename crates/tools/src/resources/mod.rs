@@ -9,8 +9,10 @@ pub(crate) mod table;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, TemplateVariables, UriTemplate};
-use tidegate_runtime::{Handler, Resource, ResourceTemplate, ResourceWatcher};
+use serde_json::Value;
+use tidegate_core::{Caller, Error, ErrorKind, TemplateVariables, UriTemplate};
+use tidegate_results::{ResultEnd, StoredResult};
+use tidegate_runtime::{Handler, Job, Resource, ResourceTemplate, ResourceWatcher};
 
 use crate::node_view::NodeView;
 
@@ -63,5 +65,35 @@ impl ResourceWatcher for TablesWatcher {
             // Hidden or absent.
             Err(_) => Ok(None),
         }
+    }
+}
+
+/// Whether the caller accepts the stored part of an incomplete result.
+fn accepts_partial(job: &Job) -> bool {
+    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
+}
+
+/// Checks that `result` is complete so far, or that the caller accepts its stored part.
+fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+    let progress = result.progress();
+    match &progress.end {
+        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
+            let message = match result.file() {
+                Some(file) => format!(
+                    "the stored file is incomplete: {} of its {} bytes were stored before it ended: {reason}",
+                    result.stored_file_bytes(),
+                    file.bytes
+                ),
+                None => format!(
+                    "the stored result is incomplete: {} rows were stored before it ended: {reason}",
+                    progress.rows()
+                ),
+            };
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
+        }
+        Some(ResultEnd::Removed(reason)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
+        }
+        _ => Ok(()),
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::Value;
 use tidegate_core::{
     AnswerFormat, Budget, CallLimits, Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents,
     TemplateVariables, TransportKind,
@@ -14,7 +13,7 @@ use tidegate_query::{BodyWriter, OutputOptions, QueryRows, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
 
-use super::{JSON, stored_file, uri_template};
+use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
 use crate::node_view::NodeView;
 use crate::tool_definition::node_handler;
 
@@ -189,37 +188,6 @@ impl ResourceWatcher for ResultWatcher {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Whether the caller accepts the stored part of an incomplete result.
-pub(super) fn accepts_partial(job: &Job) -> bool {
-    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
-}
-
-/// Checks that `result` is complete so far, or that the caller accepts its stored part.
-///
-/// # Errors
-/// `Unavailable`, with what is missing.
-pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
-    let progress = result.progress();
-    match &progress.end {
-        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
-            let message = match result.file() {
-                Some(file) => stored_file::incomplete_message(result, file, reason),
-                None => {
-                    format!(
-                        "the stored result is incomplete: {} rows were stored before it ended: {reason}",
-                        progress.rows()
-                    )
-                }
-            };
-            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
-        }
-        Some(ResultEnd::Removed(reason)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
-        }
-        _ => Ok(()),
     }
 }
 

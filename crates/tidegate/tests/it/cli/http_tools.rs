@@ -131,7 +131,7 @@ async fn deprecated_templates_are_read_with_a_warning() {
         let is_warning = |line: &str| line.contains("tidegate.yaml:6:") && line.contains(&warning);
         assert!(checked.stderr.lines().any(is_warning), "{warning}: {}", checked.stderr);
     }
-    assert_eq!(call(&configured, &host, &["tickets", "customer=7", "extract=query"]), r#"["limit=2"]"#);
+    assert_eq!(call(&configured, &host, &["tickets", "customer=7", "extract=query"]), r#"["limit=2",null]"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,6 @@ mod url_template;
 pub use allowed_hosts::AllowedHosts;
 pub use client::HttpClient;
 pub use definition::{HttpArgument, HttpDefinition, HttpProblem};
-pub use request::{HttpRequestTemplate, RESERVED_ARGUMENTS};
+pub use request::HttpRequestTemplate;
 pub use resolver::DnsResolver;
 pub use tool::HttpToolHandler;

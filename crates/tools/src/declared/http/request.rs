@@ -16,10 +16,8 @@ use super::call_arguments::CallArguments;
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::secrets::Secrets;
 use super::url_template::{UrlTemplate, host_and_port};
+use crate::arguments::OUTPUT_ARGUMENTS;
 use crate::declared::template::TextTemplate;
-
-/// Output arguments, which every http tool has.
-pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
 /// The default limit for a response body, in bytes.
 const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
@@ -286,7 +284,7 @@ impl ArgumentUses<'_> {
         }
         for argument in self.arguments {
             let field = format!("input.{}", argument.name);
-            if RESERVED_ARGUMENTS.contains(&argument.name.as_str()) {
+            if OUTPUT_ARGUMENTS.contains(&argument.name.as_str()) {
                 let hint = "choose another name; {{name}} may differ from what the API calls it";
                 self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", hint));
             } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {

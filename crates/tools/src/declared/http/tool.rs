@@ -1,20 +1,23 @@
-//! The handler of an http tool.
+//! A declared tool: a request to an HTTP API.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Content, Error, ErrorKind, Violation};
 use tidegate_query::Executor;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use super::api_error::{body_too_large, status_error};
 use super::api_result::{ApiResult, interpret_response};
 use super::client::{HttpClient, HttpResponse};
+use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
 use crate::declared::consent::Consent;
 use crate::declared::elicited_parameters::ElicitedParameters;
+use crate::declared::{DeclarationProblem, DeclaredTool};
+use crate::node_view::NodeView;
 
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the budget that are reserved for the note about truncation.
@@ -34,15 +37,6 @@ impl HttpToolHandler {
     /// A tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
         Self { template, client, executor, elicited: ElicitedParameters::default(), consent: None }
-    }
-
-    /// Adds prompts for missing arguments and for consent.
-    pub(in crate::declared) fn with_elicitation(
-        self,
-        elicited_parameters: ElicitedParameters,
-        consent: Option<Consent>,
-    ) -> Self {
-        Self { elicited: elicited_parameters, consent, ..self }
     }
 
     /// Sends the request. The call and the tool's time limit can cancel it.
@@ -101,6 +95,41 @@ impl Handler for HttpToolHandler {
             ApiResult::Text(text) => send_text(&text, &job, &reply).await,
         }
     }
+}
+
+impl DeclaredTool<HttpDefinition> {
+    /// Builds the tool, which sends its requests through `client`. The default annotations follow from the method.
+    ///
+    /// # Errors
+    /// All errors of the declaration.
+    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+        self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
+        let (elicited_parameters, consent) = self.elicitation()?;
+        let arguments = self.inputs.iter().map(|input| HttpArgument {
+            name: input.name.clone(),
+            is_required: input.is_never_null(),
+            default: input.default.clone(),
+        });
+        let arguments: Vec<HttpArgument> = arguments.collect();
+        let template = HttpRequestTemplate::parse(&self.action, &arguments, client.allowed_hosts());
+        let template =
+            template.map_err(|problems| problems.into_iter().map(to_declaration_problem).collect::<Vec<_>>())?;
+        let hints = template.annotations(self.annotations.destructive);
+        let annotations = ToolAnnotations {
+            read_only: self.annotations.read_only.or(hints.read_only),
+            destructive: self.annotations.destructive.or(hints.destructive),
+            idempotent: self.annotations.idempotent.or(hints.idempotent),
+            open_world: self.annotations.open_world.or(hints.open_world),
+        };
+        let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone());
+        let handler = HttpToolHandler { elicited: elicited_parameters, consent, ..handler };
+        self.into_tool(Arc::new(handler), annotations, output_properties())
+    }
+}
+
+fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
+    let error = Error::new(ErrorKind::InvalidArguments, problem.message).with_hint(problem.hint);
+    DeclarationProblem::new(format!("http.{}", problem.field), error)
 }
 
 /// Sends `text` within the inline budget of `job`, with a note if it is truncated.
