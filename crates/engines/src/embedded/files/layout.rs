@@ -13,7 +13,7 @@
 use super::file_kind::FileKind;
 use super::partitions::parse_partition;
 use super::skipped_files::SkippedFiles;
-use super::walk::{FoundFile, FoundFolder};
+use super::walk::{DataFile, DataFolder};
 
 /// The partitions of a file: keys and values, the outermost first.
 pub(crate) type Partitions = Vec<(String, Option<String>)>;
@@ -25,7 +25,7 @@ pub(crate) struct TableCandidate {
     pub(crate) name: String,
     pub(crate) kind: FileKind,
     /// In row order; never empty.
-    pub(crate) files: Vec<(FoundFile, Partitions)>,
+    pub(crate) files: Vec<(DataFile, Partitions)>,
     pub(crate) origin: CandidateOrigin,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Adds a path that is a file.
-    pub(crate) fn add_file(&mut self, file: FoundFile) {
+    pub(crate) fn add_file(&mut self, file: DataFile) {
         self.add_file_table(file, "");
     }
 
     /// Adds a path that is a folder.
-    pub(crate) fn add_root(&mut self, mut root: FoundFolder) {
+    pub(crate) fn add_root(&mut self, mut root: DataFolder) {
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
             && root.files.iter().all(|file| file.stem.starts_with("part-"))
@@ -86,11 +86,11 @@ impl Layout {
     }
 
     /// All files of all candidates.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &FoundFile> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
         self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
     }
 
-    fn add_folder(&mut self, mut folder: FoundFolder, prefix: &str) {
+    fn add_folder(&mut self, mut folder: DataFolder, prefix: &str) {
         let name = format!("{prefix}{}", folder.name);
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
@@ -109,10 +109,10 @@ impl Layout {
         folder.folders.into_iter().for_each(|inner| self.add_folder(inner, &inner_prefix));
     }
 
-    fn add_partitioned(&mut self, name: &str, folders: Vec<FoundFolder>) {
+    fn add_partitioned(&mut self, name: &str, folders: Vec<DataFolder>) {
         let mut files = Vec::new();
         let mut unread = None;
-        let all = FoundFolder { folders, ..FoundFolder::default() };
+        let all = DataFolder { folders, ..DataFolder::default() };
         collect_files(all, &Partitions::new(), &mut files, &mut unread);
         if unread.is_some() {
             return self.add_problem_if_any(name, unread.as_deref());
@@ -137,7 +137,7 @@ impl Layout {
         }
     }
 
-    fn add_file_table(&mut self, file: FoundFile, prefix: &str) {
+    fn add_file_table(&mut self, file: DataFile, prefix: &str) {
         let name = format!("{prefix}{}", file.stem);
         let kind = file.kind;
         let files = vec![(file, Partitions::new())];
@@ -165,23 +165,23 @@ impl TableCandidate {
 }
 
 /// Removes the partition folders from `folder` and returns them.
-fn take_partitions(folder: &mut FoundFolder) -> Vec<FoundFolder> {
-    let is_partition = |inner: &FoundFolder| parse_partition(&inner.name).is_some();
+fn take_partitions(folder: &mut DataFolder) -> Vec<DataFolder> {
+    let is_partition = |inner: &DataFolder| parse_partition(&inner.name).is_some();
     let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
     folder.folders = plain;
     partitions
 }
 
-fn common_kind(files: &[FoundFile]) -> Option<FileKind> {
+fn common_kind(files: &[DataFile]) -> Option<FileKind> {
     let (first, rest) = files.split_first()?;
     rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
 }
 
 /// Collects all files below `folder`, with their partitions.
 fn collect_files(
-    folder: FoundFolder,
+    folder: DataFolder,
     within: &Partitions,
-    files: &mut Vec<(FoundFile, Partitions)>,
+    files: &mut Vec<(DataFile, Partitions)>,
     unread: &mut Option<String>,
 ) {
     if let (None, Some(problem)) = (&unread, folder.problem) {

@@ -18,7 +18,7 @@ use super::snapshot::{FileSnapshotBuilder, ProbeResult, Snapshot};
 use super::table::ColumnCorrections;
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
-use super::walk::{Fingerprint, FoundFile, Walker};
+use super::walk::{DataFile, Fingerprint, Walker};
 use crate::embedded::engine::Engine;
 use crate::embedded::snapshot_store::SnapshotStore;
 
@@ -202,11 +202,11 @@ impl FileSnapshots {
     /// Probes those of `files` that are not known yet, on several threads.
     async fn probe_all(
         &self,
-        files: Vec<FoundFile>,
+        files: Vec<DataFile>,
         path_sandbox: &PathSandbox,
         state: &mut RefreshState,
     ) -> Result<(), Error> {
-        let unknown: Vec<FoundFile> =
+        let unknown: Vec<DataFile> =
             files.into_iter().filter(|file| !state.probes.contains_key(&file.location)).collect();
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);

@@ -15,7 +15,7 @@ use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
-use super::walk::FoundFile;
+use super::walk::DataFile;
 use crate::embedded::snapshot_store::{SnapshotStore, StoredFile};
 
 /// The result of probing a file.
@@ -91,12 +91,12 @@ pub(crate) struct FileSnapshotBuilder<'a> {
 struct NamedTable {
     name_request: NameRequest,
     table: Result<FileTable, String>,
-    files: Vec<(FoundFile, Option<Arc<FileProfile>>)>,
+    files: Vec<(DataFile, Option<Arc<FileProfile>>)>,
 }
 
 impl FileSnapshotBuilder<'_> {
     /// The files of `layout` that must be probed.
-    pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
+    pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<DataFile> {
         layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
     }
 
@@ -105,7 +105,7 @@ impl FileSnapshotBuilder<'_> {
         &self,
         layout: Layout,
         store: impl FnOnce(HashMap<Location, StoredFile>) -> SnapshotStore,
-    ) -> Result<Snapshot, Vec<FoundFile>> {
+    ) -> Result<Snapshot, Vec<DataFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
             self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
@@ -147,7 +147,7 @@ impl FileSnapshotBuilder<'_> {
         &self,
         candidate: TableCandidate,
         all: &mut Vec<NamedTable>,
-        missing: &mut Vec<FoundFile>,
+        missing: &mut Vec<DataFile>,
         notes: &mut Vec<String>,
     ) {
         let candidate = self.apply_declaration(candidate);
@@ -207,7 +207,7 @@ impl FileSnapshotBuilder<'_> {
     fn add_sheets(
         &self,
         candidate: &TableCandidate,
-        file: &FoundFile,
+        file: &DataFile,
         partitions: &Partitions,
         sheets: &[(String, ProbeResult)],
         all: &mut Vec<NamedTable>,
@@ -247,7 +247,7 @@ impl FileSnapshotBuilder<'_> {
     }
 
     /// The files that are readable or not probed, and those that are unreadable.
-    fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(FoundFile, String)>) {
+    fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(DataFile, String)>) {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for (file, partitions) in &candidate.files {
@@ -269,7 +269,7 @@ impl FileSnapshotBuilder<'_> {
 }
 
 /// At most `max` files of the candidate, evenly spread, including the first and the last.
-fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &FoundFile> {
+fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &DataFile> {
     let (count, max) = (candidate.files.len(), max.max(2));
     // Parquet footers are short and contain the number of rows, which the join order depends on.
     let all =
@@ -319,7 +319,7 @@ fn extension(location: &str) -> String {
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
+fn to_stored_file(file: DataFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
     let fingerprint = file.fingerprint.ok()?;
     let looked_into = probed.and_then(|probed| probed.identity);
     let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(fingerprint)));

@@ -16,13 +16,13 @@ use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
-use super::walk::{Fingerprint, FoundFile};
+use super::walk::{DataFile, Fingerprint};
 
 /// Typical ratio of the size of text to its compressed size.
 const COMPRESSION_RATIO: u64 = 5;
 
 /// A file of a candidate with its profile. `None` if it was not probed.
-pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<FileProfile>>);
+pub(crate) type ProbedFile = (DataFile, Partitions, Option<Arc<FileProfile>>);
 
 /// Builds the table of `candidate` from `files`, at least one of which was probed. The error is the reason why they do
 /// not form one table.
@@ -173,13 +173,13 @@ fn build_partitions(
 }
 
 /// The fingerprint of the version that was probed, or else of the version that was found.
-pub(crate) fn fingerprint_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<Fingerprint> {
+pub(crate) fn fingerprint_of(file: &DataFile, probed: Option<&FileProfile>) -> Option<Fingerprint> {
     let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.fingerprint);
     looked_into.or_else(|| file.fingerprint.as_ref().ok().copied())
 }
 
 /// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
-fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
+fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> ObjectMeta {
     let (size, modified) = match fingerprint_of(file, probed) {
         Some(fingerprint) => (fingerprint.bytes, fingerprint.modified),
         None => (0, std::time::SystemTime::UNIX_EPOCH),
