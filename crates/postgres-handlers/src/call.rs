@@ -26,7 +26,7 @@ use crate::record::HandlerRecord;
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// The handler behind a registry entry.
-pub(crate) struct FunctionHandler {
+pub(crate) struct PgFunctionHandler {
     handlers: Arc<DatabaseHandlers>,
     record: Arc<HandlerRecord>,
     statement: Statement,
@@ -55,7 +55,7 @@ impl From<Error> for HandlerFailure {
     }
 }
 
-impl FunctionHandler {
+impl PgFunctionHandler {
     pub(crate) fn new(
         handlers: Arc<DatabaseHandlers>,
         record: Arc<HandlerRecord>,
@@ -212,7 +212,7 @@ impl FunctionHandler {
 }
 
 #[async_trait]
-impl Handler for FunctionHandler {
+impl Handler for PgFunctionHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let database = &self.handlers.database;
         let request = HandlerRequest::from_job(&job, database.identity_of(job.principal())?)?;

@@ -7,11 +7,11 @@ use tidegate_core::{Access, JsonSchema, PrincipalRule, UriTemplate};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_runtime::{Handler, Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
 
-use crate::call::FunctionHandler;
+use crate::call::PgFunctionHandler;
 use crate::content::{parse_annotations, parse_icons};
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::{HandlerKind, HandlerRecord};
-use crate::rows::HandlerRows;
+use crate::rows::PgRowsFunction;
 
 /// A registry entry that a handler implements.
 pub enum HandlerEntry {
@@ -35,12 +35,12 @@ impl DatabaseHandlers {
         self: &Arc<Self>,
         catalog: &HandlerCatalog,
         record: &Arc<HandlerRecord>,
-        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
+        rows: impl FnOnce(PgRowsFunction) -> Arc<dyn Handler>,
     ) -> Result<HandlerEntry, String> {
         let output_schema = record.output_schema()?;
         let handler: Arc<dyn Handler> = match record.returns_rows {
-            true => rows(HandlerRows::new(self.clone(), record.clone(), catalog)),
-            false => Arc::new(FunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
+            true => rows(PgRowsFunction::new(self.clone(), record.clone(), catalog)),
+            false => Arc::new(PgFunctionHandler::new(self.clone(), record.clone(), catalog, output_schema.clone())),
         };
         let access = record.access(self.database.clone());
         match record.kind {

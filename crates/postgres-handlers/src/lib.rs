@@ -25,7 +25,7 @@ pub use entries::HandlerEntry;
 pub use inspection::{CallLogStatus, InstallStatus, InstalledVersion, LineCount};
 pub use install::{InstallChanges, InstallMode, Installer};
 pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
-pub use rows::HandlerRows;
+pub use rows::PgRowsFunction;
 pub use schema_name::{SchemaName, SchemaNameError};
 pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};

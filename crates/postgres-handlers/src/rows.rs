@@ -14,7 +14,7 @@ use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
 /// A handler that returns rows.
-pub struct HandlerRows {
+pub struct PgRowsFunction {
     handlers: Arc<DatabaseHandlers>,
     text: String,
     transaction: Arc<Transaction>,
@@ -23,7 +23,7 @@ pub struct HandlerRows {
     records_calls: bool,
 }
 
-impl HandlerRows {
+impl PgRowsFunction {
     pub(crate) fn new(handlers: Arc<DatabaseHandlers>, record: Arc<HandlerRecord>, catalog: &HandlerCatalog) -> Self {
         let schema = &handlers.options.schema;
         // If the database has an identity check, an unrecognised caller becomes anonymous. The handler runs after the

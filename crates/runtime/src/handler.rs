@@ -49,13 +49,13 @@ where
     F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
 {
-    Arc::new(FunctionHandler(function))
+    Arc::new(ClosureHandler(function))
 }
 
-struct FunctionHandler<F>(F);
+struct ClosureHandler<F>(F);
 
 #[async_trait]
-impl<F, Fut> Handler for FunctionHandler<F>
+impl<F, Fut> Handler for ClosureHandler<F>
 where
     F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,

@@ -31,17 +31,17 @@ pub(crate) fn read_bearer(
     flag: Option<&SecretArgument>,
     file: Option<&Path>,
 ) -> Result<Option<BearerToken>, CommandError> {
-    let (text, place) = match (flag, file) {
+    let (text, source) = match (flag, file) {
         (Some(SecretArgument(text)), _) => (text.clone(), "--bearer".to_owned()),
         (None, Some(file)) => {
-            let place = format!("--bearer-file {}", file.display());
+            let source = format!("--bearer-file {}", file.display());
             let text = std::fs::read_to_string(file);
-            (text.map_err(|error| CommandError::Usage(format!("{place}: {error}")))?, place)
+            (text.map_err(|error| CommandError::Usage(format!("{source}: {error}")))?, source)
         }
         (None, None) => match std::env::var(BEARER_VARIABLE) {
             Ok(text) if !text.is_empty() => (text, BEARER_VARIABLE.to_owned()),
             _ => return Ok(None),
         },
     };
-    BearerToken::parse(&text).map(Some).map_err(|error| CommandError::Usage(format!("{place}: {error}")))
+    BearerToken::parse(&text).map(Some).map_err(|error| CommandError::Usage(format!("{source}: {error}")))
 }

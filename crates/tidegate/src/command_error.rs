@@ -1,4 +1,4 @@
-//! How the command fails: what is said and with which exit code.
+//! Errors of the command, with their exit codes.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,35 +9,33 @@ use tidegate_core::Error;
 
 use crate::config::ConfigError;
 
-/// The question failed, or the server did.
 const EXIT_FAILED: u8 = 1;
-/// The command line asks for something that cannot be.
 const EXIT_USAGE: u8 = 2;
 
 const LABEL: Style = AnsiColor::Red.on_default().bold();
 
-/// Why the command ends early.
+/// An error that ends the command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The command line asks for something that cannot be.
+    /// The command line or the environment is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("the configuration cannot be used\n{0}")]
     Configuration(#[from] ConfigError),
-    /// The question was answered with an error.
+    /// The call was answered with an error.
     #[error(transparent)]
     Query(#[from] Error),
     /// Anything else.
     #[error("{0:#}")]
     Other(anyhow::Error),
-    /// Nobody reads the output any more, which is no news to anybody.
+    /// The reader of the output has closed it, which is not an error.
     #[error("standard output is closed")]
     BrokenPipe,
 }
 
 impl CommandError {
-    /// Says on standard error what happened and gives the exit code.
+    /// Prints the error to standard error and returns the exit code.
     pub fn report(self) -> ExitCode {
         let code = match &self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
@@ -45,7 +43,7 @@ impl CommandError {
             Self::Usage(_) | Self::Configuration(_) => EXIT_USAGE,
             Self::Query(_) | Self::Other(_) => EXIT_FAILED,
         };
-        // When standard error is closed there is nowhere left to say it.
+        // Nothing can be done if standard error is closed.
         let _ = writeln!(anstream::stderr(), "{LABEL}error:{LABEL:#} {self}");
         ExitCode::from(code)
     }
@@ -60,12 +58,11 @@ impl From<anyhow::Error> for CommandError {
 impl From<FetchError> for CommandError {
     fn from(error: FetchError) -> Self {
         let message = error.to_string();
-        // It says its causes itself.
+        // The message includes the causes.
         if error.is_usage() { Self::Usage(message) } else { Self::Other(anyhow::Error::msg(message)) }
     }
 }
 
-/// Errors of writing to standard output.
 impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {

@@ -74,7 +74,6 @@ impl OutputFileFlags {
         }
     }
 
-    /// Downloads the result at `address` into the file.
     pub(crate) async fn download(
         &self,
         address: &ResultAddress,
@@ -83,14 +82,14 @@ impl OutputFileFlags {
         shutdown: &Shutdown,
     ) -> Result<(), CommandError> {
         let bar = Arc::new(DownloadProgressBar::new(self.quiet));
-        let drawn = bar.clone();
-        let received_by = Arc::new(move |notice: &DownloadEvent| match notice {
-            DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } if drawn.is_hidden() => {
+        let progress_bar = bar.clone();
+        let listener = Arc::new(move |notice: &DownloadEvent| match notice {
+            DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } if progress_bar.is_hidden() => {
                 tracing::warn!("{notice}")
             }
-            notice => drawn.on_event(notice),
+            notice => progress_bar.on_event(notice),
         });
-        let options = FetchOptions { listener: received_by, ..options };
+        let options = FetchOptions { listener, ..options };
         let fetching = tidegate_client::fetch::fetch(address, destination, options, &shutdown.graceful);
         let fetched = shutdown.run_until_forced(fetching).await;
         // The next output replaces the progress bar.
@@ -105,7 +104,6 @@ impl OutputFileFlags {
 }
 
 impl DownloadFlags {
-    /// The options of a download from `server`.
     pub(crate) fn options(&self, server: &ResultServer) -> Result<FetchOptions, CommandError> {
         let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref())?;
         if server.is_sent_unencrypted() {
@@ -117,13 +115,13 @@ impl DownloadFlags {
 
     /// Rejects flags of a download in a command that downloads nothing.
     pub(crate) fn reject_if_set(&self) -> Result<(), CommandError> {
-        let given = [
+        let flags = [
             ("--bearer", self.bearer.is_some()),
             ("--bearer-file", self.bearer_file.is_some()),
             ("--parallel", self.parallel.is_some()),
             ("--partial", self.partial),
         ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
+        match flags.into_iter().find(|(_, is_set)| *is_set) {
             Some((flag, _)) => Err(CommandError::Usage(format!("{flag} requires --connect"))),
             None => Ok(()),
         }

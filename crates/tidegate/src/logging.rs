@@ -16,7 +16,6 @@ use crate::options::{LogFormat, LogOptions};
 /// Calls with a requested trace are logged at every level, but only by Tidegate's crates: the messages of libraries may
 /// contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
-/// Common prefix of the names of Tidegate's crates.
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -28,7 +27,6 @@ pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), Com
     started.map_err(|error| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}")))
 }
 
-/// A log that is written to `writer`.
 fn build_subscriber<W>(
     filter: impl Filter<Registry> + Send + Sync + 'static,
     format: LogFormat,

@@ -1,4 +1,4 @@
-//! A whole node: databases, registry, limits, metrics, and MCP over them.
+//! A node: databases, registry, limits, metrics and the MCP service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use tidegate_runtime::{
 use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, NodeView};
 use tidegate_transport::Metrics;
 
-/// A node that is ready to be served.
+/// A node, ready to be served over any transport.
 pub struct Node {
     registry: Arc<Registry>,
     service: Arc<McpService>,
     metrics: Arc<Metrics>,
     identity: NodeIdentity,
     store: Option<Arc<ResultStore>>,
-    /// Outlives each configuration, as the names that it counts do.
+    /// Kept across configurations.
     usage: Arc<UsageTracker>,
 }
 
-/// What a node offers from some moment on: databases, and entries that may lean on them.
+/// A state of a node: its databases and entries.
 #[derive(Clone)]
 pub struct NodeState {
     view: Arc<NodeView>,
     entries: SnapshotBuilder,
 }
 
-/// Puts a [`Node`] together.
+/// Builds a [`Node`].
 pub struct NodeBuilder {
     databases: Vec<Arc<dyn Database>>,
     limits: Limits,
@@ -43,13 +43,13 @@ pub struct NodeBuilder {
     has_built_in_tools: bool,
     store: Option<Arc<ResultStore>>,
     auditor: Option<Arc<dyn Auditor>>,
-    guard: AnswerProtection,
+    protection: AnswerProtection,
 }
 
 type EntryAdder = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
 
 impl Node {
-    /// A node with the built-in tools and nothing to ask yet.
+    /// A node with the built-in tools, without databases.
     pub fn builder() -> NodeBuilder {
         NodeBuilder {
             databases: Vec::new(),
@@ -65,42 +65,42 @@ impl Node {
             has_built_in_tools: true,
             store: None,
             auditor: None,
-            guard: AnswerProtection::default(),
+            protection: AnswerProtection::default(),
         }
     }
 
-    /// The one door to everything that can be called.
+    /// The registry of everything that can be called.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// MCP over the registry, for any transport.
+    /// The MCP service over the registry, for any transport.
     pub fn service(&self) -> &Arc<McpService> {
         &self.service
     }
 
-    /// The node's counts and times.
+    /// The metrics.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// Where answers are kept that do not fit.
+    /// The store for results, if there is one.
     pub fn store(&self) -> Option<&Arc<ResultStore>> {
         self.store.as_ref()
     }
 
-    /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
+    /// A new state over `databases`, with the built-in entries whose names `built_in` allows.
     pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> NodeState {
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
-        let nothing = empty_entries(&databases);
+        let builder = empty_entries(&databases);
         let view = NodeView::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
-        let entries = tidegate_tools::register_allowed(nothing, &view, built_in);
+        let entries = tidegate_tools::register_allowed(builder, &view, built_in);
         NodeState { view, entries }
     }
 
-    /// Enters `state`, whole and at once: calls that run end on what they began with, and clients are told.
+    /// Replaces the state at once. Running calls continue with the previous state; clients are notified.
     pub fn enter_state(&self, state: NodeState) {
         self.registry.swap(state.entries.build());
     }
@@ -112,7 +112,7 @@ impl Node {
 }
 
 impl NodeState {
-    /// What its entries know of the node.
+    /// The view of the node that its entries have.
     pub fn view(&self) -> &Arc<NodeView> {
         &self.view
     }
@@ -132,35 +132,35 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets the bounds of calls.
+    /// Sets the limits of calls.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets who the node says it is.
+    /// Sets name, title and version.
     #[must_use]
     pub fn identity(mut self, identity: NodeIdentity) -> Self {
         self.identity = identity;
         self
     }
 
-    /// Sets what the node is called for people.
+    /// Sets the name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.identity.title = title.into();
         self
     }
 
-    /// Sets the playbook that a model is given at the start.
+    /// Sets the instructions for models.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
         self
     }
 
-    /// Adds somebody who hears of events, beside the log and the metrics.
+    /// Adds a subscriber to events, in addition to the log and the metrics.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscribers.push(subscriber);
@@ -174,35 +174,35 @@ impl NodeBuilder {
         self
     }
 
-    /// Keeps in `store` what does not fit into an answer.
+    /// Stores results in `store`.
     #[must_use]
     pub fn results(mut self, store: Option<Arc<ResultStore>>) -> Self {
         self.store = store;
         self
     }
 
-    /// Lets `auditor` write down every call.
+    /// Records every call with `auditor`.
     #[must_use]
     pub fn auditor(mut self, auditor: Arc<dyn Auditor>) -> Self {
         self.auditor = Some(auditor);
         self
     }
 
-    /// Masks secrets in the answers of the first state as `screen` finds them.
+    /// Masks the secrets that `redactor` finds in the answers of the first state.
     #[must_use]
-    pub fn screen(mut self, screen: Arc<dyn Redactor>) -> Self {
-        self.guard.redactor = Some(screen);
+    pub fn with_redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
+        self.protection.redactor = Some(redactor);
         self
     }
 
-    /// Puts a fence around rows that a model reads, in the first state, and tells the model so.
+    /// Puts a fence around rows that a model reads, in the first state, and adds it to the instructions.
     #[must_use]
-    pub fn fenced(mut self) -> Self {
-        self.guard.fences_data = true;
+    pub fn with_data_fence(mut self) -> Self {
+        self.protection.fences_data = true;
         self
     }
 
-    /// Leaves the built-in tools, resources and prompts out.
+    /// Omits the built-in tools, resources and prompts.
     #[must_use]
     pub fn without_built_in_tools(mut self) -> Self {
         self.has_built_in_tools = false;
@@ -225,9 +225,9 @@ impl NodeBuilder {
             entries = tidegate_tools::register(entries, &view);
         }
         let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
-        let registry = Registry::new(entries.limits(self.limits).protection(self.guard.clone()).build(), events);
+        let registry = Registry::new(entries.limits(self.limits).protection(self.protection.clone()).build(), events);
         view.attach(&registry);
-        let instructions = match self.guard.fences_data {
+        let instructions = match self.protection.fences_data {
             true => format!("{}\n{FENCE_INSTRUCTIONS}", self.instructions.trim_end()),
             false => self.instructions,
         };
@@ -248,18 +248,17 @@ impl NodeBuilder {
     }
 }
 
-/// No entry yet, and what a state knows of its databases: whose they are, and how their row policies bind a principal.
+/// A builder without entries, with the tenants and the row policies of `databases`.
 fn empty_entries(databases: &Databases) -> SnapshotBuilder {
     let bound = databases.clone();
     let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));
     SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policy_fingerprinter(row_policies)
 }
 
-/// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long
-/// as the process.
+/// The folder of tasks, beside the stored results. Without it, tasks end with the process.
 fn open_task_folder(store: Option<&ResultStore>) -> Option<TaskFolder> {
     let folder = store?.folder().join("tasks");
     TaskFolder::open(&folder)
-        .inspect_err(|error| tracing::warn!("tasks are not written down: {}: {error}", folder.display()))
+        .inspect_err(|error| tracing::warn!("tasks will not survive a restart: {}: {error}", folder.display()))
         .ok()
 }

@@ -1,4 +1,4 @@
-//! A node that is open: over the configuration, and the folders that the command line names.
+//! A node over the databases of the configuration and of the command line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,96 +21,80 @@ use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
 use crate::source::{self, DatabaseSource, sources_or_current_folder};
 
-/// A node that is open.
 pub(crate) struct OpenNode {
     pub(crate) assembly: Arc<NodeAssembler>,
     pub(crate) authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) loaded_config: Arc<LoadedConfig>,
-    /// What its files held before they were read.
+    /// The files of the configuration, hashed before they were read.
     file_hashes: FileHashes,
-    /// Whether the configuration stands in a file.
     pub(crate) has_file: bool,
     pub(crate) apply_report: ApplyReport,
     engine: Engine,
     audit: Option<Arc<AuditLog>>,
 }
 
-/// What is served beside the databases of the configuration.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ServedSources<'a> {
-    /// These, and without any and without a configuration the current folder.
-    Named(&'a [DatabaseSource]),
-    /// Nothing.
-    None,
-}
-
-/// What a node is opened from: it was read, and nothing is open yet.
+/// What a node is opened from: the configuration is read, and nothing is open yet.
 pub(crate) struct NodeSpec<'a> {
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     has_file: bool,
-    /// Folders and files that are served beside the configuration.
     sources: &'a [DatabaseSource],
     options: &'a GlobalOptions,
 }
 
 impl<'a> NodeSpec<'a> {
-    /// Reads what `options` and `sources` describe.
-    pub(crate) fn read(sources: ServedSources<'a>, options: &'a GlobalOptions) -> Result<Self, CommandError> {
-        let named = match sources {
-            ServedSources::Named(named) => named,
-            ServedSources::None => &[],
-        };
+    /// Reads what `options` and `sources` describe. Without a configuration, an empty list stands for the current folder,
+    /// and `None` for no databases.
+    pub(crate) fn read(
+        sources: Option<&'a [DatabaseSource]>,
+        options: &'a GlobalOptions,
+    ) -> Result<Self, CommandError> {
+        let named = sources.unwrap_or_default();
         let file = if named.is_empty() { options.config_file() } else { options.config.clone() };
-        let mut seen = FileHashes::default();
+        let mut file_hashes = FileHashes::default();
         let loaded = match &file {
-            Some(file) => LoadedConfig::read_tracking_files(file, &mut seen)?,
+            Some(file) => LoadedConfig::read_tracking_files(file, &mut file_hashes)?,
             None => LoadedConfig::empty(),
         };
-        let served = match sources {
-            ServedSources::Named(named) if file.is_none() => sources_or_current_folder(named),
-            _ => named,
-        };
+        let use_current_folder = sources.is_some() && file.is_none();
         Ok(Self {
             loaded_config: Arc::new(loaded),
-            file_hashes: seen,
+            file_hashes,
             has_file: file.is_some(),
-            sources: served,
+            sources: if use_current_folder { sources_or_current_folder(named) } else { named },
             options,
         })
     }
 
-    /// Opens the node.
     pub(crate) async fn open(self, audience: Audience) -> Result<OpenNode, CommandError> {
-        let Self { loaded_config: loaded, file_hashes: seen, has_file, sources: served, options } = self;
+        let Self { loaded_config: loaded, file_hashes, has_file, sources, options } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
-        let further = source::open_databases(served, &engine)?;
-        let reloadable_authenticator =
-            Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
+        let command_line_databases = source::open_databases(sources, &engine)?;
+        let authenticator = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
         let flags = options.clone();
         let limits = move |config: &Config| flags.call_limits(audience, config);
         let (store, audit) = match audience {
             Audience::Clients => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
-            // A user of the command line has the data anyway.
+            // A user of the command line can read the data directly.
             Audience::CommandLine => (None, None),
         };
         let node = Arc::new(build_node(&loaded, store.clone(), audit.clone()));
-        let assembly =
-            Arc::new(NodeAssembler::new(node, engine.clone(), reloadable_authenticator.clone(), limits, further));
-        let assembled = assembly.apply_config(&loaded).await?;
+        let assembly = NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases);
+        let assembly = Arc::new(assembly);
+        let apply_report = assembly.apply_config(&loaded).await?;
         if audience == Audience::Clients {
             persist_usage(&assembly.node, &loaded);
         }
-        for warning in &assembled.warnings {
+        for warning in &apply_report.warnings {
             tracing::warn!("{warning}");
         }
         Ok(OpenNode {
             assembly,
-            authenticator: reloadable_authenticator,
+            authenticator,
             loaded_config: loaded,
-            file_hashes: seen,
+            file_hashes,
             has_file,
-            apply_report: assembled,
+            apply_report,
             engine,
             audit,
         })
@@ -118,9 +102,8 @@ impl<'a> NodeSpec<'a> {
 }
 
 impl OpenNode {
-    /// Opens the node that `options` and `sources` describe.
     pub(crate) async fn open(
-        sources: ServedSources<'_>,
+        sources: Option<&[DatabaseSource]>,
         options: &GlobalOptions,
         audience: Audience,
     ) -> Result<Self, CommandError> {
@@ -131,7 +114,7 @@ impl OpenNode {
         &self.assembly.node
     }
 
-    /// The process's own user, through the door of `toolset`.
+    /// The user of this process, at the endpoint of `toolset`.
     pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, CommandError> {
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
         let caller = Caller::new(self.authenticator.local_principal(), origin);
@@ -139,20 +122,20 @@ impl OpenNode {
         Ok(caller.with_toolset(toolset))
     }
 
-    /// The toolset of that name, if `caller` may enter its door.
+    /// The toolset of that name, if `caller` may use its endpoint.
     pub(crate) fn toolset(&self, name: &str, caller: &Caller) -> Result<Arc<Toolset>, CommandError> {
         let snapshot = self.node().registry().snapshot();
         snapshot.toolset(name, caller).cloned().ok_or_else(|| {
-            let known = snapshot.toolsets().map(|toolset| toolset.name.as_str());
-            let known: Vec<&str> = known.filter(|name| snapshot.toolset(name, caller).is_some()).collect();
-            match known.join(", ") {
-                known if known.is_empty() => CommandError::Usage(format!("there is no toolset {name:?}")),
-                known => CommandError::Usage(format!("there is no toolset {name:?}; there are {known}")),
+            let known_names = snapshot.toolsets().map(|toolset| toolset.name.as_str());
+            let known_names: Vec<&str> = known_names.filter(|name| snapshot.toolset(name, caller).is_some()).collect();
+            match known_names.join(", ") {
+                known_names if known_names.is_empty() => CommandError::Usage(format!("there is no toolset {name:?}")),
+                known_names => CommandError::Usage(format!("there is no toolset {name:?}; there are {known_names}")),
             }
         })
     }
 
-    /// Follows the configuration file, and the handlers in its databases, until `ended` fires.
+    /// Reloads the configuration file and the handlers in its databases when they change, until `ended` fires.
     pub(crate) fn watch_changes(&self, ended: &CancellationToken) -> anyhow::Result<()> {
         if self.has_file {
             let file = self.loaded_config.path();
@@ -162,19 +145,19 @@ impl OpenNode {
         Ok(())
     }
 
-    /// Runs `serving` to its end and closes the node. A second signal cancels the calls that still run; those that end in
+    /// Runs `serving` to its end and closes the node. A second signal cancels the running calls; those that end within
     /// [`FORCED_DRAIN_TIMEOUT`] have their lines in the audit log.
     pub(crate) async fn serve_until_closed<T>(
         &self,
         serving: impl Future<Output = T>,
         shutdown: &Shutdown,
     ) -> Result<T, CommandError> {
-        let ending = async {
+        let work = async {
             let served = serving.await;
             self.close().await;
             served
         };
-        let ended = shutdown.run_until_forced(ending).await;
+        let ended = shutdown.run_until_forced(work).await;
         if ended.is_err() {
             if timeout(FORCED_DRAIN_TIMEOUT, self.node().drain(Duration::ZERO)).await.is_err() {
                 let calls = self.node().registry().jobs().open_count();
@@ -185,7 +168,6 @@ impl OpenNode {
         ended
     }
 
-    /// Ends what still runs.
     pub(crate) async fn close(&self) {
         let databases = self.assembly.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
@@ -200,12 +182,12 @@ impl OpenNode {
     }
 }
 
-/// Has `node` keep over a restart what callers use of their days.
+/// Keeps the daily usage of callers across restarts.
 fn persist_usage(node: &Node, loaded: &LoadedConfig) {
     let file = config::usage_file(loaded, &user_cache_folder());
     if let Err(error) = node.registry().persist_usage(file.clone()) {
         let file = file.display();
-        tracing::warn!("{file} cannot be read, so that everybody's day begins anew: {error}");
+        tracing::warn!("{file} cannot be read, so the daily limits of all callers start at zero: {error}");
     }
 }
 
@@ -220,8 +202,7 @@ fn open_audit_log(loaded: &LoadedConfig) -> Result<Option<Arc<AuditLog>>, Comman
     log.map_err(|error| CommandError::Usage(format!("audit.file: {error}")))
 }
 
-/// Opens the store for results. A folder that the configuration names must be usable; without the default folder, the node
-/// runs all the same.
+/// Opens the store for results. A configured folder must be usable; if the default folder is not, the node has no store.
 async fn open_result_store(loaded: &LoadedConfig) -> Result<Option<Arc<ResultStore>>, CommandError> {
     let entry = &loaded.config.results;
     if !entry.enabled {
@@ -255,7 +236,7 @@ fn to_store_limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
     })
 }
 
-/// The folder of what the user's nodes keep, in that for what can be made again.
+/// The user's cache folder for Tidegate.
 fn user_cache_folder() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
@@ -275,7 +256,7 @@ fn build_node(loaded: &LoadedConfig, store: Option<Arc<ResultStore>>, audit: Opt
         builder = builder.auditor(audit);
     }
     if loaded.config.fence {
-        builder = builder.fenced();
+        builder = builder.with_data_fence();
     }
     builder.build()
 }

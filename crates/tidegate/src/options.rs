@@ -11,7 +11,6 @@ use crate::command_error::CommandError;
 use crate::config::{self, CONFIG_FILE_NAME, Config, ConfigError, LoadedConfig};
 use crate::quantity::{self, LimitValue};
 
-/// Default of `--spill`, in bytes.
 const SPILL_BYTES_DEFAULT: u64 = 10 << 30;
 
 /// Options of all subcommands.
@@ -89,7 +88,6 @@ pub(crate) enum Audience {
 }
 
 impl GlobalOptions {
-    /// The same options with another configuration file.
     pub(crate) fn with_config(&self, file: PathBuf) -> Self {
         Self { config: Some(file), ..self.clone() }
     }
@@ -100,7 +98,6 @@ impl GlobalOptions {
         self.config.clone().or_else(in_folder)
     }
 
-    /// The configuration, if there is one.
     pub(crate) fn load_config(&self) -> Result<Option<LoadedConfig>, ConfigError> {
         self.config_file().map(|file| LoadedConfig::read(&file)).transpose()
     }

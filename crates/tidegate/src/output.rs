@@ -1,5 +1,5 @@
-//! An answer on standard output, printed as it comes, or in a file. What the server remarks on it goes to
-//! standard error, so that a file of rows holds nothing but rows.
+//! Writes answers to standard output as they arrive, or to a file. Notes of the server go to standard error, so that the
+//! output contains only rows.
 
 use std::fmt::Display;
 use std::io::{StdoutLock, Write as _};
@@ -12,7 +12,6 @@ use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, Rep
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// Prints `text` to standard output.
 pub(crate) fn print(text: impl Display) -> Result<(), CommandError> {
     let mut output = std::io::stdout().lock();
     write!(output, "{text}")?;
@@ -24,7 +23,7 @@ pub(crate) fn print_note(text: impl Display) {
     let _ = write!(anstream::stderr(), "{text}");
 }
 
-/// Prints `reply` to its end. What it asks is asked at the terminal.
+/// Prints `reply` to its end. Input requests are answered at the terminal.
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
     let mut printer = ReplyPrinter { at_line_start: true, has_streamed: false };
     while let Some(reply_message) = reply.next_message().await {
@@ -35,7 +34,7 @@ pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
                 continue;
             }
         };
-        // Locked for one piece at a time: a lock must not be held while waiting.
+        // Locked for one chunk at a time: the lock must not be held across an await.
         let mut output = std::io::stdout().lock();
         match event {
             ReplyEvent::Chunk(chunk) => printer.chunk(&mut output, chunk)?,
@@ -51,7 +50,7 @@ pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Hands on what the person answers, unless the call ends meanwhile.
+/// Forwards the person's answer, unless the call ends first.
 async fn answer_input_request(pending_input_request: PendingInputRequest, reply: &Reply) {
     tokio::select! {
         answer = terminal::prompt_form(pending_input_request.request) => {
@@ -64,36 +63,32 @@ async fn answer_input_request(pending_input_request: PendingInputRequest, reply:
     }
 }
 
-/// An answer that is a file now.
 pub(crate) struct WrittenFile {
-    /// How many rows it has, if that is known.
     pub(crate) rows: Option<u64>,
     pub(crate) bytes: u64,
-    /// Whether there are more rows.
     pub(crate) is_truncated: bool,
 }
 
-/// Writes the body of `reply` into `destination`.
 pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
     let mut file = destination.create_file()?;
-    let mut facts = Metadata::new();
+    let mut metadata = Metadata::new();
     while let Some(event) = reply.next().await {
         match event {
             ReplyEvent::Chunk(Chunk::Bytes(bytes)) => file.write(&bytes)?,
-            // Who asks for a format gets a body alone; notices were not asked for.
+            // A call with a format is answered by a body only; progress was not requested.
             ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(metadata)) => facts = metadata,
+            ReplyEvent::End(Outcome::Done(of_answer)) => metadata = of_answer,
             ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
         }
     }
-    let rows = facts.get("dev.tidegate/rows").and_then(Value::as_u64);
-    let is_truncated = facts.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
+    let rows = metadata.get("dev.tidegate/rows").and_then(Value::as_u64);
+    let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
     Ok(WrittenFile { rows, bytes: file.finish()?, is_truncated })
 }
 
 struct ReplyPrinter {
     at_line_start: bool,
-    /// Text that streamed is the answer; a whole block after it is a remark on it.
+    /// After streamed text, which is the answer, a block is a note about it.
     has_streamed: bool,
 }
 
@@ -121,7 +116,7 @@ impl ReplyPrinter {
                 self.end_line(output)?;
                 self.text(output, value.get())
             }
-            // Bodies come only to those who asked for a format of the call.
+            // Only calls with a format are answered by bodies.
             Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Ok(()),
         }?;
         output.flush()

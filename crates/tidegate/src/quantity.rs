@@ -66,12 +66,10 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     multiply(number, factor).map(Duration::from_millis)
 }
 
-/// Bytes of an answer, or `unlimited`.
 pub(crate) fn size_bound(text: &str) -> Result<LimitValue<usize>, String> {
     if is_unlimited(text) { Ok(LimitValue::Unlimited) } else { size_in_memory(text).map(LimitValue::At) }
 }
 
-/// Rows, or `unlimited`.
 pub(crate) fn row_bound(text: &str) -> Result<LimitValue<u64>, String> {
     if is_unlimited(text) {
         return Ok(LimitValue::Unlimited);

@@ -1,8 +1,7 @@
-//! A configuration that is followed: a changed file, or SIGHUP, changes the running node.
+//! Reloads the configuration when a file changes, or at SIGHUP.
 //!
-//! What the system tells of folders only wakes us: what counts is what the files hold. So a log that is written beside
-//! them does no harm, and where nothing is told (a network file system, a folder that was replaced) looking every few
-//! seconds does.
+//! File system events only trigger a comparison of the contents, so other files in the folders do no harm. Polling finds
+//! changes without events, for example on network file systems and in replaced folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,31 +12,31 @@ use anyhow::Context as _;
 use futures::future::join_all;
 use notify::{RecursiveMode, Watcher as _};
 use tidegate_postgres_handlers::HandlerWatcher;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{FileHashes, LoadedConfig, NodeAssembler};
 
-/// Editors write a file in several steps: it is read when it has stayed the same for so long.
+/// Editors write a file in several steps. It is read when it was stable for this time.
 const DEBOUNCE: Duration = Duration::from_millis(100);
-/// How often that is waited for; then it is read as it is.
+/// After so many waits, the files are read as they are.
 const DEBOUNCE_TRIES_MAX: usize = 10;
-/// How often files are looked at though nothing was told of them.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Follows `file`, of which and with which `seen` was seen when it was entered, until `ended` fires.
+/// Reloads the configuration `file` when a file of `file_hashes` changes, until `ended` fires.
 pub(crate) fn spawn_reloader(
     assembly: Arc<NodeAssembler>,
     file: &Path,
-    seen: FileHashes,
+    file_hashes: FileHashes,
     ended: CancellationToken,
 ) -> anyhow::Result<()> {
-    let (woken, events) = mpsc::channel(1);
-    let mut watched = FolderWatcher::new(woken)?;
-    watched.watch(&seen);
+    let (sender, events) = mpsc::channel(1);
+    let mut folder_watcher = FolderWatcher::new(sender)?;
+    folder_watcher.watch(&file_hashes);
     let sighup = Sighup::listen()?;
-    let follower = ConfigReloader { assembly, file: file.to_owned(), file_hashes: seen, folder_watcher: watched };
-    tokio::spawn(follower.run(events, sighup, ended));
+    let reloader = ConfigReloader { assembly, file: file.to_owned(), file_hashes, folder_watcher };
+    tokio::spawn(reloader.run(events, sighup, ended));
     Ok(())
 }
 
@@ -61,13 +60,13 @@ impl ConfigReloader {
             if self.wait_until_stable().await != self.file_hashes || is_requested {
                 self.reload().await;
             } else {
-                // Whatever happens in a folder, its files are not looked at more often than this.
+                // Limits how often the files are hashed in a busy folder.
                 tokio::time::sleep(DEBOUNCE).await;
             }
         }
     }
 
-    /// The files, when nobody writes them any more or it was waited for long enough.
+    /// The hashes of the files when they are stable, or after the last wait.
     async fn wait_until_stable(&self) -> FileHashes {
         let mut last = self.current_hashes().await;
         for _ in 0..DEBOUNCE_TRIES_MAX {
@@ -84,55 +83,54 @@ impl ConfigReloader {
         last
     }
 
-    /// The files as they are now. A file system may take its time.
     async fn current_hashes(&self) -> FileHashes {
-        let seen = self.file_hashes.clone();
-        tokio::task::spawn_blocking(move || seen.rehash()).await.unwrap_or_else(|_| self.file_hashes.clone())
+        let hashes = self.file_hashes.clone();
+        tokio::task::spawn_blocking(move || hashes.rehash()).await.unwrap_or_else(|_| self.file_hashes.clone())
     }
 
-    /// Makes the node what the files say. The keys come first, for they count whatever becomes of the rest.
+    /// Reloads the keys first, because they apply even if the configuration is invalid.
     async fn reload(&mut self) {
         let before = self.current_hashes().await;
         self.assembly.reload_authenticator();
-        let mut seen = FileHashes::default();
-        match LoadedConfig::read_tracking_files(&self.file, &mut seen) {
+        let mut hashes = FileHashes::default();
+        match LoadedConfig::read_tracking_files(&self.file, &mut hashes) {
             Ok(loaded) => apply_config(&self.assembly, &Arc::new(loaded)).await,
-            Err(broken) => tracing::error!("the configuration stays as it was: {broken}"),
+            Err(error) => tracing::error!("the configuration stays as it was: {error}"),
         }
-        // Also while a new configuration is wrong the one in force has its keys.
-        for file in self.assembly.current_config().iter().flat_map(|entered| entered.files()) {
-            seen.record(&file);
+        // While a new configuration is invalid, the files of the applied one are watched too.
+        for file in self.assembly.current_config().iter().flat_map(|applied| applied.files()) {
+            hashes.record(&file);
         }
-        self.file_hashes = seen.with_hashes_of(&before);
+        self.file_hashes = hashes.with_hashes_of(&before);
         self.folder_watcher.watch(&self.file_hashes);
     }
 }
 
 async fn apply_config(assembly: &NodeAssembler, loaded: &Arc<LoadedConfig>) {
     match assembly.apply_config(loaded).await {
-        Ok(assembled) => {
-            let (databases, tools) = (assembled.databases, assembled.tools);
+        Ok(report) => {
+            let (databases, tools) = (report.databases, report.tools);
             tracing::info!(databases, tools, "the configuration was read again");
-            for warning in assembled.warnings {
+            for warning in report.warnings {
                 tracing::warn!("{warning}");
             }
         }
-        Err(broken) => tracing::error!("the configuration stays as it was: {broken}"),
+        Err(error) => tracing::error!("the configuration stays as it was: {error}"),
     }
 }
 
-/// The folders that are watched: a file that is replaced is another one, but its folder stays.
+/// Watches the folders of files, because a replaced file is a new file.
 struct FolderWatcher {
     watcher: notify::RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
 }
 
 impl FolderWatcher {
-    fn new(woken: mpsc::Sender<()>) -> anyhow::Result<Self> {
+    fn new(sender: mpsc::Sender<()>) -> anyhow::Result<Self> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
-                // One that waits already says it too.
-                let _ = woken.try_send(());
+                // If the channel is full, an event is pending already.
+                let _ = sender.try_send(());
             }
         });
         Ok(Self {
@@ -141,15 +139,15 @@ impl FolderWatcher {
         })
     }
 
-    /// Watches the folders of the files in `seen`, those that links lead to as well, and no others. A folder is
-    /// watched anew each time, as another one may have come into its place.
-    fn watch(&mut self, seen: &FileHashes) {
+    /// Watches the folders of the files in `hashes`, also those that links lead to, and no others. Each folder is watched
+    /// again, because it may have been replaced.
+    fn watch(&mut self, hashes: &FileHashes) {
         for folder in std::mem::take(&mut self.folders) {
-            // One that is gone is no longer watched either.
+            // Fails if the folder was removed.
             let _ = self.watcher.unwatch(&folder);
         }
-        let behind_links = seen.paths().filter_map(|path| path.canonicalize().ok());
-        let files = seen.paths().map(Path::to_owned).chain(behind_links);
+        let behind_links = hashes.paths().filter_map(|path| path.canonicalize().ok());
+        let files = hashes.paths().map(Path::to_owned).chain(behind_links);
         self.folders =
             files.filter_map(|file| file.parent().filter(|folder| folder.is_dir()).map(Path::to_owned)).collect();
         for folder in &self.folders {
@@ -160,7 +158,7 @@ impl FolderWatcher {
     }
 }
 
-/// Follows the handlers of all databases of whatever configuration is in force, until `ended` fires.
+/// Watches the handlers of all databases of the applied configuration, until `ended` fires.
 pub(crate) fn spawn_handler_watcher(assembly: Arc<NodeAssembler>, ended: CancellationToken) {
     tokio::spawn(async move {
         tokio::select! {
@@ -174,14 +172,14 @@ async fn watch_all(assembly: &NodeAssembler) {
     let mut generations = assembly.generations();
     loop {
         let generation = *generations.borrow_and_update();
-        let following = assembly.handler_changes().into_iter();
-        let following = following.map(|(name, changes)| watch_one(assembly, generation, name, changes));
+        let watchers = assembly.handler_changes().into_iter();
+        let watching = watchers.map(|(name, changes)| watch_one(assembly, generation, name, changes));
         tokio::select! {
-            entered = generations.changed() => if entered.is_err() {
+            changed = generations.changed() => if changed.is_err() {
                 return;
             },
-            // They never end; without any the next configuration is waited for.
-            _ = async { join_all(following).await; std::future::pending::<()>().await } => {}
+            // Watching never ends; without watchers, only the next configuration matters.
+            _ = async { join_all(watching).await; std::future::pending::<()>().await } => {}
         }
     }
 }
@@ -194,13 +192,10 @@ async fn watch_one(assembly: &NodeAssembler, generation: u64, name: String, mut 
 }
 
 /// SIGHUP, which requests a reload. Signals that arrive during a reload count as one.
-#[cfg(unix)]
-struct Sighup(tokio::signal::unix::Signal);
+struct Sighup(Signal);
 
-#[cfg(unix)]
 impl Sighup {
     fn listen() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
@@ -208,20 +203,5 @@ impl Sighup {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// There is no such signal on this system.
-#[cfg(not(unix))]
-struct Sighup;
-
-#[cfg(not(unix))]
-impl Sighup {
-    fn listen() -> anyhow::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn recv(&mut self) {
-        std::future::pending::<()>().await;
     }
 }

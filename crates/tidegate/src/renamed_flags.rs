@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// A renamed flag.
 struct RenamedFlag {
     /// The verbs before it.
     command: [&'static str; 2],

@@ -1,7 +1,8 @@
-//! Signals: the first asks the process to finish, the second ends it at once.
+//! Signals: the first one starts a graceful shutdown, the second one ends the process at once.
 
 use std::time::Duration;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
@@ -9,30 +10,26 @@ use crate::command_error::CommandError;
 /// How long running calls may take to end after the first signal.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long they may take to end after the second, and how long what is written down of them may take.
+/// How long they may take after the second signal, and how long their audit lines may take then.
 pub(crate) const FORCED_DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What the signals have asked for so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shutdown {
-    /// Fires at the first signal.
     pub(crate) graceful: CancellationToken,
-    /// Fires at the second signal.
     pub(crate) forced: CancellationToken,
 }
 
 impl Shutdown {
-    /// Listens for SIGINT and SIGTERM.
     pub(crate) fn on_signals() -> anyhow::Result<Self> {
         let shutdown = Self::default();
         let mut signals = Signals::listen()?;
-        let message = shutdown.clone();
+        let requested = shutdown.clone();
         tokio::spawn(async move {
             signals.next().await;
             tracing::info!(within_s = DRAIN_TIMEOUT.as_secs(), "shutting down; a second signal ends at once");
-            message.graceful.cancel();
+            requested.graceful.cancel();
             signals.next().await;
-            message.forced.cancel();
+            requested.forced.cancel();
         });
         Ok(shutdown)
     }
@@ -47,16 +44,13 @@ impl Shutdown {
     }
 }
 
-#[cfg(unix)]
 struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
     fn listen() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
@@ -64,23 +58,6 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> anyhow::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Without signals the process ends as its system ends it.
-            std::future::pending::<()>().await;
         }
     }
 }

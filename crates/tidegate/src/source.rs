@@ -16,19 +16,16 @@ use crate::command_error::CommandError;
 /// Name of a database without a name whose path has no name either (`/`).
 const DEFAULT_DATABASE_NAME: &str = "files";
 
-/// One database to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DatabaseSource {
     name: Option<String>,
     location: SourceLocation,
 }
 
-/// Location of a database.
 #[derive(Clone, PartialEq, Eq)]
 enum SourceLocation {
     /// A folder, a file, or a SQLite file; the content decides.
     Path(PathBuf),
-    /// A connection string of PostgreSQL.
     Postgres(String),
 }
 
@@ -63,10 +60,10 @@ impl DatabaseSource {
     /// Parses `PATH`, `postgres://…`, or one of them after `name=`. Text before `=` is a name unless it is a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, place)) if !name.contains(['/', '\\', '.']) => match (name.trim(), place) {
+            Some((name, location)) if !name.contains(['/', '\\', '.']) => match (name.trim(), location) {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
-                (name, place) => Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(place) }),
+                (name, location) => Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location) }),
             },
             _ => Ok(Self { name: None, location: SourceLocation::parse(text) }),
         }
@@ -79,15 +76,15 @@ impl DatabaseSource {
 
     /// The argument with an absolute path, which works in any current folder.
     fn absolute_argument(&self) -> String {
-        let place = match &self.location {
+        let location = match &self.location {
             SourceLocation::Path(path) => {
                 std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
             }
             SourceLocation::Postgres(text) => text.clone(),
         };
         match &self.name {
-            Some(name) => format!("{name}={place}"),
-            None => place,
+            Some(name) => format!("{name}={location}"),
+            None => location,
         }
     }
 
@@ -115,13 +112,13 @@ impl DatabaseSource {
                 Arc::new(PostgresDatabase::open(name, parse_target(text)?, PostgresOptions::default()).map_err(failed)?)
             }
             SourceLocation::Path(path) if is_sqlite(path) => {
-                let opened = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
-                Arc::new(opened.map_err(failed)?)
+                let database = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
+                Arc::new(database.map_err(failed)?)
             }
             SourceLocation::Path(path) => {
                 let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
-                for idle in database.unmatched_globs() {
-                    tracing::warn!("database {}: no file matches {idle} yet", database.name());
+                for glob in database.unmatched_globs() {
+                    tracing::warn!("database {}: no file matches {glob} yet", database.name());
                 }
                 Arc::new(database)
             }
@@ -144,7 +141,6 @@ fn is_sqlite(path: &Path) -> bool {
     path.is_file() && read().is_ok() && &beginning == b"SQLite format 3\0"
 }
 
-/// Opens the databases of `sources`.
 pub(crate) fn open_databases(
     sources: &[DatabaseSource],
     engine: &Engine,
@@ -161,7 +157,6 @@ pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseSource])
     arguments
 }
 
-/// `sources`, or the current folder if `sources` is empty.
 pub(crate) fn sources_or_current_folder(sources: &[DatabaseSource]) -> &[DatabaseSource] {
     static HERE: LazyLock<[DatabaseSource; 1]> =
         LazyLock::new(|| [DatabaseSource { name: None, location: SourceLocation::Path(PathBuf::from(".")) }]);
@@ -173,9 +168,10 @@ fn sources_by_name(sources: &[DatabaseSource]) -> Result<BTreeMap<String, &Datab
     for source in sources {
         let name = source.database_name()?;
         if let Some(other) = named.insert(name.clone(), source) {
-            let (place, other) = (source.location.display_text(), other.location.display_text());
-            let message =
-                format!("{other} and {place} have the same database name {name:?}; name one of them: other={place}");
+            let (location, other) = (source.location.display_text(), other.location.display_text());
+            let message = format!(
+                "{other} and {location} have the same database name {name:?}; name one of them: other={location}"
+            );
             return Err(CommandError::Usage(message));
         }
     }

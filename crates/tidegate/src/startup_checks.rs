@@ -1,5 +1,5 @@
-//! What prevents `serve` from starting with a valid configuration: an address beyond this machine without
-//! authentication, and an audit log that cannot be opened.
+//! Problems that prevent `serve` from starting with a valid configuration: an address beyond this machine without
+//! authentication, or an audit log that cannot be opened.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -10,7 +10,6 @@ use tokio::net::TcpListener;
 use crate::command_error::CommandError;
 use crate::config::{ConfigProblem, LoadedConfig, audit_options, requires_authentication};
 
-/// Where a server listens by default.
 const DEFAULT_LISTEN_ADDRESS: &str = "127.0.0.1:7070";
 
 /// A listener at `address` (`host:port`). Without `requires_authentication`, only loopback addresses are allowed.
@@ -23,16 +22,13 @@ pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Resu
 }
 
 /// The socket addresses of `address` (`host:port`), if a server may listen there; see [`listen`].
-///
-/// # Errors
-/// What is wrong with it, and what would be right.
 fn resolve_listen_address(address: &str, requires_authentication: bool) -> Result<Vec<SocketAddr>, String> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| format!("{address} is no address to listen on: {error}; write it as 127.0.0.1:7070"))?
         .collect();
-    let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
-    if addresses.is_empty() || (!requires_authentication && reaches_out()) {
+    let is_reachable = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if addresses.is_empty() || (!requires_authentication && is_reachable()) {
         return Err(refusal_message(address));
     }
     Ok(addresses)
@@ -48,23 +44,22 @@ fn refusal_message(address: &str) -> String {
     )
 }
 
-/// The address that the configuration names; [`DEFAULT_LISTEN_ADDRESS`] where it names none.
+/// The address of the configuration, else the default.
 pub(crate) fn configured_address(loaded: &LoadedConfig) -> &str {
     loaded.config.server.listen.as_deref().unwrap_or(DEFAULT_LISTEN_ADDRESS)
 }
 
-/// Why a server may not listen at that address, if it may not.
+/// The reason why a server may not listen at the configured address, if there is one.
 pub(crate) fn check_address(loaded: &LoadedConfig) -> Option<ConfigProblem> {
     let allowed = resolve_listen_address(configured_address(loaded), requires_authentication(&loaded.config));
     allowed.err().map(|message| ConfigProblem::new("server.listen", message))
 }
 
-/// The errors with which `serve` would refuse to start.
 pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
     check_address(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
 }
 
-/// Why the audit log of the configuration cannot be opened, if it cannot. Nothing is written for that.
+/// The reason why the audit log cannot be opened, if there is one. The check writes nothing.
 pub(crate) fn find_audit_problem(loaded: &LoadedConfig) -> Option<ConfigProblem> {
     let options = audit_options(loaded, &mut Vec::new())?;
     AuditLog::check_openable(&options).err().map(|error| ConfigProblem::new("audit.file", error.to_string()))

@@ -1,4 +1,4 @@
-//! What a server says when it listens: where, and how a client is connected to it.
+//! The address that a server prints when it listens, and how to connect a client.
 
 use std::net::SocketAddr;
 
@@ -8,14 +8,13 @@ use crate::open_node::OpenNode;
 use crate::output;
 use crate::source::{self, DatabaseSource};
 
-/// Questions for the demo, one for each kind of join.
+/// One for each kind of join.
 const DEMO_QUESTIONS: [&str; 3] = [
     "Which airlines had the longest departure delays from JFK, by month?",
     "Does bad weather explain the delays in June and July?",
     "How old are the planes of each airline, and does age matter for delays?",
 ];
 
-/// What is said after the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartupHelp {
     None,
@@ -23,7 +22,7 @@ pub(crate) enum StartupHelp {
     ConnectionAndExampleQuestions,
 }
 
-/// Says on standard error where the server listens and, with `help`, what to do with that.
+/// Prints the address of the server, and `help`, to standard error.
 pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
     let url = format!("{scheme}://{address}/mcp");
     let mut text = format!("listening on {url}\n");
@@ -39,9 +38,9 @@ pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp
     output::print_note(text);
 }
 
-/// Says to somebody who started `tidegate stdio` by hand that a client is meant to do that.
-pub(crate) fn print_stdio_help(sources: &[DatabaseSource], opened: &OpenNode) {
-    let file = opened.has_file.then(|| opened.loaded_config.path());
+/// Explains to a user who started `tidegate stdio` at a terminal that clients start it.
+pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode) {
+    let file = open_node.has_file.then(|| open_node.loaded_config.path());
     let arguments = source::stdio_arguments(file, sources);
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});

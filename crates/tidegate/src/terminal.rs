@@ -1,4 +1,4 @@
-//! What a call asks of the person at the terminal that it was made from: forms, filled in line by line.
+//! Forms that a call requests from the person at its terminal, filled in line by line.
 
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
@@ -6,26 +6,26 @@ use serde_json::{Map, Value};
 use tidegate_core::{ClientCapabilities, InputAnswer, InputRequest, InputRequestKind, JsonSchema};
 use tokio::sync::oneshot;
 
-/// What can be asked of whoever started this process: forms, where somebody reads and writes at a terminal.
-pub(crate) fn abilities() -> ClientCapabilities {
-    let is_there = io::stdin().is_terminal() && io::stderr().is_terminal();
-    ClientCapabilities { forms: is_there, ..ClientCapabilities::default() }
+/// The capabilities of this process as a client: forms, if it has a terminal.
+pub(crate) fn terminal_capabilities() -> ClientCapabilities {
+    let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    ClientCapabilities { forms: has_terminal, ..ClientCapabilities::default() }
 }
 
-/// Asks on standard error and reads the answer from standard input; none where there is no way to ask.
+/// Asks on standard error and reads the answer from standard input; `None` if the request is not a form.
 pub(crate) async fn prompt_form(request: InputRequest) -> Option<InputAnswer> {
     let InputRequestKind::Form { message, schema } = request.kind else { return None };
     let (answer, answered) = oneshot::channel();
-    // A read of standard input cannot be called off. A thread of its own keeps nobody from ending the process.
+    // A read of standard input cannot be cancelled. On its own thread, it does not delay the end of the process.
     std::thread::spawn(move || {
         let filled = fill_form(&message, &schema, &mut io::stdin().lock(), &mut anstream::stderr());
-        // Whoever asked may have gone.
+        // The call may have ended.
         let _ = answer.send(filled);
     });
     answered.await.ok()?.ok()
 }
 
-/// Asks for each field until its answer fits. The end of the input is no choice.
+/// Asks for each field until its value is valid. The end of the input cancels the form.
 fn fill_form(
     message: &str,
     schema: &Value,
@@ -35,7 +35,7 @@ fn fill_form(
     writeln!(output, "{message}")?;
     let mut filled = Map::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let fits = JsonSchema::new(field.clone()).map_err(io::Error::other)?;
+        let schema = JsonSchema::new(field.clone()).map_err(io::Error::other)?;
         let title = field["title"].as_str().unwrap_or(name);
         let value = loop {
             write!(output, "{title} {}: ", expected_input(field))?;
@@ -46,9 +46,11 @@ fn fill_form(
                 return Ok(InputAnswer::Cancelled);
             }
             let value = parse_field(field, line.trim());
-            match fits.check(&value) {
+            match schema.check(&value) {
                 Ok(()) => break value,
-                Err(violations) => violations.iter().try_for_each(|wrong| writeln!(output, "{}", wrong.message))?,
+                Err(violations) => {
+                    violations.iter().try_for_each(|violation| writeln!(output, "{}", violation.message))?
+                }
             }
         };
         filled.insert(name.clone(), value);
@@ -56,7 +58,6 @@ fn fill_form(
     Ok(InputAnswer::Accepted(filled))
 }
 
-/// What may be written into `field`.
 fn expected_input(field: &Value) -> String {
     let choices = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
     match (field["type"].as_str(), field["format"].as_str()) {
@@ -70,7 +71,7 @@ fn expected_input(field: &Value) -> String {
     }
 }
 
-/// The value that `line` gives `field`; text where it is none of its type. What is not said clearly is no yes.
+/// The value of `line` for `field`; text if it does not have the field's type. Only an explicit yes is true.
 fn parse_field(field: &Value, line: &str) -> Value {
     let number = match field["type"].as_str() {
         Some("boolean") => return Value::Bool(["y", "yes"].contains(&line.to_ascii_lowercase().as_str())),
@@ -87,12 +88,12 @@ mod tests {
 
     use super::*;
 
-    /// What is read and what is answered when somebody writes `lines`.
+    /// The prompts and the answer for the input `lines`.
     fn check(schema: &Value, lines: &str) -> String {
-        let mut requested = Vec::new();
-        let answer = fill_form("Refund 40?", schema, &mut lines.as_bytes(), &mut requested).unwrap();
-        let requested = String::from_utf8(requested).unwrap();
-        format!("{}\n{answer:?}", requested.trim_end())
+        let mut printed = Vec::new();
+        let answer = fill_form("Refund 40?", schema, &mut lines.as_bytes(), &mut printed).unwrap();
+        let printed = String::from_utf8(printed).unwrap();
+        format!("{}\n{answer:?}", printed.trim_end())
     }
 
     #[test]

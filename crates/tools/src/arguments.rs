@@ -1,11 +1,18 @@
-//! Arguments of the built-in tools as Rust values.
+//! Arguments of tools as Rust values: output options, and paging.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{OutputFormat, OutputOptions};
-use tidegate_runtime::Job;
+use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_runtime::{Job, Metadata, ReplySender};
+
+use crate::node_view::NodeView;
+
+/// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
+const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
 /// Parses the arguments of `job` as a `T`.
 ///
@@ -32,7 +39,6 @@ impl OutputArguments {
         self.format.is_none() && self.extract.is_none()
     }
 
-    /// The output options. `more` is the hint for the rest when the budget cuts the answer.
     pub(crate) fn output_options(self, more: &str) -> Result<OutputOptions, Error> {
         Ok(OutputOptions { format: self.parse_format()?, extract: self.extract, overflow_hint: more.to_owned() })
     }
@@ -40,4 +46,92 @@ impl OutputArguments {
     pub(crate) fn parse_format(&self) -> Result<OutputFormat, Error> {
         self.format.as_deref().map_or(Ok(OutputFormat::Mcp), OutputFormat::parse)
     }
+}
+
+/// Paging arguments of every tool that queries a database.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct PagingArguments {
+    pub(crate) cursor: Option<String>,
+    delivery: Option<String>,
+    no_cache: Option<bool>,
+}
+
+impl PagingArguments {
+    /// The next page of an earlier answer, if the call has a cursor.
+    pub(crate) async fn read_page(
+        &self,
+        node: &NodeView,
+        format: OutputFormat,
+        is_structured: bool,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Option<Result<Metadata, Error>> {
+        let cursor = self.cursor.as_deref()?;
+        let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
+        let page = PageOptions {
+            format,
+            is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
+            // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
+            rows_max: number("limit").or_else(|| number("max_rows")),
+            is_structured,
+        };
+        let position = node.executor.resolve_cursor(cursor, job);
+        let position =
+            position.and_then(|(result, row)| node.authorize_read(&result, job.caller()).map(|()| (result, row)));
+        Some(match position {
+            Ok((result, row)) => node.executor.answer_page((&result, row), page, job, reply).await,
+            Err(error) => Err(error),
+        })
+    }
+
+    /// The maximum number of rows. A stored result without an explicit limit is unlimited.
+    pub(crate) fn rows_max(&self, text: Option<u64>, default: u64) -> Option<u64> {
+        text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
+    }
+
+    pub(crate) async fn run_query(
+        &self,
+        node: &NodeView,
+        request: QueryRequest,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let linked = node
+            .registry()
+            .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
+        let request = QueryRequest {
+            overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
+            ..request
+        };
+        match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
+            Delivery::Inline => node.executor.answer(request, job, reply).await,
+            Delivery::Blocks => node.executor.export(request, job, reply).await,
+        }
+    }
+}
+
+/// The names of the output arguments.
+pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
+
+/// The output arguments of every tool with a table.
+pub(crate) fn output_properties() -> Map<String, Value> {
+    let formats = OutputFormat::ALL.map(OutputFormat::name);
+    Map::from_iter([
+        ("format".to_owned(), json!({"enum": formats})),
+        ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
+    ])
+}
+
+/// The paging arguments of every tool whose answers may be stored.
+pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
+
+pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
+    let described = "The next page: the cursor of an answer, with the same arguments";
+    let schemas = [
+        json!({"enum": Delivery::ALL.map(Delivery::name)}),
+        json!({"type": "string", "description": described}),
+        json!({"type": "boolean"}),
+    ];
+    shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
+    shape
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tidegate_core::{Completion, CompletionRequest, Error};
 use tidegate_runtime::{Completer, Job};
 
-use crate::discover::list_catalogs;
+use crate::catalog_tools::list_catalogs;
 use crate::node_view::NodeView;
 
 /// Completes the arguments `database` and `table`; other arguments have no completions.

@@ -34,7 +34,6 @@ pub struct NodeView {
     pub executor: Executor,
     /// Name and version of the node.
     pub identity: NodeIdentity,
-    /// Cache of parsed statements.
     pub(crate) statements: StatementCache,
     started_at: Instant,
     // Weak, because the registry owns the tools, which own this view.
@@ -96,7 +95,7 @@ impl NodeView {
     }
 
     pub(crate) fn registry(&self) -> Result<Arc<Registry>, Error> {
-        let starting = || Error::new(ErrorKind::Unavailable, "the node is starting or stopping; try again");
+        let starting = || Error::new(ErrorKind::Unavailable, "the server is starting or stopping; try again");
         self.registry.get().and_then(Weak::upgrade).ok_or_else(starting)
     }
 }

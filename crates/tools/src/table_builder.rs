@@ -6,23 +6,19 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
 
-/// Builds a table column by column.
 #[derive(Default)]
 pub(crate) struct TableBuilder(Vec<(&'static str, ArrayRef)>);
 
 impl TableBuilder {
-    /// An empty table.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a column.
     pub(crate) fn with_column(mut self, name: &'static str, values: ArrayRef) -> Self {
         self.0.push((name, values));
         self
     }
 
-    /// The finished table.
     pub(crate) fn into_rows(self) -> Result<QueryRows, Error> {
         let columns = self.0.into_iter().map(|(name, values)| (name, values, true));
         RecordBatch::try_from_iter_with_nullable(columns)
@@ -31,17 +27,14 @@ impl TableBuilder {
     }
 }
 
-/// A text column.
 pub(crate) fn text_column(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-/// A column of counts.
 pub(crate) fn count_column(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     Arc::new(values.collect::<UInt64Array>())
 }
 
-/// A boolean column.
 pub(crate) fn boolean_column(values: impl Iterator<Item = bool>) -> ArrayRef {
     Arc::new(values.map(Some).collect::<BooleanArray>())
 }

@@ -8,7 +8,6 @@ use tidegate_runtime::ReplySender;
 /// How much of a file an answer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewExtent {
-    /// The whole file, as text.
     Complete,
     /// The first bytes (their number), as text.
     Truncated(u64),
@@ -21,26 +20,26 @@ pub(crate) enum PreviewExtent {
 /// # Errors
 /// Errors of the pieces; `CancelJob` when the client is gone.
 pub(crate) async fn send_preview(
-    mut pieces: impl Stream<Item = Result<Bytes, Error>> + Unpin,
+    mut chunks: impl Stream<Item = Result<Bytes, Error>> + Unpin,
     bytes_max: Option<usize>,
     reply: &ReplySender,
 ) -> Result<PreviewExtent, Error> {
     let mut left = bytes_max.unwrap_or(usize::MAX);
     let mut preview_bytes = 0;
     // An incomplete character; its rest is in the next piece.
-    let mut begun = Vec::new();
+    let mut pending = Vec::new();
     let mut is_text = false;
-    while let Some(piece) = pieces.next().await.transpose()? {
-        begun.extend_from_slice(&piece);
-        let text_bytes = match std::str::from_utf8(&begun) {
-            Ok(_) => begun.len(),
+    while let Some(chunk) = chunks.next().await.transpose()? {
+        pending.extend_from_slice(&chunk);
+        let text_bytes = match std::str::from_utf8(&pending) {
+            Ok(_) => pending.len(),
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) if !is_text => return Ok(PreviewExtent::NotText),
-            Err(_) => begun.len(),
+            Err(_) => pending.len(),
         };
         is_text = true;
-        let rest = begun.split_off(text_bytes);
-        let text = String::from_utf8_lossy(&begun);
+        let rest = pending.split_off(text_bytes);
+        let text = String::from_utf8_lossy(&pending);
         if text.len() > left {
             let end = text.floor_char_boundary(left);
             reply.send_text(&text[..end]).await?;
@@ -49,14 +48,14 @@ pub(crate) async fn send_preview(
         left -= text.len();
         preview_bytes += text_bytes as u64;
         reply.send_text(text).await?;
-        begun = rest;
+        pending = rest;
     }
     // The file ends within a character.
-    if !begun.is_empty() {
+    if !pending.is_empty() {
         if !is_text {
             return Ok(PreviewExtent::NotText);
         }
-        reply.send_text(String::from_utf8_lossy(&begun)).await?;
+        reply.send_text(String::from_utf8_lossy(&pending)).await?;
     }
     Ok(PreviewExtent::Complete)
 }

@@ -1,4 +1,4 @@
-//! Shared parts of the built-in tools: input schemas and annotations.
+//! Shared parts of the built-in tools: input schemas, annotations and handlers.
 //!
 //! Every client sends these texts to its model in every conversation. A test bounds the size of the whole list.
 
@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use tidegate_core::JsonSchema;
+use tidegate_core::{Error, JsonSchema};
 use tidegate_query::Delivery;
-use tidegate_runtime::{Handler, Tool, ToolAnnotations};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
+
+use crate::node_view::NodeView;
 
 /// A read-only tool. `properties` are its arguments.
 pub(crate) fn read_only_tool(
@@ -16,7 +18,7 @@ pub(crate) fn read_only_tool(
     title: &str,
     description: &str,
     input: impl Into<Value>,
-    handler: impl Handler,
+    handler: Arc<dyn Handler>,
 ) -> Tool {
     let hints = ToolAnnotations { read_only: Some(true), open_world: Some(false), ..ToolAnnotations::default() };
     built_in_tool(name, title, description, input, hints, handler)
@@ -29,21 +31,29 @@ pub(crate) fn built_in_tool(
     description: &str,
     input: impl Into<Value>,
     hints: ToolAnnotations,
-    handler: impl Handler,
+    handler: Arc<dyn Handler>,
 ) -> Tool {
-    let mut tool = Tool::new(name, description, Arc::new(handler)).with_title(title).with_annotations(hints);
+    let mut tool = Tool::new(name, description, handler).with_title(title).with_annotations(hints);
     tool.input_schema = Arc::new(built_in_schema(input.into()));
     tool
 }
 
-/// A constant schema.
+/// A handler that runs `function` with the node.
+pub(crate) fn node_handler<F, Fut>(node: &Arc<NodeView>, function: F) -> Arc<dyn Handler>
+where
+    F: Fn(Arc<NodeView>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
+{
+    let node = node.clone();
+    handler_fn(move |job, reply| function(node.clone(), job, reply))
+}
+
 pub(crate) fn built_in_schema(schema: Value) -> JsonSchema {
     // Every built-in schema is built at registration, which every test does.
     #[allow(clippy::expect_used)]
     JsonSchema::object(schema).expect("a built-in schema is valid")
 }
 
-/// The arguments of a tool.
 #[derive(Debug, Default)]
 pub(crate) struct InputSchemaBuilder {
     properties: Map<String, Value>,
@@ -51,29 +61,24 @@ pub(crate) struct InputSchemaBuilder {
 }
 
 impl InputSchemaBuilder {
-    /// No arguments.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an argument.
     pub(crate) fn with(mut self, name: &str, schema: Value) -> Self {
         self.properties.insert(name.to_owned(), schema);
         self
     }
 
-    /// Adds a required argument.
     pub(crate) fn with_required(mut self, name: &'static str, schema: Value) -> Self {
         self.required.push(name);
         self.with(name, schema)
     }
 
-    /// Adds `database`.
     pub(crate) fn with_database(self) -> Self {
         self.with("database", json!({"type": "string"}))
     }
 
-    /// Adds the paging arguments.
     pub(crate) fn with_paging(self) -> Self {
         self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
             .with("cursor", json!({"type": "string"}))

@@ -1,8 +1,7 @@
-//! The clients whose configuration is known, and what their documentation says of it.
+//! The known clients, and what their documentation says about their configuration.
 
 use clap::ValueEnum;
 
-/// A program that connects to MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpClient {
     ClaudeCode,
@@ -19,34 +18,27 @@ pub(crate) enum McpClient {
     LmStudio,
 }
 
-/// What a configuration file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientFileFormat {
     Json,
-    /// JSON in which comments and commas before a closing bracket are at home.
+    /// JSON with comments and trailing commas.
     JsonWithComments,
     Toml,
 }
 
-/// How a client writes that a value comes from an environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VariableSyntax {
-    /// `${NAME}`.
     Braces,
-    /// `${env:NAME}`.
     EnvInBraces,
-    /// `${NAME}` or `$NAME`.
     Dollar,
-    /// `{env:NAME}`.
     EnvInCurlyBrackets,
-    /// A field that holds the variable's name.
+    /// A field that contains the name of the variable.
     OwnField,
-    /// The documentation names no way.
+    /// None is documented.
     Unknown,
 }
 
 impl McpClient {
-    /// As it calls itself: `Claude Code`.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -63,7 +55,6 @@ impl McpClient {
         }
     }
 
-    /// Where its maker documents the configuration.
     pub(crate) fn documentation(self) -> &'static str {
         match self {
             Self::ClaudeCode => "https://code.claude.com/docs/en/mcp",
@@ -92,12 +83,12 @@ impl McpClient {
         }
     }
 
-    /// What its documentation asks for once the entry stands in the file.
+    /// What the user has to do after the entry was written.
     pub(crate) fn next_step(self) -> Option<&'static str> {
         match self {
-            Self::ClaudeCode => Some("approve the server when Claude Code asks, if it stands in a project's file"),
+            Self::ClaudeCode => Some("approve the server when Claude Code asks, if it is in a project's file"),
             Self::ClaudeDesktop => Some("restart Claude Desktop"),
-            Self::Codex => Some("trust the project, if the entry stands in its file"),
+            Self::Codex => Some("trust the project, if the entry is in its file"),
             Self::Windsurf => Some("press the refresh button beside the MCP servers"),
             Self::Kiro => Some("approve the environment variable when Kiro asks, if the entry names one"),
             _ => None,
@@ -128,7 +119,7 @@ impl McpClient {
 }
 
 impl VariableSyntax {
-    /// What stands in a value for the variable `name`, where a value can refer to one.
+    /// The reference to the variable `name` in a value, if values can have one.
     pub(super) fn reference(self, name: &str) -> Option<String> {
         match self {
             Self::Braces | Self::Dollar => Some(format!("${{{name}}}")),
@@ -138,7 +129,7 @@ impl VariableSyntax {
         }
     }
 
-    /// Whether the client would put something else in the place of a part of `text`.
+    /// Whether the client would expand a part of `text`.
     pub(super) fn expands_in(self, text: &str) -> bool {
         match self {
             Self::Braces | Self::EnvInBraces => text.contains("${"),

@@ -1,20 +1,18 @@
-//! Where the clients keep their configuration.
+//! The configuration files of the clients.
 
 use std::path::{Path, PathBuf};
 
 use super::catalog::McpClient;
 use super::error::ClientConfigError;
 
-/// Whom an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InstallScope {
-    /// Everybody who works in the current folder.
+    /// The current folder, for all users.
     Project,
-    /// One user, in all folders.
+    /// All folders, for the current user.
     User,
 }
 
-/// The kind of system, as far as the places of files differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperatingSystem {
     Linux,
@@ -22,20 +20,17 @@ pub(crate) enum OperatingSystem {
     Windows,
 }
 
-/// The folders from which the places of configuration files follow.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigLocations {
     pub(crate) system: OperatingSystem,
     pub(crate) home: PathBuf,
-    /// Where applications keep their settings: `~/.config`, `~/Library/Application Support`, `%APPDATA%`.
+    /// The folder of application settings: `~/.config`, `~/Library/Application Support`, `%APPDATA%`.
     pub(crate) settings: PathBuf,
     pub(crate) project: PathBuf,
-    /// What `CODEX_HOME` says, if it is set.
     pub(crate) codex_home: Option<PathBuf>,
 }
 
 impl ConfigLocations {
-    /// Those of this process.
     pub(crate) fn current() -> Result<Self, ClientConfigError> {
         let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty()).ok_or(ClientConfigError::NoHome)?;
         let system = match std::env::consts::OS {
@@ -54,14 +49,13 @@ impl ConfigLocations {
         Ok(Self { system, home, settings, project, codex_home: set("CODEX_HOME") })
     }
 
-    /// Where programs look that keep to `~/.config` on every system.
+    /// The folder of programs that use `~/.config` on all systems.
     fn dot_config(&self) -> PathBuf {
         if self.system == OperatingSystem::Linux { self.settings.clone() } else { self.home.join(".config") }
     }
 }
 
 impl McpClient {
-    /// The configuration file for `scope`.
     pub(crate) fn config_file(
         self,
         scope: InstallScope,
@@ -124,7 +118,7 @@ impl McpClient {
     }
 }
 
-/// OpenCode reads either name; a second file beside the one in use would only confuse.
+/// OpenCode reads either name; a second file beside the existing one would be confusing.
 fn opencode_file(folder: &Path) -> PathBuf {
     let (plain, with_comments) = (folder.join("opencode.json"), folder.join("opencode.jsonc"));
     if !plain.exists() && with_comments.exists() { with_comments } else { plain }

@@ -1,54 +1,41 @@
-//! How a client reaches this server: by starting it, or over HTTP.
+//! The connection of a client to this server: over stdio or HTTP.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::error::ClientConfigError;
 
-/// The longest name of a server; clients put it before the names of its tools.
+/// Clients put the name of a server before the names of its tools.
 const NAME_LENGTH_MAX: usize = 64;
 
-/// What a client has to know to connect. It may hold secrets and therefore does not print itself.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum McpServerConnection {
-    /// The client starts the server and speaks to it over its standard input and output.
-    Stdio { command: PathBuf, args: Vec<String>, env: Vec<(String, String)> },
-    /// The server listens at `url`.
+    Stdio { command: PathBuf, args: Vec<String> },
     Http { url: String, bearer: Option<BearerSource> },
 }
 
-/// The key that a client sends with each request, and where it takes it from.
+/// The source of the key that a client sends with each request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum BearerSource {
-    /// The key itself, which then stands in the file.
+    /// The key itself, which is then part of the file.
     Key(String),
-    /// Environment variable that contains the key where the client runs.
     Variable(String),
 }
 
 impl McpServerConnection {
-    /// Whether the configuration holds something that others should not read. Values of the
-    /// environment count: nobody can tell which of them is a password.
     pub(crate) fn holds_secret(&self) -> bool {
-        match self {
-            Self::Stdio { env, .. } => !env.is_empty(),
-            Self::Http { bearer, .. } => matches!(bearer, Some(BearerSource::Key(_))),
-        }
+        matches!(self, Self::Http { bearer: Some(BearerSource::Key(_)), .. })
     }
 
     pub(super) fn check(&self) -> Result<(), ClientConfigError> {
         match self {
-            Self::Stdio { env, .. } => match env.iter().find(|(name, _)| !is_variable_name(name)) {
-                Some((name, _)) => Err(ClientConfigError::Variable { name: name.clone() }),
-                None => Ok(()),
-            },
             Self::Http { bearer: Some(BearerSource::Variable(name)), .. } if !is_variable_name(name) => {
                 Err(ClientConfigError::Variable { name: name.clone() })
             }
             Self::Http { bearer: Some(BearerSource::Key(key)), .. } if !is_header_text(key) => {
                 Err(ClientConfigError::Key)
             }
-            Self::Http { .. } => Ok(()),
+            Self::Stdio { .. } | Self::Http { .. } => Ok(()),
         }
     }
 }
@@ -62,7 +49,7 @@ impl fmt::Debug for BearerSource {
     }
 }
 
-/// Takes only names that every client accepts and that need quotes in no format.
+/// Accepts only names that all clients accept and that need quotes in no format.
 pub(super) fn check_name(name: &str) -> Result<(), ClientConfigError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.is_empty() && name.len() <= NAME_LENGTH_MAX && name.chars().all(fits) {

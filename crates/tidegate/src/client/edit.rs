@@ -1,10 +1,9 @@
-//! What an edit of a configuration file comes to, whatever the file is written in.
+//! The result of an edit of a configuration file, for all formats.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The file's text after the edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileEdit {
     Unchanged,
@@ -12,7 +11,6 @@ pub(super) enum FileEdit {
     Replaced(String),
 }
 
-/// Why a file is left as it is.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     #[error("it does not parse at {position}: {message}")]
@@ -34,7 +32,6 @@ pub(crate) enum EditError {
     WouldChangeMore { name: String },
 }
 
-/// A place in a text, counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EditPosition {
     pub(crate) line: usize,
@@ -55,7 +52,7 @@ impl fmt::Display for EditPosition {
     }
 }
 
-/// Proves an edit by reading its result: all of `before` is still there, and `entry` is in it.
+/// Checks that `after` is `before` with `entry`, and nothing else has changed.
 pub(super) fn check_only_entry_differs(
     mut before: Value,
     after: &Value,

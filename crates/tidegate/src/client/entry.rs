@@ -1,4 +1,4 @@
-//! The entry that each client wants for a connection, as its documentation describes it.
+//! The entry of each client for a connection, according to the client's documentation.
 
 use std::path::Path;
 
@@ -9,28 +9,19 @@ use super::connection::{BearerSource, McpServerConnection};
 use super::error::ClientConfigError;
 
 impl McpClient {
-    /// What stands under the server's name.
     pub(super) fn entry(self, connection: &McpServerConnection) -> Result<Map<String, Value>, ClientConfigError> {
         connection.check()?;
         match connection {
-            McpServerConnection::Stdio { command, args, env } => self.stdio(command, args, env),
+            McpServerConnection::Stdio { command, args } => self.stdio(command, args),
             McpServerConnection::Http { url, bearer } => self.http(url, bearer.as_ref()),
         }
     }
 
-    fn stdio(
-        self,
-        command: &Path,
-        args: &[String],
-        env: &[(String, String)],
-    ) -> Result<Map<String, Value>, ClientConfigError> {
+    fn stdio(self, command: &Path, args: &[String]) -> Result<Map<String, Value>, ClientConfigError> {
         let command = command.to_str().ok_or_else(|| ClientConfigError::CommandNotText { path: command.to_owned() })?;
         self.check_literal(command, || "the command's path".to_owned())?;
         for arg in args {
             self.check_literal(arg, || format!("the argument {arg:?}"))?;
-        }
-        for (name, value) in env {
-            self.check_literal(value, || format!("the value of {name}"))?;
         }
         let mut entry = Map::new();
         match self {
@@ -47,11 +38,6 @@ impl McpClient {
                 entry.insert("command".to_owned(), json!(command));
                 entry.insert("args".to_owned(), json!(args));
             }
-        }
-        if !env.is_empty() {
-            let key = if self == Self::Opencode { "environment" } else { "env" };
-            let variables = env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-            entry.insert(key.to_owned(), Value::Object(variables));
         }
         Ok(entry)
     }
@@ -100,7 +86,7 @@ impl McpClient {
             }
         };
         if self == Self::Opencode {
-            // Else it answers the first refusal by looking for a sign-in that is not there.
+            // Otherwise it starts an OAuth flow, which this server does not offer for keys.
             entry.insert("oauth".to_owned(), json!(false));
         }
         let key = if self == Self::Codex { "http_headers" } else { "headers" };
@@ -108,7 +94,7 @@ impl McpClient {
         Ok(())
     }
 
-    /// Clients that expand variables document no way to write such text so that it stays.
+    /// Rejects text with variables: clients that expand them document no way to escape them.
     fn check_literal(self, text: &str, part: impl FnOnce() -> String) -> Result<(), ClientConfigError> {
         if self.variables().expands_in(text) {
             return Err(ClientConfigError::WouldReplace { client: self.title(), part: part() });

@@ -1,11 +1,11 @@
-//! Why a client's configuration cannot be made or written, said to whoever asked for it.
+//! Errors of printing or writing a client's configuration.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::edit::EditError;
 
-/// Nothing has been changed when one of these comes back.
+/// After an error, nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientConfigError {
     #[error("{name:?} cannot name a server: use at most 64 letters, digits, - and _")]

@@ -1,4 +1,4 @@
-//! Puts a server's entry into a client's configuration file, or gives it as a text to paste.
+//! Writes the entry of a server into a client's configuration file, or renders it as text.
 
 use std::path::{Path, PathBuf};
 
@@ -10,32 +10,25 @@ use super::edit::{EditError, FileEdit};
 use super::error::ClientConfigError;
 use super::{files, json_file, toml_file};
 
-/// Some editors put this before the first character; parsers do not take it.
+/// Some editors write this at the start of a file; parsers reject it.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// What became of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Installation {
     pub(crate) outcome: InstallOutcome,
     pub(crate) path: PathBuf,
-    /// Where the file as it was is kept.
     pub(crate) backup: Option<PathBuf>,
 }
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InstallOutcome {
-    /// There was no file.
     Created,
-    /// The file had no entry of this name.
     Added,
-    /// The file had another entry of this name.
     Replaced,
-    /// The file had this entry.
     Unchanged,
 }
 
-/// Writes the entry `name` for `connection` into the file at `path` and keeps all else in it.
+/// Writes the entry `name` for `connection` into the file at `path`, and keeps its other content.
 pub(crate) fn install(
     path: &Path,
     client: McpClient,
@@ -80,7 +73,6 @@ fn edit_file(before: &[u8], client: McpClient, name: &str, entry: &Map<String, V
     })
 }
 
-/// A whole file in the client's format that holds this server alone.
 pub(crate) fn snippet(
     client: McpClient,
     name: &str,

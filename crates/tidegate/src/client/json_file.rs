@@ -1,4 +1,4 @@
-//! Sets one server's entry in a JSON file, with or without comments, through a syntax tree that keeps the rest of the text.
+//! Sets the entry of a server in a JSON file, with or without comments, in a syntax tree that keeps the rest of the text.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::catalog::ClientFileFormat;
 use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
-/// Sets `name` in the object `section`, which is created if it is missing. Of several members with one name, the last counts, as
-/// for parsers.
+/// Sets `name` in the object `section`, which is created if it is missing. Of several members with one name, the last one
+/// counts, as for parsers.
 pub(super) fn set_entry(
     text: &str,
     format: ClientFileFormat,
@@ -65,7 +65,7 @@ fn parse(text: &str, format: ClientFileFormat) -> Result<CstRootNode, EditError>
     if format == ClientFileFormat::Json
         && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
     {
-        // The parser ends its message with the place, which has a field of its own here.
+        // The parser ends its message with the position, which is a separate field here.
         let parser_message = error.to_string();
         let message = match root {
             Ok(_) => "a comment or a trailing comma, which this file's format does not have",

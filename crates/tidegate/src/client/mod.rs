@@ -1,7 +1,5 @@
-//! Connects MCP clients to this server: prints what their configuration must say, or writes it there.
-//!
-//! [`snippet`] gives the text to paste, [`install`] puts the same entry into the client's file and
-//! keeps everything else in it. What each client's documentation says is in `docs/reference/clients.md`.
+//! The configuration of MCP clients for this server, printed ([`snippet`]) or written ([`install`]).
+//! `docs/reference/clients.md` summarises the clients' documentation.
 
 mod catalog;
 mod config_locations;

@@ -1,4 +1,4 @@
-//! Sets one server's entry in a TOML file and keeps its comments.
+//! Sets the entry of a server in a TOML file, and keeps its comments.
 
 use serde::de::IntoDeserializer as _;
 use serde::{Deserialize as _, Serialize as _};
@@ -8,7 +8,6 @@ use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
 
 use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
-/// A whole file with this entry alone.
 pub(super) fn render_document(section: &str, name: &str, entry: &Map<String, Value>) -> String {
     let mut servers = implicit_table();
     servers.insert(name, Item::Table(table(entry)));
@@ -53,8 +52,7 @@ pub(super) fn set_entry(
     Ok(edit)
 }
 
-/// Puts the entry behind all there is. The editor would put it before the comments at the end, which
-/// would then stand in another table than the one that they are about.
+/// Appends the entry at the end. The editor would insert it before the last comments, which belong to the previous table.
 fn append(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> String {
     let gap = if text.ends_with('\n') { "\n" } else { "\n\n" };
     let added = format!("{gap}{}", render_document(section, name, entry));
@@ -69,7 +67,7 @@ fn parse(text: &str) -> Result<DocumentMut, EditError> {
     })
 }
 
-/// A table of tables that needs no header of its own.
+/// A table of tables without its own header.
 fn implicit_table() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);
@@ -80,7 +78,7 @@ fn table(entry: &Map<String, Value>) -> Table {
     entry.iter().map(|(key, value)| (key.as_str(), to_toml(value))).collect()
 }
 
-/// Changes what differs and leaves the rest, so that comments stay; nothing if one would be lost.
+/// Changes only what differs, so that comments stay; `None` if one would be lost.
 fn update(old: &mut dyn TableLike, entry: &Map<String, Value>) -> Option<()> {
     let gone: Vec<String> = old.iter().map(|(key, _)| key.to_owned()).filter(|key| !entry.contains_key(key)).collect();
     for key in gone {
@@ -119,7 +117,7 @@ fn replace(item: &mut Item, expected: &Value) -> Option<()> {
     Some(())
 }
 
-/// Whether a comment stands in or beside `item`. A `#` in a string counts too: then somebody looks.
+/// Whether a comment is in or beside `item`. A `#` in a string counts as one.
 fn has_comment(item: &Item) -> bool {
     match item {
         Item::None => false,
@@ -141,7 +139,7 @@ fn has_comment_around(decor: &toml_edit::Decor) -> bool {
     around.into_iter().flatten().filter_map(|space| space.as_str()).any(|space| space.contains('#'))
 }
 
-/// The editor ends its lines with a line feed alone; a file that never does keeps its own ends.
+/// The editor writes line feeds; a file with CRLF only keeps it.
 fn match_newlines(text: &str, edited: String) -> String {
     let crlf = text.matches("\r\n").count();
     if crlf > 0 && crlf == text.matches('\n').count() {
@@ -152,7 +150,7 @@ fn match_newlines(text: &str, edited: String) -> String {
 }
 
 fn to_toml(value: &Value) -> toml_edit::Value {
-    // Entries hold no null, which is all that TOML lacks.
+    // Entries contain no null, the only value that TOML lacks.
     value.serialize(ValueSerializer::new()).unwrap_or_else(|_| "".into())
 }
 

@@ -1,4 +1,4 @@
-//! `tidegate access explain`: who reaches what, and what stands in the way.
+//! `tidegate access explain`: the access of a principal, and the reasons for denials.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, 
 use tidegate_runtime::Snapshot;
 
 use crate::command_error::CommandError;
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::output;
 
@@ -19,7 +19,6 @@ pub(crate) enum AccessCommand {
     Explain(AccessExplainArguments),
 }
 
-/// Who, from where, and what.
 #[derive(Debug, Args)]
 pub(crate) struct AccessExplainArguments {
     /// Role of the principal, or several roles separated by commas; or anonymous, or local
@@ -39,35 +38,35 @@ pub(crate) struct AccessExplainArguments {
 }
 
 fn parse_transport(name: &str) -> Result<TransportKind, String> {
-    let known = TransportKind::ALL.map(TransportKind::name).join(", ");
-    TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| format!("there are {known}"))
+    let known_names = TransportKind::ALL.map(TransportKind::name).join(", ");
+    TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| format!("there are {known_names}"))
 }
 
 impl AccessCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Explain(explain) = self;
-        let opened = OpenNode::open(ServedSources::None, options, Audience::CommandLine).await?;
+        let open_node = OpenNode::open(None, options, Audience::CommandLine).await?;
         let origin = CallOrigin { transport: explain.transport, peer: None };
-        let caller = Caller::new(explain.principal(&opened).await?, origin);
-        let toolset = explain.toolset.as_deref().map(|name| opened.toolset(name, &caller)).transpose()?;
-        let lines = explain.render_lines(&opened.node().registry().snapshot(), &caller.with_toolset(toolset));
+        let caller = Caller::new(explain.principal(&open_node).await?, origin);
+        let toolset = explain.toolset.as_deref().map(|name| open_node.toolset(name, &caller)).transpose()?;
+        let lines = explain.render_lines(&open_node.node().registry().snapshot(), &caller.with_toolset(toolset));
         if lines.is_empty() {
             let name = explain.name.unwrap_or_default();
             return Err(CommandError::Usage(format!("there is no tool, resource or prompt {name:?}")));
         }
         output::print(format_args!("{}\n", lines.join("\n")))?;
-        opened.close().await;
+        open_node.close().await;
         Ok(())
     }
 }
 
 impl AccessExplainArguments {
-    async fn principal(&self, opened: &OpenNode) -> Result<Arc<Principal>, CommandError> {
+    async fn principal(&self, open_node: &OpenNode) -> Result<Arc<Principal>, CommandError> {
         match self.role_names.as_str() {
-            "local" => Ok(opened.authenticator.local_principal()),
+            "local" => Ok(open_node.authenticator.local_principal()),
             "anonymous" => {
                 let credentials = Credentials::default();
-                opened
+                open_node
                     .authenticator
                     .authenticate(credentials)
                     .await
@@ -75,7 +74,7 @@ impl AccessExplainArguments {
             }
             names => {
                 let names: BTreeSet<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
-                let grants = opened.assembly.grants_for_roles(&names).map_err(CommandError::Usage)?;
+                let grants = open_node.assembly.grants_for_roles(&names).map_err(CommandError::Usage)?;
                 Ok(Arc::new(Principal {
                     roles: names,
                     ..Principal::new("somebody", AuthMethod::Key, Arc::new(grants))
@@ -85,8 +84,8 @@ impl AccessExplainArguments {
     }
 
     fn render_lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let expected = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
-        let entries = snapshot.entries().filter(|entry| expected(entry.name));
+        let is_selected = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
+        let entries = snapshot.entries().filter(|entry| is_selected(entry.name));
         entries
             .map(|entry| match entry.access.authorize(entry.name, caller) {
                 Ok(()) => format!("yes  {} {}", entry.kind, entry.name),

@@ -1,11 +1,11 @@
-//! `tidegate audit`: whether the audit log is what was written.
+//! `tidegate audit`: verifies the audit log.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
-use tidegate_audit::{AuditKey, VerifyOptions, verify};
+use tidegate_audit::{AuditKey, AuditOptions, VerifyOptions, verify};
 
 use crate::command_error::CommandError;
 use crate::config::audit_options;
@@ -38,10 +38,9 @@ impl AuditCommand {
             files.push(configured.file);
             key = key.or(configured.key);
         } else if key.is_none() {
-            // Of the log of the configuration the key is known.
-            let ours =
-                configured_audit(options).ok().filter(|ours| files.iter().all(|file| belongs_to_log(file, &ours.file)));
-            key = ours.and_then(|ours| ours.key);
+            // The configuration has the key of its own log.
+            let is_own = |log: &AuditOptions| files.iter().all(|file| belongs_to_log(file, &log.file));
+            key = configured_audit(options).ok().filter(is_own).and_then(|log| log.key);
         }
         let verified = verify(&files, &VerifyOptions { key, required_hash: contains_hash });
         let verified = verified.map_err(|error| CommandError::Other(anyhow::Error::new(error)))?;
@@ -50,7 +49,7 @@ impl AuditCommand {
             writeln!(output, "note: {notice}")?;
         }
         if !verified.has_head {
-            writeln!(output, "note: there is no head beside the log, so that lines cut off at its end are not missed")?;
+            writeln!(output, "note: there is no head beside the log, so lines cut off at its end cannot be detected")?;
         }
         let (first, last) = (verified.first, &verified.last);
         Ok(writeln!(
@@ -61,7 +60,7 @@ impl AuditCommand {
     }
 }
 
-/// Whether `file` is the log itself, or an older one of it.
+/// Whether `file` is the log itself, or an older file of it.
 fn belongs_to_log(file: &Path, log: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (file, log) = (absolute(file), absolute(log));
@@ -75,8 +74,7 @@ fn read_key(file: &Path) -> Result<AuditKey, CommandError> {
     Ok(AuditKey::new(&bytes).ok_or_else(too_short)?)
 }
 
-/// The log of the configuration.
-fn configured_audit(options: &GlobalOptions) -> Result<tidegate_audit::AuditOptions, CommandError> {
+fn configured_audit(options: &GlobalOptions) -> Result<AuditOptions, CommandError> {
     let none = || CommandError::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
     let loaded = options.load_config()?.ok_or_else(none)?;
     let mut problems = Vec::new();

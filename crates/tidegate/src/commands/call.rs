@@ -1,4 +1,4 @@
-//! `tidegate call`: any tool, its answer on standard output.
+//! `tidegate call`: calls a tool and prints its answer.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use tidegate_core::{CallTarget, Caller};
 use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
@@ -44,7 +44,6 @@ impl CallCommand {
     }
 }
 
-/// Asks tools for the user of this very process.
 pub(super) struct ToolCaller {
     node: OpenNode,
     caller: Caller,
@@ -52,31 +51,29 @@ pub(super) struct ToolCaller {
 }
 
 impl ToolCaller {
-    /// A node over `sources`.
     pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        let opened = OpenNode::open(ServedSources::Named(sources), options, Audience::CommandLine).await?;
-        Ok(Self { caller: opened.local_caller(None)?, node: opened, shutdown })
+        let open_node = OpenNode::open(Some(sources), options, Audience::CommandLine).await?;
+        Ok(Self { caller: open_node.local_caller(None)?, node: open_node, shutdown })
     }
 
-    /// The arguments with their values as JSON where they parse as it. Where the tool wants text
-    /// and nothing else, they stay text: a table may be called `2024`.
+    /// Parses values that are valid JSON, except for arguments of type string: a table may have the name `2024`.
     fn parse_arguments(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
         let snapshot = self.node.node().registry().snapshot();
         let tool = snapshot.tool(tool, &self.caller).ok();
-        let wants_text =
+        let is_string =
             |key: &str| tool.is_some_and(|tool| tool.input_schema.json()["properties"][key]["type"] == "string");
         let typed = |key: &str, value: String| match serde_json::from_str(&value) {
-            Ok(json) if !wants_text(key) => json,
+            Ok(json) if !is_string(key) => json,
             _ => Value::String(value),
         };
         arguments.into_iter().map(|(key, value)| (key.clone(), typed(&key, value))).collect()
     }
 
-    /// Calls `tool` and prints its answer as it comes. What the tool asks is asked at the terminal, if there is one.
+    /// Calls `tool` and prints its answer as it arrives. Input requests are answered at the terminal, if there is one.
     pub(super) async fn call_and_print(self, tool: &str, arguments: Map<String, Value>) -> Result<(), CommandError> {
         let mut call = self.build_call(tool, arguments);
-        call.client_capabilities = terminal::abilities();
+        call.client_capabilities = terminal::terminal_capabilities();
         call.supports_live_input = true;
         let reply = self.node.node().registry().call(call)?;
         let printed = self.shutdown.run_until_forced(output::print_reply(reply)).await;
@@ -84,7 +81,7 @@ impl ToolCaller {
         printed?
     }
 
-    /// Calls `tool` and writes the rows of its answer into `destination`, in its format.
+    /// Calls `tool` and writes the rows of its answer to `destination`, in its format.
     pub(super) async fn call_and_write(
         self,
         tool: &str,

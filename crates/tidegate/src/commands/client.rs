@@ -1,4 +1,4 @@
-//! `tidegate client`: the configuration of an MCP client, printed or put where the client looks for it.
+//! `tidegate client`: the configuration of an MCP client, printed or written.
 
 use std::io::Write as _;
 
@@ -61,7 +61,7 @@ impl ClientCommand {
             let config_locations = ConfigLocations::current().map_err(anyhow::Error::from)?;
             let file = self.client.config_file(scope, &config_locations).map_err(anyhow::Error::from)?;
             if scope == InstallScope::Project && connection.holds_secret() {
-                output::print_note("mind: the key stands in a file of the project; do not share it\n");
+                output::print_note("note: the file of the project contains the key; do not share it\n");
             }
             let installed = install(&file, self.client, &self.name, &connection).map_err(anyhow::Error::from)?;
             writeln!(std::io::stdout(), "{}", describe_installation(&installed))?;
@@ -86,7 +86,7 @@ impl ClientCommand {
         let file = file.map(std::path::absolute).transpose().map_err(anyhow::Error::from)?;
         let mut args = source::stdio_arguments(file.as_deref(), &self.paths);
         args.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
-        Ok(McpServerConnection::Stdio { command, args, env: Vec::new() })
+        Ok(McpServerConnection::Stdio { command, args })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `tidegate completions`: what a shell needs to complete this command line.
+//! `tidegate completions`: completion scripts for shells.
 
 use std::io::Write as _;
 

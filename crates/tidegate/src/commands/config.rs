@@ -1,4 +1,4 @@
-//! `tidegate config`: what a configuration may say, and what is wrong with one.
+//! `tidegate config`: checks a configuration, or prints the JSON Schema.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, schema};
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::startup_checks;
 
@@ -38,19 +38,19 @@ impl ConfigCommand {
 
 async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
-    let opened = OpenNode::open(ServedSources::None, &options, Audience::CommandLine).await?;
-    let assembled = &opened.apply_report;
-    let warnings = match assembled.warnings.len() {
+    let open_node = OpenNode::open(None, &options, Audience::CommandLine).await?;
+    let report = &open_node.apply_report;
+    let warnings = match report.warnings.len() {
         0 => String::new(),
         1 => "; 1 warning above".to_owned(),
         count => format!("; {count} warnings above"),
     };
-    let obstacles = startup_checks::find_startup_problems(&opened.loaded_config);
-    opened.close().await;
-    if !obstacles.is_empty() {
-        return Err(opened.loaded_config.to_error(&obstacles).into());
+    let problems = startup_checks::find_startup_problems(&open_node.loaded_config);
+    open_node.close().await;
+    if !problems.is_empty() {
+        return Err(open_node.loaded_config.to_error(&problems).into());
     }
-    let (databases, tools) = (assembled.databases, assembled.tools);
+    let (databases, tools) = (report.databases, report.tools);
     writeln!(
         std::io::stdout(),
         "{}: {databases} databases and {tools} tools, nothing wrong{warnings}",

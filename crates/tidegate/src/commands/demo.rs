@@ -1,6 +1,4 @@
-//! `tidegate demo`: something real to ask at once.
-
-use std::path::Path;
+//! `tidegate demo`: serves sample data.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -21,16 +19,15 @@ pub(crate) struct DemoCommand {
 
 impl DemoCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let data = DemoData::write()?;
+        let data = write_demo_data()?;
         let source = DatabaseSource::with_name(DEMO_DATABASE, data.path());
         serve(&[source], &self.http, StartupHelp::ConnectionAndExampleQuestions, options).await
     }
 }
 
-/// What the demo's database is called.
 const DEMO_DATABASE: &str = "nycflights13";
 
-/// The files, compiled in. Their source and licence: `data/demo/README.md`.
+/// `data/demo/README.md` has their source and licence.
 const FILES: [(&str, &[u8]); 5] = [
     ("airlines.parquet", include_bytes!("../../../../data/demo/airlines.parquet")),
     ("airports.parquet", include_bytes!("../../../../data/demo/airports.parquet")),
@@ -39,24 +36,13 @@ const FILES: [(&str, &[u8]); 5] = [
     ("weather.parquet", include_bytes!("../../../../data/demo/weather.parquet")),
 ];
 
-/// The demo's files in a folder of their own that only this user can read; dropping it removes them.
-struct DemoData(TempDir);
-
-impl DemoData {
-    /// Writes the files.
-    fn write() -> anyhow::Result<Self> {
-        // Temporary folders are made with mode 0700.
-        let folder = tempfile::Builder::new().prefix("tidegate-demo-").tempdir();
-        let folder = folder.context("cannot make a temporary folder for the demo's data")?;
-        for (name, bytes) in FILES {
-            let path = folder.path().join(name);
-            std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(Self(folder))
+/// Writes the files to a temporary folder, which only this user can read; dropping it removes them.
+fn write_demo_data() -> anyhow::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("tidegate-demo-").tempdir();
+    let folder = folder.context("cannot make a temporary folder for the demo's data")?;
+    for (name, bytes) in FILES {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
-
-    /// The folder.
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
+    Ok(folder)
 }

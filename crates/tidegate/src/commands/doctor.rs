@@ -1,5 +1,6 @@
-//! `tidegate doctor`: whether a set-up works from end to end, and what to mend if not.
+//! `tidegate doctor`: checks an installation from end to end.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -13,13 +14,13 @@ use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, tls_options, token_options};
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
 
-/// A certificate that ends sooner should be renewed by now.
+/// A certificate that expires sooner is reported.
 const DAYS_MIN: u64 = 30;
 
 /// Check the whole installation and print how to correct each problem
@@ -30,7 +31,6 @@ pub(crate) struct DoctorCommand {
     paths: Vec<DatabaseSource>,
 }
 
-/// How many checks went how.
 #[derive(Default)]
 struct DoctorReport {
     lines: Vec<String>,
@@ -48,24 +48,23 @@ impl DoctorReport {
 
     fn add_problem(&mut self, subject: impl std::fmt::Display) {
         self.wrong += 1;
-        // What has several lines stays together.
         self.lines.push(format!("WRONG  {}", subject.to_string().replace('\n', "\n       ")));
     }
 }
 
 impl DoctorCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let opened = OpenNode::open(ServedSources::Named(&self.paths), options, Audience::CommandLine).await?;
+        let open_node = OpenNode::open(Some(&self.paths), options, Audience::CommandLine).await?;
         let mut findings = DoctorReport::default();
-        check_configuration(&opened, &mut findings);
-        check_databases(&opened, &mut findings).await?;
-        check_identity(&opened, &mut findings);
-        check_certificates(&opened, &mut findings);
-        check_issuer(&opened, &mut findings).await;
-        check_call(&opened, &mut findings).await?;
-        check_audit(&opened, &mut findings);
-        check_address(&opened, &mut findings).await;
-        opened.close().await;
+        check_configuration(&open_node, &mut findings);
+        check_databases(&open_node, &mut findings).await?;
+        check_identity(&open_node, &mut findings);
+        check_certificates(&open_node, &mut findings);
+        check_issuer(&open_node, &mut findings).await;
+        check_call(&open_node, &mut findings).await?;
+        check_audit(&open_node, &mut findings);
+        check_address(&open_node, &mut findings).await;
+        open_node.close().await;
         output::print(format_args!("{}\n", findings.lines.join("\n")))?;
         match findings.wrong {
             0 => Ok(()),
@@ -75,27 +74,27 @@ impl DoctorCommand {
     }
 }
 
-fn check_configuration(opened: &OpenNode, findings: &mut DoctorReport) {
-    if opened.has_file {
+fn check_configuration(open_node: &OpenNode, findings: &mut DoctorReport) {
+    if open_node.has_file {
         findings.add_ok(format!(
             "configuration {}: {} tools of your own",
-            opened.loaded_config.path().display(),
-            opened.apply_report.tools
+            open_node.loaded_config.path().display(),
+            open_node.apply_report.tools
         ));
     } else {
         findings.add_ok(format!(
             "no configuration; {CONFIG_FILE_NAME} would be read from {}",
-            opened.loaded_config.folder().display()
+            open_node.loaded_config.folder().display()
         ));
     }
-    for warning in &opened.apply_report.warnings {
+    for warning in &open_node.apply_report.warnings {
         findings.add_hint(warning);
     }
 }
 
-async fn check_databases(opened: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
-    let caller = opened.local_caller(None)?;
-    let databases = opened.assembly.open_databases();
+async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
+    let caller = open_node.local_caller(None)?;
+    let databases = open_node.assembly.open_databases();
     if databases.is_empty() {
         findings.add_problem("there are no databases; name a folder, or write one under databases");
     }
@@ -129,7 +128,6 @@ async fn check_databases(opened: &OpenNode, findings: &mut DoctorReport) -> Resu
     Ok(())
 }
 
-/// Why a database of that kind may have no tables.
 fn explain_empty_database(kind: &str) -> &'static str {
     match kind {
         "postgres" => {
@@ -140,16 +138,16 @@ fn explain_empty_database(kind: &str) -> &'static str {
     }
 }
 
-fn check_identity(opened: &OpenNode, findings: &mut DoctorReport) {
-    let auth = opened.loaded_config.config.auth();
-    if !opened.authenticator.enforces_authentication() {
-        if startup_checks::check_address(&opened.loaded_config).is_none() {
+fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
+    let auth = open_node.loaded_config.config.auth();
+    if !open_node.authenticator.enforces_authentication() {
+        if startup_checks::check_address(&open_node.loaded_config).is_none() {
             findings.add_ok("callers over HTTP need no key; therefore only this machine is listened to");
         }
         return;
     }
     if let Some(path) = &auth.keys {
-        let path = opened.loaded_config.resolve(path);
+        let path = open_node.loaded_config.resolve(path);
         match tidegate_auth::KeyFile::new(&path).list() {
             Ok(keys) if keys.is_empty() && auth.tokens.is_none() => {
                 findings.add_problem("nobody has a key yet: tidegate key add NAME --role ROLE");
@@ -159,32 +157,27 @@ fn check_identity(opened: &OpenNode, findings: &mut DoctorReport) {
         }
         check_permissions(&path, findings);
     }
-    if let Some(tls) = &opened.loaded_config.config.server.tls {
-        check_permissions(&opened.loaded_config.resolve(&tls.key), findings);
+    if let Some(tls) = &open_node.loaded_config.config.server.tls {
+        check_permissions(&open_node.loaded_config.resolve(&tls.key), findings);
     }
 }
 
-#[cfg(unix)]
 fn check_permissions(path: &Path, findings: &mut DoctorReport) {
-    use std::os::unix::fs::PermissionsExt as _;
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
         findings.add_hint(format!("others than you may read {}; chmod 600 mends that", path.display()));
     }
 }
 
-#[cfg(not(unix))]
-fn check_permissions(_path: &Path, _findings: &mut DoctorReport) {}
-
-/// How long the certificates of the server are good. That the key is theirs was asked when the configuration was.
-fn check_certificates(opened: &OpenNode, findings: &mut DoctorReport) {
-    let Some(options) = tls_options(&opened.loaded_config) else { return };
-    let lives = match options.certificate_validity(SystemTime::now()) {
-        Ok(lives) => lives,
+/// Checks how long the certificates of the server are valid. The check of the configuration includes their key.
+fn check_certificates(open_node: &OpenNode, findings: &mut DoctorReport) {
+    let Some(options) = tls_options(&open_node.loaded_config) else { return };
+    let certificates = match options.certificate_validity(SystemTime::now()) {
+        Ok(certificates) => certificates,
         Err(error) => return findings.add_problem(error),
     };
     let file = options.certificate.display();
-    for (index, CertificateValidity { subject, state }) in lives.into_iter().enumerate() {
-        // Clients may know another way to a root than by those that follow the first.
+    for (index, CertificateValidity { subject, state }) in certificates.into_iter().enumerate() {
+        // Clients may find another path to a root than the certificates after the first.
         let is_own = index == 0;
         let description =
             if is_own { format!("certificate {file}") } else { format!("certificate {file}: {subject} in it") };
@@ -213,9 +206,8 @@ fn check_certificates(opened: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-/// Whether tokens can be checked.
-async fn check_issuer(opened: &OpenNode, findings: &mut DoctorReport) {
-    let Some(options) = token_options(&opened.loaded_config) else { return };
+async fn check_issuer(open_node: &OpenNode, findings: &mut DoctorReport) {
+    let Some(options) = token_options(&open_node.loaded_config) else { return };
     let issuer = &options.issuer;
     match options.check_issuer().await {
         Ok(IssuerCheck::NotNeeded) => findings.add_ok("signed tokens are checked"),
@@ -233,16 +225,16 @@ async fn check_issuer(opened: &OpenNode, findings: &mut DoctorReport) {
                 findings.add_hint(format!("none of the keys of {issuer} is for {algorithm} (auth.tokens.algorithms)"));
             }
         }
-        Err(trouble) => {
-            findings.add_problem(format!("the issuer {issuer} cannot be asked, and no new token is taken: {trouble}"))
+        Err(error) => {
+            findings.add_problem(format!("the issuer {issuer} is unreachable, and new tokens are rejected: {error}"))
         }
     }
 }
 
-/// A real call, through the one door.
-async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
-    let caller: Caller = opened.local_caller(None)?;
-    let registry = opened.node().registry();
+/// Makes a call through the registry, as transports do.
+async fn check_call(open_node: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
+    let caller: Caller = open_node.local_caller(None)?;
+    let registry = open_node.node().registry();
     let tools = registry.snapshot().tools(&caller).count();
     if tools == 0 {
         findings.add_problem("the user of this process reaches no tool; look at auth.local and its roles");
@@ -265,8 +257,8 @@ async fn check_call(opened: &OpenNode, findings: &mut DoctorReport) -> Result<()
     Ok(())
 }
 
-fn check_audit(opened: &OpenNode, findings: &mut DoctorReport) {
-    let loaded = &opened.loaded_config;
+fn check_audit(open_node: &OpenNode, findings: &mut DoctorReport) {
+    let loaded = &open_node.loaded_config;
     let Some(entry) = &loaded.config.audit else { return };
     match startup_checks::find_audit_problem(loaded) {
         Some(problem) => findings.add_problem(loaded.document.redact(&problem.to_string())),
@@ -274,11 +266,11 @@ fn check_audit(opened: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-async fn check_address(opened: &OpenNode, findings: &mut DoctorReport) {
-    if let Some(problem) = startup_checks::check_address(&opened.loaded_config) {
-        return findings.add_problem(opened.loaded_config.document.redact(&problem.to_string()));
+async fn check_address(open_node: &OpenNode, findings: &mut DoctorReport) {
+    if let Some(problem) = startup_checks::check_address(&open_node.loaded_config) {
+        return findings.add_problem(open_node.loaded_config.document.redact(&problem.to_string()));
     }
-    let address = startup_checks::configured_address(&opened.loaded_config);
+    let address = startup_checks::configured_address(&open_node.loaded_config);
     match TcpListener::bind(address).await {
         Ok(_) => findings.add_ok(format!("{address} is free to listen on")),
         Err(error) => {

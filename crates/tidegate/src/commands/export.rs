@@ -1,4 +1,4 @@
-//! `tidegate export`: one statement, its rows in a file, however many there are.
+//! `tidegate export`: runs one statement and writes all its rows to a file.
 
 use clap::Args;
 use tidegate_client::fetch::{Destination, RemoteQuery, ResultServer};
@@ -43,7 +43,7 @@ impl ExportCommand {
         match &self.connect {
             Some(url) => {
                 if options.config.is_some() {
-                    let message = "--connect asks a running server; --config is for asking data here";
+                    let message = "--connect queries a running server; --config is for local data";
                     return Err(CommandError::Usage(message.to_owned()));
                 }
                 self.export_from_server(url, &destination).await
@@ -55,14 +55,14 @@ impl ExportCommand {
         }
     }
 
-    /// The server writes the answer down while it is downloaded.
+    /// The server stores the answer while it is downloaded.
     async fn export_from_server(&self, url: &str, destination: &Destination) -> Result<(), CommandError> {
         let server = ResultServer::parse(url).map_err(|error| CommandError::Usage(format!("--connect: {error}")))?;
         let options = self.download.options(&server)?;
         let shutdown = Shutdown::on_signals()?;
-        let question = RemoteQuery { sql: self.sql.clone(), database: self.database.clone() };
-        let asking = tidegate_client::fetch::start_query(&server, &question, options.clone(), &shutdown.graceful);
-        let address = shutdown.run_until_forced(asking).await??;
+        let query = RemoteQuery { sql: self.sql.clone(), database: self.database.clone() };
+        let starting = tidegate_client::fetch::start_query(&server, &query, options.clone(), &shutdown.graceful);
+        let address = shutdown.run_until_forced(starting).await??;
         self.file.download(&address, destination, options, &shutdown).await
     }
 
@@ -71,7 +71,7 @@ impl ExportCommand {
         let tool_caller = ToolCaller::open(&self.paths, options).await?;
         let written = tool_caller.call_and_write("sql", arguments, destination).await?;
         if written.is_truncated {
-            tracing::warn!("there are more rows than the limits of this command line let through");
+            tracing::warn!("the limits of this command line have cut off further rows");
         }
         self.file.print_summary(destination.path(), written.rows, written.bytes);
         Ok(())

@@ -1,4 +1,4 @@
-//! `tidegate fetch`: a stored result of a server, as a file.
+//! `tidegate fetch`: downloads a stored result.
 
 use clap::Args;
 use tidegate_client::fetch::{FetchError, ResultAddress};

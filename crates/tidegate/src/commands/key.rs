@@ -1,4 +1,4 @@
-//! `tidegate key`: API keys for those who call over a network.
+//! `tidegate key`: API keys of callers over a network.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -47,7 +47,6 @@ pub(crate) enum KeyCommand {
     },
 }
 
-/// Where the keys are.
 #[derive(Debug, Args)]
 pub(crate) struct KeyFileArgument {
     /// The file of keys [default: auth.keys of the configuration]
@@ -71,7 +70,7 @@ impl KeyCommand {
 }
 
 impl KeyFileArgument {
-    /// The file. One that is named needs no configuration: a key can be revoked while that is broken.
+    /// The file of keys. `--file` needs no configuration, so that keys can be revoked while the configuration is invalid.
     fn open_key_file(&self, options: &GlobalOptions) -> Result<KeyFile, CommandError> {
         match &self.file {
             Some(path) => Ok(KeyFile::new(path)),
@@ -79,7 +78,7 @@ impl KeyFileArgument {
         }
     }
 
-    /// The file, and the configuration that names it.
+    /// The file of keys, and the configuration that names it.
     fn open_with_config(&self, options: &GlobalOptions) -> Result<(KeyFile, Option<LoadedConfig>), CommandError> {
         let loaded = options.load_config()?;
         let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth().keys.as_ref()?)));
@@ -103,18 +102,19 @@ fn add(
 ) -> Result<(), CommandError> {
     let (keys, loaded) = file.open_with_config(options)?;
     if let Some(loaded) = &loaded {
-        let known: Vec<&str> = loaded.config.roles.iter().map(|role| role.name.as_str()).collect();
-        if let Some(unknown) = roles.iter().find(|role| !known.contains(&role.as_str())) {
-            let message = format!("there is no role {unknown:?} in the configuration; known are {}", known.join(", "));
+        let known_roles: Vec<&str> = loaded.config.roles.iter().map(|role| role.name.as_str()).collect();
+        if let Some(unknown) = roles.iter().find(|role| !known_roles.contains(&role.as_str())) {
+            let message =
+                format!("there is no role {unknown:?} in the configuration; known are {}", known_roles.join(", "));
             return Err(CommandError::Usage(message));
         }
     }
     let expires = expires.map(|days| (SystemTime::now() + DAY * days).into());
     let added = keys.add_for_tenant(tenant, name, roles, expires).map_err(usage_failure)?;
-    // The key alone goes to standard output, so that it can be put where it belongs without being seen.
+    // Only the key goes to standard output, so that it can be redirected without being seen.
     writeln!(std::io::stdout(), "{}", added.key.expose())?;
     output::print_note(format_args!(
-        "this key of {name} is shown once; only its digest is kept, in {}. Callers send it as\n\n    \
+        "the key of {name} cannot be printed again; only its digest is stored, in {}. Callers send it as\n\n    \
          Authorization: Bearer {}…\n",
         keys.path().display(),
         added.status.prefix()

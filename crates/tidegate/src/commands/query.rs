@@ -1,4 +1,4 @@
-//! `tidegate query`: one statement, its rows on standard output.
+//! `tidegate query`: runs one statement and prints its rows.
 
 use std::io::IsTerminal as _;
 
@@ -41,8 +41,8 @@ fn format(name: &str) -> Result<OutputFormat, String> {
 
 impl QueryCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let for_eyes = std::io::stdout().is_terminal();
-        let format = self.format.unwrap_or(if for_eyes { OutputFormat::Table } else { OutputFormat::Csv });
+        let is_terminal = std::io::stdout().is_terminal();
+        let format = self.format.unwrap_or(if is_terminal { OutputFormat::Table } else { OutputFormat::Csv });
         let mut arguments = sql_arguments(&self.sql, self.database.as_deref(), self.max_rows);
         arguments.insert("format".to_owned(), format.name().into());
         let tool_caller = ToolCaller::open(&self.paths, options).await?;
@@ -50,9 +50,8 @@ impl QueryCommand {
     }
 }
 
-/// The arguments of the tool `sql`.
 pub(super) fn sql_arguments(sql: &str, database: Option<&str>, max_rows: LimitValue<u64>) -> Map<String, Value> {
-    // The tool has no word for "all"; no table has that many rows.
+    // The tool has no value for "unlimited"; no table has that many rows.
     let max_rows = max_rows.limit().unwrap_or(i64::MAX as u64);
     let arguments = [("sql", sql.into()), ("max_rows", max_rows.into())].into_iter();
     let arguments = arguments.chain(database.map(|name| ("database", name.into())));

@@ -9,7 +9,7 @@ use tidegate_transport::http::{self, HttpOptions};
 
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, requires_authentication};
-use crate::open_node::{NodeSpec, OpenNode, ServedSources};
+use crate::open_node::{NodeSpec, OpenNode};
 use crate::options::{Audience, GlobalOptions};
 use crate::quantity;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
@@ -28,7 +28,7 @@ pub(crate) struct ServeCommand {
     http: HttpArguments,
 }
 
-/// What every verb takes that listens.
+/// The arguments of all commands that listen.
 #[derive(Debug, Args)]
 pub(crate) struct HttpArguments {
     /// Address to listen on; beyond this machine only if callers must authenticate [default: 127.0.0.1:7070]
@@ -50,17 +50,17 @@ pub(crate) struct HttpArguments {
 }
 
 impl HttpArguments {
-    /// Flag over environment over file over default; lists add up.
-    fn http_options(&self, opened: &OpenNode) -> Result<HttpOptions, CommandError> {
-        let server = &opened.loaded_config.config.server;
+    /// A flag overrides the environment, then the file, then the default; lists are combined.
+    fn http_options(&self, open_node: &OpenNode) -> Result<HttpOptions, CommandError> {
+        let server = &open_node.loaded_config.config.server;
         let default = HttpOptions::default();
-        let of_file =
+        let configured_max_body =
             server.max_body.map(|size| quantity::to_usize(size.0)).transpose().map_err(CommandError::Usage)?;
         Ok(HttpOptions {
-            authenticator: opened.authenticator.clone(),
-            protected_resource: opened.assembly.protected_resource.clone(),
-            tls: opened.assembly.tls.load_for_server(&opened.loaded_config).map_err(anyhow::Error::from)?,
-            body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
+            authenticator: open_node.authenticator.clone(),
+            protected_resource: open_node.assembly.protected_resource.clone(),
+            tls: open_node.assembly.tls.load_for_server(&open_node.loaded_config).map_err(anyhow::Error::from)?,
+            body_bytes_max: self.max_body.or(configured_max_body).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
             has_mcp: server.transports.mcp,
@@ -68,7 +68,7 @@ impl HttpArguments {
             has_web_socket: server.transports.ws,
             has_rest: server.transports.rest,
             has_metrics: server.transports.metrics,
-            links: opened.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
+            links: open_node.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
             drain_within: DRAIN_TIMEOUT,
             ..default
         })
@@ -86,11 +86,11 @@ impl ServeCommand {
     }
 }
 
-/// Says which files were merged into one table, and warns of those that are in none.
-async fn log_notes(opened: &OpenNode) {
-    for database in opened.assembly.open_databases() {
+/// Logs which files were merged into one table, and which were skipped.
+async fn log_notes(open_node: &OpenNode) {
+    for database in open_node.assembly.open_databases() {
         let name = database.name();
-        // A database that does not answer is seen in each call.
+        // Calls report a database that does not answer.
         for note in database.notes().await.unwrap_or_default() {
             match note.starts_with("skipped") {
                 true => tracing::warn!("database {name}: {note}"),
@@ -100,7 +100,7 @@ async fn log_notes(opened: &OpenNode) {
     }
 }
 
-/// Serves `sources` until a signal comes.
+/// Serves `sources` until a signal arrives.
 pub(crate) async fn serve(
     sources: &[DatabaseSource],
     http: &HttpArguments,
@@ -108,30 +108,30 @@ pub(crate) async fn serve(
     options: &GlobalOptions,
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
-    let plan = NodeSpec::read(ServedSources::Named(sources), options)?;
-    // Before anything is opened: a node that is refused its address leaves no files behind.
+    let spec = NodeSpec::read(Some(sources), options)?;
+    // Before anything is opened, so that no files are left if the address is refused.
     let listener =
-        startup_checks::listen(http.address(&plan.loaded_config), requires_authentication(&plan.loaded_config.config))
+        startup_checks::listen(http.address(&spec.loaded_config), requires_authentication(&spec.loaded_config.config))
             .await?;
-    let opened = plan.open(Audience::Clients).await?;
+    let open_node = spec.open(Audience::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
-    let http = http.http_options(&opened)?;
+    let http = http.http_options(&open_node)?;
     if !address.ip().to_canonical().is_loopback() {
-        opened.assembly.require_authentication();
+        open_node.assembly.require_authentication();
         if http.tls.is_none() {
             tracing::warn!(
-                "keys, tokens and data travel in the clear to whoever can listen on the way: server.tls encrypts them, \
-                 unless a proxy in front of this node does"
+                "keys, tokens and data are sent unencrypted; configure server.tls, unless a proxy in front of this \
+                 server encrypts them"
             );
         }
     }
-    opened.watch_changes(&shutdown.graceful)?;
-    let node = opened.node();
+    open_node.watch_changes(&shutdown.graceful)?;
+    let node = open_node.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     let server =
         http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     startup_help::print_address(scheme, server.address(), help);
-    log_notes(&opened).await;
-    opened.serve_until_closed(server.wait(), &shutdown).await
+    log_notes(&open_node).await;
+    open_node.serve_until_closed(server.wait(), &shutdown).await
 }

@@ -1,5 +1,5 @@
-//! `tidegate stdio`: MCP over the standard streams, for clients that start their servers: of data here, or of a server
-//! that runs already.
+//! `tidegate stdio`: MCP over the standard streams, for clients that start their servers. Serves local data, or is a
+//! bridge to a running server.
 
 use std::fmt::Display;
 use std::io::IsTerminal as _;
@@ -13,13 +13,13 @@ use tidegate_transport::stdio::{self, StdioOptions};
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_help;
 
-/// Where the server is, and who calls.
+/// The arguments of a bridge.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for a bridge")]
 pub(crate) struct BridgeArguments {
@@ -61,23 +61,23 @@ impl StdioCommand {
             return run_bridge(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
-        let opened = OpenNode::open(ServedSources::Named(&self.paths), options, Audience::Clients).await?;
-        // One that is not there is a mistake now; one that a reload takes away is empty.
-        opened.local_caller(self.toolset.as_deref())?;
-        opened.watch_changes(&shutdown.graceful)?;
+        let open_node = OpenNode::open(Some(&self.paths), options, Audience::Clients).await?;
+        // An unknown toolset is an error at start; after a reload, it is empty.
+        open_node.local_caller(self.toolset.as_deref())?;
+        open_node.watch_changes(&shutdown.graceful)?;
         if std::io::stdin().is_terminal() {
-            startup_help::print_stdio_help(&self.paths, &opened);
+            startup_help::print_stdio_help(&self.paths, &open_node);
         }
         let streams = StdioOptions {
-            authenticator: opened.authenticator.clone(),
+            authenticator: open_node.authenticator.clone(),
             toolset: self.toolset,
             drain_within: DRAIN_TIMEOUT,
             ..StdioOptions::default()
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-        let service = opened.node().service().clone();
+        let service = open_node.node().service().clone();
         let serving = stdio::serve(service, input, output, streams, shutdown.graceful.clone());
-        Ok(opened.serve_until_closed(serving, &shutdown).await?.context("a standard stream broke")?)
+        Ok(open_node.serve_until_closed(serving, &shutdown).await?.context("a standard stream broke")?)
     }
 }
 
@@ -105,7 +105,7 @@ impl BridgeArguments {
     }
 }
 
-/// Bridges standard input and output until the client closes its side or a signal comes.
+/// Bridges standard input and output until the client closes its side or a signal arrives.
 async fn run_bridge(options: BridgeOptions) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());

@@ -1,4 +1,4 @@
-//! `tidegate token`: tokens for whoever develops, signed with a key of its own.
+//! `tidegate token`: tokens for development, signed with a development key.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,11 +14,8 @@ use crate::options::GlobalOptions;
 use crate::output;
 use crate::quantity;
 
-/// Where the key lies, unless said.
 const KEY_FILE: &str = "development-key.pem";
-/// Longer than anybody develops one thing.
 const EXPIRES_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Claims of a token.
 const CLAIMS_MAX: usize = 64;
 
 /// Create tokens without an identity provider, for development only
@@ -35,7 +32,7 @@ pub(crate) enum TokenCommand {
     New(TokenNewArguments),
 }
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Args)]
 pub(crate) struct TokenNewArguments {
     /// Subject of the token
@@ -79,10 +76,10 @@ fn create_key(path: &Path) -> Result<(), CommandError> {
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|source| usage_failure(DevelopmentKeyError::Io { action: "write", path: public.clone(), source }))?;
     print_warning(&format!(
-        "whoever has {} is whoever it likes; on a network, let an identity provider sign",
+        "anyone holding {} can impersonate any principal; on a network, use an identity provider",
         path.display()
     ));
-    // JSON is YAML too, with any name of a file in it.
+    // JSON is valid YAML, whatever the file name contains.
     let public = Value::from(public.to_string_lossy().into_owned());
     let (issuer, audience) = (DevelopmentKey::ISSUER, DevelopmentKey::AUDIENCE);
     let algorithm = DevelopmentKey::ALGORITHM;
@@ -96,34 +93,33 @@ impl TokenNewArguments {
     fn print(self, options: &GlobalOptions) -> Result<(), CommandError> {
         if self.expires > EXPIRES_MAX {
             let days = EXPIRES_MAX.as_secs() / (24 * 60 * 60);
-            return Err(CommandError::Usage(format!("a token for development is good for at most {days} days")));
+            return Err(CommandError::Usage(format!("a development token is valid for at most {days} days")));
         }
         let claims = parse_claims(&self.claims)?;
         let key = DevelopmentKey::read(&self.key).map_err(usage_failure)?;
         let (issuer, audience) = match (self.issuer, self.audience) {
             (Some(issuer), Some(audience)) => (issuer, audience),
             (issuer, audience) => {
-                let text = configured_issuer(options)?;
-                let (its_issuer, its_audience) =
-                    text.unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
-                (issuer.unwrap_or(its_issuer), audience.unwrap_or(its_audience))
+                let (default_issuer, default_audience) = configured_issuer(options)?
+                    .unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
+                (issuer.unwrap_or(default_issuer), audience.unwrap_or(default_audience))
             }
         };
         let (subject, expires_in) = (self.subject, self.expires);
         let token = DevelopmentToken { issuer, audience, subject, claims, expires_in };
         let signed = key.sign(&token, &Clock::default()).map_err(usage_failure)?;
-        // The token alone goes to standard output, so that it can be put where it belongs without being seen.
+        // Only the token goes to standard output, so that it can be redirected without being seen.
         writeln!(std::io::stdout(), "{}", signed.expose())?;
         let minutes = expires_in.as_secs().div_ceil(60);
         print_warning(&format!(
-            "a token of {} from {} for {}, good for {minutes} minutes; it cannot be revoked before",
+            "a token of {} from {} for {}, valid for {minutes} minutes; it cannot be revoked before",
             token.subject, token.issuer, token.audience
         ));
         Ok(())
     }
 }
 
-/// Issuer and audience of the configuration, if there is one and it says how tokens are checked.
+/// Issuer and audience of the configuration, if it has `auth.tokens`.
 fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>, CommandError> {
     let loaded = options.load_config()?;
     let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());
@@ -134,12 +130,12 @@ fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>
     Ok(tokens.and_then(audience))
 }
 
-fn parse_claims(written: &[String]) -> Result<Map<String, Value>, CommandError> {
-    if written.len() > CLAIMS_MAX {
+fn parse_claims(texts: &[String]) -> Result<Map<String, Value>, CommandError> {
+    if texts.len() > CLAIMS_MAX {
         return Err(CommandError::Usage(format!("a token has at most {CLAIMS_MAX} claims")));
     }
     let mut claims = Map::new();
-    for text in written {
+    for text in texts {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => (name, value),
             _ => {
@@ -151,14 +147,13 @@ fn parse_claims(written: &[String]) -> Result<Map<String, Value>, CommandError> 
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         if claims.insert(name.to_owned(), value).is_some() {
             return Err(CommandError::Usage(format!(
-                "the claim {name:?} is said twice; for a list write {name}=[\"a\",\"b\"]"
+                "the claim {name:?} occurs twice; for a list write {name}=[\"a\",\"b\"]"
             )));
         }
     }
     Ok(claims)
 }
 
-/// Says loudly what this is for.
 fn print_warning(text: &str) {
     output::print_note(format_args!("FOR DEVELOPMENT ONLY: {text}\n"));
 }

@@ -1,11 +1,11 @@
-//! `tidegate tools`: what a client finds.
+//! `tidegate tools`: the tools that a client can call.
 
 use clap::Args;
 use serde_json::{Value, json};
 use tidegate_runtime::{Tool, ToolAnnotations};
 
 use crate::command_error::CommandError;
-use crate::open_node::{OpenNode, ServedSources};
+use crate::open_node::OpenNode;
 use crate::options::{Audience, GlobalOptions};
 use crate::output;
 
@@ -23,9 +23,9 @@ pub(crate) struct ToolsCommand {
 
 impl ToolsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let opened = OpenNode::open(ServedSources::None, options, Audience::CommandLine).await?;
-        let caller = opened.local_caller(self.toolset.as_deref())?;
-        let snapshot = opened.node().registry().snapshot();
+        let open_node = OpenNode::open(None, options, Audience::CommandLine).await?;
+        let caller = open_node.local_caller(self.toolset.as_deref())?;
+        let snapshot = open_node.node().registry().snapshot();
         let tools = snapshot.tools(&caller);
         if self.json {
             let tools: Value = tools.map(|tool| tool_json(tool)).collect();
@@ -36,7 +36,7 @@ impl ToolsCommand {
                 output::print(format_args!("{}({})\n    {description}\n", tool.name, render_arguments(tool)))?;
             }
         }
-        opened.close().await;
+        open_node.close().await;
         Ok(())
     }
 }
@@ -49,7 +49,6 @@ fn tool_json(tool: &Tool) -> Value {
     })
 }
 
-/// The hints that were given.
 fn annotations(hints: &ToolAnnotations) -> Value {
     let named = [
         ("readOnlyHint", hints.read_only),
@@ -60,7 +59,7 @@ fn annotations(hints: &ToolAnnotations) -> Value {
     named.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), Value::from(hint?)))).collect()
 }
 
-/// The names of its arguments; those that may be left out with a question mark.
+/// The names of the arguments; optional ones with a question mark.
 fn render_arguments(tool: &Tool) -> String {
     let schema = tool.input_schema.json();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -16,12 +16,10 @@ use super::problem::ConfigProblem;
 use super::types::{Config, RoleEntry};
 use super::{LoadedConfig, limits};
 
-/// Whether callers must prove who they are.
 pub(crate) fn requires_authentication(config: &Config) -> bool {
     config.auth.is_some()
 }
 
-/// The authenticator, unless its configuration has errors.
 pub(super) fn build_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
@@ -48,20 +46,17 @@ pub(super) fn build_authenticator(
     }
 }
 
-/// The authenticator of a configuration that is in force, with keys as they are now. Where they cannot be read, none of them
-/// admits anybody, and the log says so.
-///
-/// # Errors
-/// None that the configuration did not have when it was entered.
+/// Builds the authenticator of an applied configuration with the current keys. If keys or tokens cannot be read, none of
+/// them is valid, and an error is logged.
 pub(super) fn rebuild_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
 ) -> Result<CredentialAuthenticator, AuthenticatorError> {
     let mut problems = Vec::new();
-    let mut shut = Vec::new();
+    let mut disabled = Vec::new();
     let mut credential_options = CredentialOptions::read(loaded, &mut problems);
-    // Of what was right once, only the files of tokens can have changed.
-    shut.extend(problems.iter().map(|problem| format!("no token: {}", problem.message)));
+    // The configuration was valid when it was applied; only the files of tokens can have become invalid.
+    disabled.extend(problems.iter().map(|problem| format!("tokens are rejected: {}", problem.message)));
     let mut keys = key_file(loaded);
     loop {
         match CredentialAuthenticator::new(authenticator_options(
@@ -70,15 +65,17 @@ pub(super) fn rebuild_authenticator(
             keys.clone(),
             credential_options.clone(),
         )) {
-            Err(AuthenticatorError::KeyFile(error)) if keys.take().is_some() => shut.push(format!("no key: {error}")),
-            Err(AuthenticatorError::Tokens(error)) if credential_options.tokens.take().is_some() => {
-                shut.push(format!("no token: {error}"))
+            Err(AuthenticatorError::KeyFile(error)) if keys.take().is_some() => {
+                disabled.push(format!("keys are rejected: {error}"));
             }
-            renewed => {
-                for reason in shut {
-                    tracing::error!("until this is mended, callers are let in by {reason}");
+            Err(AuthenticatorError::Tokens(error)) if credential_options.tokens.take().is_some() => {
+                disabled.push(format!("tokens are rejected: {error}"));
+            }
+            rebuilt => {
+                for reason in disabled {
+                    tracing::error!("until this is corrected, {reason}");
                 }
-                return renewed;
+                return rebuilt;
             }
         }
     }
@@ -88,13 +85,11 @@ fn key_file(loaded: &LoadedConfig) -> Option<KeyFile> {
     loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
 }
 
-/// How tokens are checked by a configuration that is in force, if they are taken.
+/// The options for tokens of a valid configuration, if it has any.
 pub(crate) fn token_options(loaded: &LoadedConfig) -> Option<TokenOptions> {
-    // What is wrong with it was told when it was entered.
     loaded.config.auth().tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, &mut Vec::new()))
 }
 
-/// What callers may show beside keys.
 #[derive(Clone)]
 struct CredentialOptions {
     tokens: Option<TokenOptions>,
@@ -133,90 +128,81 @@ fn authenticator_options(
     }
 }
 
-/// What keeps everybody out whom somebody may have meant to let in.
+/// The warning about a configuration that rejects all callers over HTTP.
 fn lockout_warning(config: &Config) -> Option<&'static str> {
     let auth = config.auth();
-    let lets_in = auth.keys.is_some()
+    let has_credentials = auth.keys.is_some()
         || auth.tokens.is_some()
         || !auth.certificates.is_empty()
         || auth.proxy.is_some()
         || !auth.anonymous.is_empty();
-    if config.auth.is_some() && !lets_in {
+    if config.auth.is_some() && !has_credentials {
         return Some("auth names no keys, no tokens and no anonymous roles: all callers over HTTP are rejected");
     }
-    let is_requested = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
-    (is_requested && !lets_in)
-        .then_some("tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any")
+    let requires_access = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
+    (requires_access && !has_credentials)
+        .then_some("tools require access names, but auth has no keys and no tokens: callers over HTTP cannot have any")
 }
 
-/// What is allowed, but hardly meant on a network.
+/// Warnings about settings that are valid but probably not intended on a network.
 fn doubtful_settings(config: &Config) -> Vec<String> {
     let auth = config.auth();
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     if auth.tokens.as_ref().is_some_and(|tokens| tokens.issuer == DevelopmentKey::ISSUER) {
-        doubts.push(
-            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; \
-             name a real issuer before others can reach this node"
+        warnings.push(
+            "auth.tokens accepts tokens of a development key: anyone with the file of that key can impersonate any \
+             principal; name a real issuer before others can reach this server"
                 .to_owned(),
         );
     }
     if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles_header.is_none()) {
-        doubts.push("auth.proxy names no header for roles: who comes through the proxy has none".to_owned());
+        warnings.push("auth.proxy has no roles_header: callers through the proxy have no roles".to_owned());
     }
-    let asks_for_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-    if !auth.certificates.is_empty() && !asks_for_certificates {
-        doubts.push(
-            "auth.certificates says who shows which certificate, but nobody can show one without server.tls.client_ca"
-                .to_owned(),
-        );
+    let requests_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    if !auth.certificates.is_empty() && !requests_certificates {
+        warnings.push("auth.certificates has no effect without server.tls.client_ca".to_owned());
     }
-    let meant = auth.oauth.as_ref().zip(auth.tokens.as_ref());
-    if let Some((oauth, tokens)) = meant
+    if let Some((oauth, tokens)) = auth.oauth.as_ref().zip(auth.tokens.as_ref())
         && !tokens.audience.clone().into_vec().contains(&oauth.resource)
     {
         let resource = &oauth.resource;
-        doubts.push(format!(
-            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among \
-             the audiences of auth.tokens"
+        warnings.push(format!(
+            "clients request tokens for {resource} (auth.oauth.resource), which is not among the audiences of \
+             auth.tokens"
         ));
     }
     // By this scope, clients and their issuer agree on refresh tokens (MCP 2026-07-28, Authorization, Refresh Tokens).
-    let named = credentials::scope_lists(config).into_iter();
-    let named = named.filter(|(_, scopes)| scopes.iter().any(|scope| scope == "offline_access"));
-    doubts.extend(named.map(|(path, _)| {
+    let lists = credentials::scope_lists(config).into_iter();
+    let lists = lists.filter(|(_, scopes)| scopes.iter().any(|scope| scope == "offline_access"));
+    warnings.extend(lists.map(|(path, _)| {
         format!(
-            "{path} names offline_access, by which clients ask their issuer for refresh tokens: it is no right of this \
-             node, and tokens need not carry it; take it out"
+            "{path} contains offline_access, with which clients request refresh tokens from their issuer: it is no \
+             right of this server, and tokens need not have it; remove it"
         )
     }));
-    doubts
+    warnings
 }
 
-/// What clients of OAuth are told, if they are told anything.
-///
-/// # Errors
-/// When it leads nowhere.
+/// The OAuth metadata for clients, if configured.
 pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedResource>, ConfigProblem> {
     let auth = config.auth();
     let Some(oauth) = &auth.oauth else { return Ok(None) };
     let Some(tokens) = &auth.tokens else {
-        let message = "leads clients to tokens, but auth.tokens is missing, which says how they are checked";
+        let message = "needs auth.tokens, which states how tokens are checked";
         return Err(ConfigProblem::new("auth.oauth", message));
     };
     let servers = match &oauth.authorization_servers {
-        none if none.is_empty() => vec![tokens.issuer.clone()],
+        servers if servers.is_empty() => vec![tokens.issuer.clone()],
         servers => servers.clone(),
     };
-    let rendered = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
-    rendered.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
+    let metadata = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
+    metadata.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
 }
 
-/// The roles and what they grant.
 pub(super) fn roles(config: &Config) -> Vec<Role> {
     config.roles.iter().map(|entry| role(entry, config)).collect()
 }
 
-/// What a role lets its holders reach.
 fn role(entry: &RoleEntry, config: &Config) -> Role {
     let everything = entry.toolsets.iter().any(|name| name == "*");
     let patterns = entry.toolsets.iter().filter_map(|name| config.toolsets.get(name)).flatten().cloned();
@@ -235,14 +221,17 @@ fn role(entry: &RoleEntry, config: &Config) -> Role {
     }
 }
 
-/// Names that point nowhere.
+/// Reports unknown roles and toolsets, and duplicate roles.
 fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let roles: BTreeSet<&str> = config.roles.iter().map(|role| role.name.as_str()).collect();
     let unknown_role = |path: String, name: &str| {
-        let known = roles.iter().copied().collect::<Vec<_>>().join(", ");
-        let known =
-            if known.is_empty() { "none is declared under roles".to_owned() } else { format!("known are {known}") };
-        ConfigProblem::new(path, format!("there is no role {name:?}; {known}"))
+        let known_names = roles.iter().copied().collect::<Vec<_>>().join(", ");
+        let known_names = if known_names.is_empty() {
+            "none is declared under roles".to_owned()
+        } else {
+            format!("known are {known_names}")
+        };
+        ConfigProblem::new(path, format!("there is no role {name:?}; {known_names}"))
     };
     let auth = config.auth();
     let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
@@ -266,11 +255,11 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
         }
         for (position, name) in role.toolsets.iter().enumerate() {
             if name != "*" && name != DISCOVER_TOOLSET && !config.toolsets.contains_key(name) {
-                let known: Vec<&str> =
+                let known_names: Vec<&str> =
                     config.toolsets.keys().map(String::as_str).filter(|name| *name != DISCOVER_TOOLSET).collect();
                 let message = format!(
                     "there is no toolset {name:?}; known are {}, {DISCOVER_TOOLSET}, and \"*\" for everything",
-                    known.join(", ")
+                    known_names.join(", ")
                 );
                 problems.push(ConfigProblem::new(format!("roles[{index}].toolsets[{position}]"), message));
             }

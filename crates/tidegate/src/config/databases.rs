@@ -1,4 +1,4 @@
-//! The databases of a configuration: which are open, and which have to be opened or looked at.
+//! Opens the databases of a configuration, and inspects new ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,6 @@ use super::{LoadedConfig, policies, postgres, tables};
 
 const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres and federated";
 
-/// The databases of a configuration, by name.
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
     by_name: BTreeMap<String, OpenedDatabase>,
@@ -29,10 +28,10 @@ pub(super) struct OpenDatabases {
 struct OpenedDatabase {
     entry: DatabaseEntry,
     path: String,
-    /// What its policies hash with.
+    /// The key of the hash masks of its policies.
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
-    /// The same as what it is, where there is something to look at.
+    /// The database with its type, to inspect it.
     engine: DatabaseEngine,
 }
 
@@ -45,17 +44,17 @@ enum DatabaseEngine {
 }
 
 impl OpenDatabases {
-    /// The databases of `loaded_config`, those that did not change as they are in `known`. What is in `command_line_databases` has its name
-    /// already.
+    /// Opens the databases of `loaded`; unchanged ones are taken from `previous`. The names in `reserved` are taken by
+    /// databases of the command line.
     pub(super) fn open(
         loaded: &LoadedConfig,
-        known: &Self,
-        further: &[&str],
+        previous: &Self,
+        reserved: &[&str],
         engine: &Engine,
         problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let mut all = Self::default();
-        let mut names: BTreeSet<&str> = further.iter().copied().collect();
+        let mut names: BTreeSet<&str> = reserved.iter().copied().collect();
         let mut federated = Vec::new();
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
@@ -72,16 +71,16 @@ impl OpenDatabases {
                 opened.entry == *entry
                     && (entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key)
             };
-            let unchanged = known.by_name.get(&entry.name).filter(is_same);
+            let unchanged = previous.by_name.get(&entry.name).filter(is_same);
             let opened = match unchanged {
                 Some(opened) => Ok(opened.clone()),
                 None => open_database(loaded, entry, path, engine),
             };
             all.add(opened, problems);
         }
-        // Only now are their members there.
+        // Federated databases need their members to be open.
         let opened =
-            federated.into_iter().map(|(path, entry, members)| all.federate(entry, members, path, known, engine));
+            federated.into_iter().map(|(path, entry, members)| all.federate(entry, members, path, previous, engine));
         let opened: Vec<_> = opened.collect();
         opened.into_iter().for_each(|opened| all.add(opened, problems));
         all
@@ -93,13 +92,13 @@ impl OpenDatabases {
         }
     }
 
-    /// The database `entry` of those of `members` that are open; the same as in `known` when nothing of it changed.
+    /// Opens the federated database `entry`; it is taken from `previous` if neither it nor a member changed.
     fn federate(
         &self,
         entry: &DatabaseEntry,
         members: &[String],
         path: String,
-        known: &Self,
+        previous: &Self,
         engine: &Engine,
     ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         check_keys_of_kind(entry, &path)?;
@@ -123,13 +122,13 @@ impl OpenDatabases {
             return Err(problems);
         }
         let is_same = |old: &&OpenedDatabase| {
-            let kept = |name: &String| match (known.by_name.get(name), self.by_name.get(name)) {
+            let is_unchanged = |name: &String| match (previous.by_name.get(name), self.by_name.get(name)) {
                 (Some(old), Some(new)) => Arc::ptr_eq(&old.database, &new.database),
                 _ => false,
             };
-            old.entry == *entry && members.iter().all(kept)
+            old.entry == *entry && members.iter().all(is_unchanged)
         };
-        if let Some(old) = known.by_name.get(&entry.name).filter(is_same) {
+        if let Some(old) = previous.by_name.get(&entry.name).filter(is_same) {
             return Ok(old.clone());
         }
         let database = FederatedDatabase::new(entry.name.clone(), opened, engine)
@@ -138,12 +137,10 @@ impl OpenDatabases {
         Ok(OpenedDatabase { entry, path, policies_key: None, database, engine: DatabaseEngine::Federated })
     }
 
-    /// All of them.
     pub(super) fn databases(&self) -> impl Iterator<Item = Arc<dyn Database>> {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
-    /// Those with handlers, by name.
     pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<DatabaseHandlers>)> {
         self.by_name.values().filter_map(|opened| match &opened.engine {
             DatabaseEngine::Postgres(_, Some(handlers)) => Some((opened.entry.name.as_str(), handlers)),
@@ -151,17 +148,17 @@ impl OpenDatabases {
         })
     }
 
-    /// Looks at files whose globs nothing fits, and at the PostgreSQL databases that are not in `known`: whether they
-    /// answer, and what their roles could do beyond reading.
-    pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
+    /// Reports globs without files, and problems of databases that are not in `previous`: of their policies, and, for
+    /// PostgreSQL, whether they answer and what their roles could do beyond reading.
+    pub(super) async fn inspect(&self, previous: &Self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
         let is_new = |opened: &&OpenedDatabase| {
-            known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
+            previous.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
         };
         for opened in self.by_name.values() {
             if let DatabaseEngine::Files(files) = &opened.engine {
                 let name = &opened.entry.name;
-                let idle = files.unmatched_globs().into_iter();
-                warnings.extend(idle.map(|glob| format!("database {name}: no file matches {glob} yet")));
+                let unmatched = files.unmatched_globs().into_iter();
+                warnings.extend(unmatched.map(|glob| format!("database {name}: no file matches {glob} yet")));
             }
             if is_new(&opened) {
                 opened.check_policies(problems, warnings).await;
@@ -171,8 +168,8 @@ impl OpenDatabases {
             DatabaseEngine::Postgres(postgres, _) => Some((opened, postgres)),
             DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
         });
-        let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
-        for (opened, outcome) in join_all(looks).await {
+        let inspections = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
+        for (opened, outcome) in join_all(inspections).await {
             let name = &opened.entry.name;
             match outcome {
                 Ok(findings) if opened.entry.strict => problems.extend(
@@ -191,17 +188,16 @@ impl OpenDatabases {
 }
 
 impl OpenedDatabase {
-    /// Holds the policies against the tables as they are now.
     async fn check_policies(&self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
         if self.entry.policies.is_empty() {
             return;
         }
-        let found = match &self.engine {
+        let checked = match &self.engine {
             DatabaseEngine::Files(files) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
             DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
         };
-        match found {
+        match checked {
             Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
             Err(error) => problems.push(ConfigProblem::new(format!("{}.policies", self.path), error.to_string())),
         }
@@ -218,27 +214,26 @@ fn open_database(
     let resolve = |paths: &super::quantities::OneOrMany| -> Vec<PathBuf> {
         paths.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect()
     };
-    let wrong = |member: &str, error: tidegate_core::Error| {
+    let problem = |member: &str, error: tidegate_core::Error| {
         vec![ConfigProblem::new(format!("{path}.{member}"), error.to_string())]
     };
     let name = entry.name.clone();
-    let (database, looked_at): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
+    let (database, engine): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
         (Some(files), None, None) => {
-            let message = tables::build_text_tables(&entry.tables, &path)?;
-            let opened = FileDatabase::open_with(name, resolve(files), engine, FileLimits::default(), message);
+            let tables = tables::build_text_tables(&entry.tables, &path)?;
+            let opened = FileDatabase::open_with(name, resolve(files), engine, FileLimits::default(), tables);
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
-            let opened = Arc::new(opened.map_err(|error| wrong("files", error))?.with_row_policies(policies));
+            let opened = Arc::new(opened.map_err(|error| problem("files", error))?.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Files(opened))
         }
         (None, Some(files), None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
             let row_policies = policies::build_row_policies(entry, &loaded.config, &path)?;
-            let answers_kept = entry.cache.map(|time| time.0);
-            let options =
-                SqliteOptions { connections_max, cached_answer_max_age: answers_kept, row_policies, ..default };
+            let cached_answer_max_age = entry.cache.map(|time| time.0);
+            let options = SqliteOptions { connections_max, cached_answer_max_age, row_policies, ..default };
             let opened = SqliteDatabase::open(name, resolve(files), options);
-            let opened = Arc::new(opened.map_err(|error| wrong("sqlite", error))?);
+            let opened = Arc::new(opened.map_err(|error| problem("sqlite", error))?);
             (opened.clone(), DatabaseEngine::Sqlite(opened))
         }
         (None, None, Some(target)) => {
@@ -250,12 +245,12 @@ fn open_database(
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
-    Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine: looked_at })
+    Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
 }
 
-/// Complains about what is said of a kind of database that it is not.
+/// Reports keys of another kind of database.
 fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<ConfigProblem>> {
-    let of_postgres = [
+    let postgres_keys = [
         ("role", entry.role.is_some()),
         ("claims", entry.claims.is_some()),
         ("settings", !entry.settings.is_empty()),
@@ -268,7 +263,7 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
         ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];
-    let misplaced = of_postgres.into_iter().filter(|(_, is_reported)| *is_reported && entry.postgres.is_none());
+    let misplaced = postgres_keys.into_iter().filter(|(_, is_set)| *is_set && entry.postgres.is_none());
     let mut problems: Vec<ConfigProblem> = misplaced
         .map(|(member, _)| {
             ConfigProblem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not")
@@ -278,8 +273,8 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
-    for (member, is_reported) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
-        if is_reported && (entry.files.is_some() || entry.federated.is_some()) {
+    for (member, is_set) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
+        if is_set && (entry.files.is_some() || entry.federated.is_some()) {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
@@ -287,9 +282,9 @@ fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Confi
     checked((), problems)
 }
 
-/// Whose the databases are. One of several is there for those alone who may ask all of them.
+/// The tenants of each database. A federated database belongs to the tenants that may query all its members.
 pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
-    let mut of_databases = Vec::new();
+    let mut tenants_by_database = Vec::new();
     for (index, entry) in config.databases.iter().enumerate() {
         let path = format!("databases[{index}]");
         if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
@@ -304,16 +299,16 @@ pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) 
             let message = "joins databases that no tenant may use together";
             problems.push(ConfigProblem::new(format!("{path}.federated"), message));
         }
-        of_databases.push((entry.name.clone(), tenants));
+        tenants_by_database.push((entry.name.clone(), tenants));
     }
-    DatabaseTenants::new(of_databases)
+    DatabaseTenants::new(tenants_by_database)
 }
 
-/// The tenants of `entry`; none if it is everybody's.
+/// The tenants of `entry`; `None` for all.
 fn tenants_allowed(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
     let members = entry.federated.iter().flatten();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
-    let filter_maps = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
-    let text = filter_maps.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
-    text.reduce(|all, others| all.intersection(&others).cloned().collect())
+    let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
+    let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
+    tenants.reduce(|all, others| all.intersection(&others).cloned().collect())
 }

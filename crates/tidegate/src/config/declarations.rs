@@ -1,123 +1,96 @@
-//! From entries of the file to declarations of tools, resources and prompts.
+//! Builds declarations of tools, resources and prompts from entries of the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::ContentRole;
+use tidegate_core::{Access, Acl, ContentRole, IpNetwork, TransportKind, is_scope};
 use tidegate_query::OutputFormat;
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredHttpTool, DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSqlTool, HttpDefinition, InputKind,
-    PromptPart, ResourceSource, ScalarType, TextTemplate,
+    DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, HttpDefinition, InputKind, PromptPart,
+    ResourceSource, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
-use super::access::parse_access;
 use super::limits::{to_call_limits, to_tool_limits};
-use super::problem::{ConfigProblem, checked};
+use super::problem::{ConfigProblem, checked, parse_items};
 use super::types::{
-    AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry, MessageRole,
-    PromptEntry, ResourceEntry, ToolEntry,
+    AnnotationsEntry, CacheEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry,
+    MessageRole, PromptEntry, ResourceEntry, ToolEntry,
 };
 
 type Problems = Vec<ConfigProblem>;
 
-/// The declared tool that `entry`, which stands at `path`, describes.
-pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredSqlTool, Problems> {
+pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_none() {
         problems.push(ConfigProblem::new(path, "sql is missing: the statement that the tool runs"));
     }
-    let tool = DeclaredSqlTool {
-        name: entry.name.clone(),
-        title: entry.title.clone(),
-        description: entry.description.clone(),
-        annotations: annotations(entry.annotations),
+    let action = DeclaredSql {
         database: entry.database.clone(),
         sql: entry.sql.clone().unwrap_or_default(),
-        inputs: build_inputs(&entry.input, path, &mut problems),
-        confirm: parse_confirm(entry, path, &mut problems),
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
-        limits: to_tool_limits(&entry.limits),
         transaction: transaction(entry),
-        cache: entry.cache.map(cache),
     };
+    let tool = build_tool(entry, action, path, &mut problems);
     checked(tool, problems)
 }
 
-/// The request that `entry` of the tool at `path` describes. Braces in what variables hold stand for themselves.
+/// The declaration of the http tool `entry` at `path`. Its texts are templates in the current syntax.
 pub(super) fn build_http_tool(
     entry: &ToolEntry,
     http: &HttpRequestEntry,
     path: &str,
     loaded: &LoadedConfig,
-) -> Result<DeclaredHttpTool, Problems> {
+) -> Result<DeclaredTool<HttpDefinition>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_some() || entry.database.is_some() {
         problems.push(ConfigProblem::new(path, "needs either sql or http, not both"));
     }
     let at = |member: &str| format!("{path}.http.{member}");
-    let text = |member: &str, text: &str| loaded.document.template(&at(member)).unwrap_or(text).to_owned();
-    let query = http
-        .query
-        .iter()
-        .map(|(name, value)| (name.clone(), substitute_templates(value, &at(&format!("query.{name}")), loaded)));
-    let headers = http.headers.iter().map(|(name, value)| (name.clone(), text(&format!("headers.{name}"), value)));
-    let held = ["url", "query", "headers", "body"].map(at);
+    let texts = ["url", "query", "headers", "body"].map(at);
     let request = HttpDefinition {
         method: http.method.clone(),
-        url: text("url", &http.url),
-        query: query.collect(),
-        headers: headers.collect(),
-        body: http.body.as_ref().map(|body| substitute_templates(body, &at("body"), loaded)),
-        secrets: held.iter().flat_map(|path| loaded.document.secret_values_within(path)).map(str::to_owned).collect(),
+        url: http.url.clone(),
+        query: http.query.clone().into_iter().collect(),
+        headers: http.headers.clone().into_iter().collect(),
+        body: http.body.clone(),
+        secrets: texts.iter().flat_map(|path| loaded.document.secret_values_within(path)).map(str::to_owned).collect(),
         rows: http.rows.clone(),
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    let tool = DeclaredHttpTool {
+    let tool = build_tool(entry, request, path, &mut problems);
+    checked(tool, problems)
+}
+
+fn build_tool<A>(entry: &ToolEntry, action: A, path: &str, problems: &mut Problems) -> DeclaredTool<A> {
+    DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),
         description: entry.description.clone(),
         annotations: annotations(entry.annotations),
-        request,
-        inputs: build_inputs(&entry.input, path, &mut problems),
-        confirm: parse_confirm(entry, path, &mut problems),
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+        action,
+        inputs: build_inputs(&entry.input, path, problems),
+        confirm: parse_confirm(entry, path, problems),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, problems),
         limits: to_tool_limits(&entry.limits),
         cache: entry.cache.map(cache),
-    };
-    checked(tool, problems)
-}
-
-/// What a person must agree to before the tool at `path` does anything.
-fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
-    let question = TextTemplate::parse(entry.confirm.as_deref()?);
-    question.map_err(|error| problems.push(ConfigProblem::new(format!("{path}.confirm"), error.to_string()))).ok()
-}
-
-/// `value`, which stands at `path`, with the braces that variables hold as what they are.
-fn substitute_templates(value: &Value, path: &str, loaded: &LoadedConfig) -> Value {
-    match value {
-        Value::String(text) => Value::from(loaded.document.template(path).unwrap_or(text)),
-        Value::Array(items) => {
-            let items = items.iter().enumerate();
-            items.map(|(index, item)| substitute_templates(item, &format!("{path}[{index}]"), loaded)).collect()
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members = members
-                .map(|(name, member)| (name.clone(), substitute_templates(member, &format!("{path}.{name}"), loaded)));
-            Value::Object(members.collect())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
-/// The declared resource that `entry` describes; its file is below `folder`.
+fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
+    let question = parse_template(entry.confirm.as_deref()?, format!("{path}.confirm"));
+    question.map_err(|problem| problems.push(problem)).ok()
+}
+
+fn parse_template(text: &str, path: String) -> Result<TextTemplate, ConfigProblem> {
+    TextTemplate::parse(text).map_err(|error| ConfigProblem::new(path, format!("{error}; {}", TemplateError::HINT)))
+}
+
+/// The declaration of the resource `entry`, whose file is relative to `folder`.
 pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
     let mut problems = Vec::new();
     let inputs = build_inputs(&entry.input, path, &mut problems);
@@ -147,7 +120,7 @@ pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -
     })
 }
 
-/// Everything before the first variable's name is fixed; what a variable says stays in that folder.
+/// Splits the path before the component with the first variable, so that no variable can leave the folder before it.
 fn file_source(
     file: &str,
     path: &str,
@@ -155,16 +128,14 @@ fn file_source(
     inputs: Vec<DeclaredInput>,
 ) -> Result<ResourceSource, ConfigProblem> {
     let fixed = file.split("{{").next().unwrap_or_default();
-    let (below, name) = match fixed.rfind('/') {
+    let (fixed_folder, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
         None => ("", file),
     };
-    let template = TextTemplate::parse(name);
-    let path = template.map_err(|error| ConfigProblem::new(format!("{path}.file"), error.to_string()))?;
-    Ok(ResourceSource::File { folder: folder.join(below), path, inputs })
+    let path = parse_template(name, format!("{path}.file"))?;
+    Ok(ResourceSource::File { folder: folder.join(fixed_folder), path, inputs })
 }
 
-/// The declared prompt that `entry` describes.
 pub(super) fn build_prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPrompt, Problems> {
     let mut problems = Vec::new();
     let mut messages = Vec::new();
@@ -194,9 +165,7 @@ fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, Promp
         MessageRole::User => ContentRole::User,
         MessageRole::Assistant => ContentRole::Assistant,
     };
-    let parse = |member: &str, text: &str| {
-        TextTemplate::parse(text).map_err(|error| ConfigProblem::new(format!("{path}.{member}"), error.to_string()))
-    };
+    let parse = |member: &str, text: &str| parse_template(text, format!("{path}.{member}"));
     match (&entry.text, &entry.resource) {
         (Some(text), None) => Ok((role, PromptPart::Text(parse("text", text)?))),
         (None, Some(uri)) => Ok((role, PromptPart::Resource(parse("resource", uri)?))),
@@ -214,26 +183,26 @@ fn build_inputs(entries: &BTreeMap<String, InputEntry>, path: &str, problems: &m
 }
 
 fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInput, ConfigProblem> {
-    let wrong = |member: &str, message: &str| Err(ConfigProblem::new(format!("{path}{member}"), message));
-    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let reject = |member: &str, message: &str| Err(ConfigProblem::new(format!("{path}{member}"), message));
+    let is_name = name.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
+        && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
     if !is_name {
-        return wrong("", "is no name of a parameter: letters, digits and _, no digit first");
+        return reject("", "is not a valid name: letters, digits and _, no digit first");
     }
     let kind = match (entry.kind, entry.items) {
         (InputType::List, items) => match scalar(items.unwrap_or_default()) {
             Some(scalar) => InputKind::List(scalar),
-            None => return wrong(".items", "must be the type of one value"),
+            None => return reject(".items", "must be the type of one value"),
         },
-        (_, Some(_)) => return wrong(".items", "only a list has items"),
+        (_, Some(_)) => return reject(".items", "only a list has items"),
         (InputType::Identifier, None) if entry.allow.is_empty() => {
-            return wrong("", "an identifier needs allow: the columns or tables that it may be");
+            return reject("", "an identifier needs allow: the columns or tables that it may be");
         }
         (InputType::Identifier, None) => InputKind::Identifier(entry.allow.clone()),
         (kind, None) => InputKind::Scalar(scalar(kind).unwrap_or(ScalarType::String)),
     };
     if !entry.allow.is_empty() && entry.kind != InputType::Identifier {
-        return wrong(".allow", "only an identifier has allow; for values write enum");
+        return reject(".allow", "only an identifier has allow; for values write enum");
     }
     let constraints = constraints(entry);
     let input = DeclaredInput {
@@ -248,7 +217,7 @@ fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInp
     let schema = tidegate_core::JsonSchema::new(input.schema());
     let schema = schema.map_err(|error| ConfigProblem::new(path, error.to_string()))?;
     match entry.default.as_ref().map(|default| schema.check(default)) {
-        Some(Err(_)) => wrong(".default", "does not fit the parameter's type"),
+        Some(Err(_)) => reject(".default", "does not fit the parameter's type"),
         _ => Ok(input),
     }
 }
@@ -279,10 +248,9 @@ fn scalar(kind: InputType) -> Option<ScalarType> {
     }
 }
 
-/// How a PostgreSQL database runs the statement of a tool.
 fn transaction(entry: &ToolEntry) -> Arc<Transaction> {
     let default = Transaction::default();
-    // Without a longer one for the whole, the timeout of the call does for its first row.
+    // Without a total timeout, the timeout of the call covers its first row.
     let first_row = entry.limits.total_timeout.and(entry.limits.timeout);
     Arc::new(Transaction {
         isolation: match entry.transaction.isolation {
@@ -309,4 +277,33 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
         idempotent: entry.idempotent,
         open_world: entry.open_world,
     }
+}
+
+/// The access of the entry at `path`.
+fn parse_access(
+    names: &[String],
+    scopes: &[String],
+    from: &FromEntry,
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Access {
+    let transports = from.transports.as_ref().map(|names| {
+        parse_items(names, &format!("{path}.from.transports"), problems, |name| {
+            TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+                let known_names = TransportKind::ALL.map(TransportKind::name).join(", ");
+                format!("there is no transport {name:?}; there are {known_names}")
+            })
+        })
+    });
+    let networks = from.networks.as_ref().map(|networks| {
+        parse_items(networks, &format!("{path}.from.networks"), problems, |text| {
+            IpNetwork::parse(text)
+                .ok_or_else(|| format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7"))
+        })
+    });
+    let scopes = parse_items(scopes, &format!("{path}.scopes"), problems, |scope| match is_scope(scope) {
+        true => Ok(scope.to_owned()),
+        false => Err(format!("{scope:?} is no scope: one is a word without spaces, quotes and backslashes")),
+    });
+    Access { names: names.to_vec(), scopes, acl: Acl { transports, networks }, ..Access::default() }
 }

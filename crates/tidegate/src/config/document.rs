@@ -1,7 +1,6 @@
-//! A YAML file as a tree of values, with the place of each in the text.
+//! A YAML file as a tree of values, each with its position in the text.
 //!
-//! Types come later: the tree is checked against the schema of the configuration, and every complaint is told
-//! with line and column. Variables are put in after parsing, so that nothing they hold is ever read as YAML.
+//! Variables are expanded after parsing, so that their values are never read as YAML.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,32 +14,26 @@ use super::renamed_keys;
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
 
-/// Longer files are refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// A YAML file.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The file.
     pub(crate) path: PathBuf,
-    /// All that it says.
     pub(crate) value: Value,
-    /// Where each value stands, by its path (`tools[0].sql`).
+    /// By the path of the value (`tools[0].sql`).
     positions: BTreeMap<String, SourcePosition>,
-    /// Values that hold variables: what a variable holds is told to nobody.
+    /// The texts with variables, whose values are secret.
     expanded: BTreeMap<String, ExpandedText>,
-    /// Keys that were written with their old names.
+    /// Keys and texts that were written in a deprecated form.
     pub(super) deprecations: Vec<ConfigProblem>,
 }
 
 impl Document {
-    /// What stands in no file.
     pub(crate) fn empty(path: &Path) -> Self {
         let (positions, expanded) = (BTreeMap::new(), BTreeMap::new());
         Self { path: path.to_owned(), value: Value::Null, positions, expanded, deprecations: Vec::new() }
     }
 
-    /// Reads the file at `path`.
     pub(crate) fn read(path: &Path, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let failed = |error: std::io::Error| vec![ConfigProblem::new("", format!("cannot be read: {error}"))];
         let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -48,19 +41,19 @@ impl Document {
             return Err(vec![ConfigProblem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        // Some editors begin a file with a mark of its byte order.
+        // Some editors begin a file with a byte order mark.
         Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text), variables)
     }
 
-    /// Reads `text`, which stands in the file at `path`.
+    /// Parses `text`, the content of the file at `path`.
     pub(crate) fn parse(path: &Path, text: &str, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let mut builder = YamlTreeBuilder::default();
         for event in Parser::new_from_str(text) {
             match event {
                 Ok((event, span)) => builder.on_event(&event, span)?,
                 Err(error) => {
-                    let place = SourcePosition { line: error.marker().line(), column: error.marker().col() + 1 };
-                    return Err(vec![ConfigProblem::at_position(place, format!("is no YAML: {}", error.info()))]);
+                    let position = SourcePosition { line: error.marker().line(), column: error.marker().col() + 1 };
+                    return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
                 }
             }
         }
@@ -68,7 +61,7 @@ impl Document {
             position: SourcePosition { line: 1, column: 1 },
             kind: YamlContent::Plain(String::new()),
         });
-        let mut flat = ValueBuilder {
+        let mut builder = ValueBuilder {
             positions: BTreeMap::new(),
             expanded: BTreeMap::new(),
             problems: Vec::new(),
@@ -76,25 +69,25 @@ impl Document {
             parents: Vec::new(),
             variables,
         };
-        // An empty file says nothing, which is a configuration too.
-        let value = match flat.build_value(&root, String::new()) {
+        // An empty file is a valid configuration.
+        let value = match builder.build_value(&root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
-        if flat.problems.is_empty() {
-            let ValueBuilder { positions, expanded, deprecations, .. } = flat;
+        if builder.problems.is_empty() {
+            let ValueBuilder { positions, expanded, deprecations, .. } = builder;
             Ok(Self { path: path.to_owned(), value, positions, expanded, deprecations })
         } else {
-            Err(flat.problems)
+            Err(builder.problems)
         }
     }
 
-    /// Where the value at `path` stands, or the nearest value around it that is in the file.
+    /// The position of the value at `path`, else of the nearest enclosing value in the file.
     pub(crate) fn position(&self, path: &str) -> Option<SourcePosition> {
         let mut path = path;
         loop {
-            if let Some(place) = self.positions.get(path) {
-                return Some(*place);
+            if let Some(position) = self.positions.get(path) {
+                return Some(*position);
             }
             if path.is_empty() {
                 return None;
@@ -103,69 +96,67 @@ impl Document {
         }
     }
 
-    /// The value at `path` as it was written, if it holds variables.
+    /// The value at `path` before expansion, if it has variables.
     pub(crate) fn source_text(&self, path: &str) -> Option<&str> {
-        self.expanded.get(path).map(|variable| variable.source_text.as_str())
+        self.expanded.get(path).map(|text| text.source_text.as_str())
     }
 
-    /// The value at `path` as a template in which braces that variables hold mean nothing, if it holds any.
-    pub(crate) fn template(&self, path: &str) -> Option<&str> {
-        self.expanded.get(path).map(|variable| variable.template.as_str())
+    /// The value at `path` with its variables, if it has any.
+    pub(crate) fn expanded(&self, path: &str) -> Option<&ExpandedText> {
+        self.expanded.get(path)
     }
 
-    /// `text` as it may be told: with the names of variables for what they hold.
+    /// `text` with the names of variables instead of their values.
     pub(crate) fn redact(&self, text: &str) -> String {
-        let held = self.expanded.values().flat_map(|variable| &variable.values);
-        held.fold(text.to_owned(), |text, held| held.redact_in(&text))
+        let values = self.expanded.values().flat_map(|text| &text.values);
+        values.fold(text.to_owned(), |text, value| value.redact_in(&text))
     }
 
-    /// What the variables of the value at `path`, and of all values in it, hold.
+    /// The values of the variables in the value at `path` and below it.
     pub(crate) fn secret_values_within(&self, path: &str) -> impl Iterator<Item = &str> {
         let within = self.expanded.range(path.to_owned()..).take_while(move |(other, _)| other.starts_with(path));
         let within = within.filter(move |(other, _)| is_within(other, path));
-        within.flat_map(|(_, variable)| variable.values.iter().map(VariableValue::value))
+        within.flat_map(|(_, text)| text.values.iter().map(VariableValue::value))
     }
 
-    /// The nearest value at or around `path` that holds variables, as it was written.
+    /// The nearest value at or around `path` that has variables, before expansion.
     pub(crate) fn enclosing_source_text(&self, path: &str) -> Option<&str> {
         let mut around = self.expanded.iter().filter(|(other, _)| is_within(path, other));
-        around.next_back().map(|(_, variable)| variable.source_text.as_str())
+        around.next_back().map(|(_, text)| text.source_text.as_str())
     }
 }
 
-/// `file:line:column: path: message`, one problem after the other in the order of the file.
+/// `file:line:column: path: message` for each problem, in the order of the file.
 pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
-    let place = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
+    let position = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
     let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
-    sorted.sort_by_key(|problem| place(problem));
+    sorted.sort_by_key(|problem| position(problem));
     let mut text = String::new();
     for problem in sorted {
         let _ = write!(text, "{}", file.display());
-        if let Some(SourcePosition { line, column }) = place(problem) {
+        if let Some(SourcePosition { line, column }) = position(problem) {
             let _ = write!(text, ":{line}:{column}");
         }
-        // A name may hold any character; a line stays one.
+        // A key may contain any character, but a problem begins one line.
         let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
         let path = if path.is_empty() { path } else { format!("{path}: ") };
         let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
-        // A message of several lines stays together.
         let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
     }
     text
 }
 
-/// Whether `path` is the path `around`, or is below it.
+/// Whether `path` is `around`, or below it.
 fn is_within(path: &str, around: &str) -> bool {
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }
 
-/// Makes values out of nodes and notes their places.
 struct ValueBuilder<'a> {
     positions: BTreeMap<String, SourcePosition>,
     expanded: BTreeMap<String, ExpandedText>,
     problems: Vec<ConfigProblem>,
     deprecations: Vec<ConfigProblem>,
-    /// The keys around the value, `[]` for an item of a list.
+    /// The enclosing keys, `[]` for an item of a list.
     parents: Vec<&'a str>,
     variables: &'a VariableResolver<'a>,
 }
@@ -185,10 +176,10 @@ impl<'a> ValueBuilder<'a> {
             }
             YamlContent::Map(members) => {
                 let mut object = Map::new();
-                for (name, place, node) in members {
-                    let name = self.current_name(name, *place, members);
+                for (name, position, node) in members {
+                    let name = self.current_name(name, *position, members);
                     let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                    self.positions.insert(path.clone(), *place);
+                    self.positions.insert(path.clone(), *position);
                     self.parents.push(name);
                     object.insert(name.to_owned(), self.build_value(node, path));
                     self.parents.pop();
@@ -198,7 +189,7 @@ impl<'a> ValueBuilder<'a> {
         }
     }
 
-    /// The name of the key `written` today, with a warning if that is another one.
+    /// The current name of the key `written`, with a warning if it was renamed.
     fn current_name(
         &mut self,
         written: &'a str,
@@ -216,25 +207,25 @@ impl<'a> ValueBuilder<'a> {
         new
     }
 
-    fn expand_scalar(&mut self, text: &str, is_plain: bool, place: SourcePosition, path: String) -> Value {
+    fn expand_scalar(&mut self, text: &str, is_plain: bool, position: SourcePosition, path: String) -> Value {
         match self.variables.expand(text) {
             Ok(None) if is_plain => parse_plain_scalar(text),
             Ok(None) => Value::from(text),
-            // What a variable holds is text, whatever it looks like.
-            Ok(Some(filled)) => {
-                let value = Value::from(filled.text.as_str());
-                self.expanded.insert(path, filled);
+            // The value of a variable is always text.
+            Ok(Some(expanded)) => {
+                let value = Value::from(expanded.text.as_str());
+                self.expanded.insert(path, expanded);
                 value
             }
             Err(message) => {
-                self.problems.push(ConfigProblem::at_position(place, message));
+                self.problems.push(ConfigProblem::at_position(position, message));
                 Value::Null
             }
         }
     }
 }
 
-/// A word without quotes, by the core schema of YAML 1.2.
+/// A scalar without quotes, by the core schema of YAML 1.2.
 fn parse_plain_scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,

@@ -1,4 +1,4 @@
-//! The handlers that live in databases, as entries beside the declared ones.
+//! Handlers in databases, as entries beside the declared ones.
 
 use std::sync::Arc;
 
@@ -7,36 +7,38 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{DatabaseTenants, Error, ErrorKind};
 use tidegate_postgres_handlers::{
-    DatabaseHandlers, HandlerCatalog, HandlerEntry, HandlerKind, HandlerRows, HandlerWatcher,
+    DatabaseHandlers, HandlerCatalog, HandlerEntry, HandlerKind, HandlerWatcher, PgRowsFunction,
 };
 use tidegate_runtime::{Job, SnapshotBuilder};
 use tidegate_sql::Statement;
 use tidegate_tools::NodeView;
-use tidegate_tools::declared::{RowsSource, rows_handler, with_row_arguments};
+use tidegate_tools::declared::{StatementSource, statement_tool_handler, with_row_arguments};
 
 use super::databases::OpenDatabases;
 
-/// What is served: everything that the configuration declares, and the handlers of its databases as they were last seen.
+/// The entries of a node: those of the configuration, and the handlers of its databases as last read.
 #[derive(Clone)]
-pub(super) struct ServedEntries {
+pub(super) struct NodeEntries {
     declared: NodeState,
     sources: Vec<HandlerSource>,
 }
 
-/// A database with handlers.
 #[derive(Clone)]
 struct HandlerSource {
     name: String,
     handlers: Arc<DatabaseHandlers>,
-    /// None until the database was reached.
+    /// `None` until the database was reachable.
     catalog: Option<HandlerCatalog>,
 }
 
-impl ServedEntries {
-    /// `declared`, with the handlers of the databases of `open` as they are now. A database that cannot be asked
-    /// contributes nothing yet, and a warning.
-    pub(super) async fn load_catalogs(declared: NodeState, open: &OpenDatabases, warnings: &mut Vec<String>) -> Self {
-        let reading = open.with_handlers().map(|(name, handlers)| async move {
+impl NodeEntries {
+    /// Reads the handlers of `databases`. A database that cannot be read has no handlers yet, and adds a warning.
+    pub(super) async fn load_catalogs(
+        declared: NodeState,
+        databases: &OpenDatabases,
+        warnings: &mut Vec<String>,
+    ) -> Self {
+        let reading = databases.with_handlers().map(|(name, handlers)| async move {
             let catalog = handlers.list().await;
             (HandlerSource { name: name.to_owned(), handlers: handlers.clone(), catalog: None }, catalog)
         });
@@ -44,7 +46,7 @@ impl ServedEntries {
         let sources = read.into_iter().map(|(source, catalog)| match catalog {
             Ok(catalog) => HandlerSource { catalog: Some(catalog), ..source },
             Err(error) => {
-                // Why a database cannot be reached is said where it is looked at.
+                // The inspection of the databases reports those that are unavailable.
                 if error.kind() != ErrorKind::Unavailable {
                     let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
                     warnings.push(format!("database {}: {reason}", source.name));
@@ -55,21 +57,19 @@ impl ServedEntries {
         Self { declared, sources: sources.collect() }
     }
 
-    /// The handlers of the database `name` are those of `catalog` now.
     pub(super) fn refresh(&mut self, name: &str, catalog: HandlerCatalog) {
         if let Some(source) = self.sources.iter_mut().find(|source| source.name == name) {
             source.catalog = Some(catalog);
         }
     }
 
-    /// What follows each database's handlers from those that are served.
     pub(super) fn handler_watchers(&self) -> Vec<(String, HandlerWatcher)> {
         let watcher = |source: &HandlerSource| (source.name.clone(), source.handlers.watch(source.catalog.clone()));
         self.sources.iter().map(watcher).collect()
     }
 
-    /// The state of a node that serves it. What is declared comes before handlers, whose names anybody who may write
-    /// the schema gives; between databases the first one counts.
+    /// The state of a node with these entries. If names are equal, declared entries win over handlers, whose names are
+    /// chosen by anyone with write access to the schema; between databases, the first one wins.
     pub(super) fn build_state(&self, warnings: &mut Vec<String>) -> NodeState {
         let view = self.declared.view();
         self.declared.clone().entries(|mut entries| {
@@ -92,10 +92,10 @@ impl HandlerSource {
         warnings.extend(catalog.problems.iter().map(|problem| format!("database {}: {problem}", self.name)));
         for record in &catalog.handlers {
             let (kind, name) = (record.kind, &record.name);
-            let mut left_out = |why: &str| {
-                warnings.push(format!("database {}: the {} {name:?} is left out: {why}", self.name, kind.name()));
+            let mut warn_left_out = |reason: &str| {
+                warnings.push(format!("database {}: the {} {name:?} is left out: {reason}", self.name, kind.name()));
             };
-            let rows = |rows| rows_handler(view.clone(), self.name.clone(), HandlerRowsSource(rows));
+            let rows = |rows| statement_tool_handler(view.clone(), self.name.clone(), PgStatementSource(rows));
             let entry = self.handlers.entry(catalog, record, rows).and_then(|entry| match entry {
                 HandlerEntry::Tool(tool) if record.returns_rows => {
                     Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
@@ -104,8 +104,8 @@ impl HandlerSource {
             });
             let entry = match entry {
                 Ok(entry) => restrict_to_tenants(entry, view.databases.tenancy(), &self.name),
-                Err(why) => {
-                    left_out(&why);
+                Err(reason) => {
+                    warn_left_out(&reason);
                     continue;
                 }
             };
@@ -117,7 +117,7 @@ impl HandlerSource {
             };
             if is_taken {
                 let subject = if kind == HandlerKind::Resource { "URI" } else { "name" };
-                left_out(&format!("its {subject} is that of another entry"));
+                warn_left_out(&format!("its {subject} is that of another entry"));
                 continue;
             }
             entries = match entry {
@@ -131,7 +131,7 @@ impl HandlerSource {
     }
 }
 
-/// The entry, as it is for the tenants of its database.
+/// The entry, accessible to the tenants of its database only.
 fn restrict_to_tenants(mut entry: HandlerEntry, tenancy: &DatabaseTenants, database: &str) -> HandlerEntry {
     let access = match &mut entry {
         HandlerEntry::Tool(tool) => &mut tool.access,
@@ -143,11 +143,10 @@ fn restrict_to_tenants(mut entry: HandlerEntry, tenancy: &DatabaseTenants, datab
     entry
 }
 
-/// The rows of a handler, as the tool asks for them.
-struct HandlerRowsSource(HandlerRows);
+struct PgStatementSource(PgRowsFunction);
 
 #[async_trait]
-impl RowsSource for HandlerRowsSource {
+impl StatementSource for PgStatementSource {
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
         self.0.statement(job, arguments).await
     }

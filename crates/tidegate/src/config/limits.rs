@@ -1,4 +1,4 @@
-//! What callers may have, from the words of the file to the bounds of the registry.
+//! Converts the limits of the file to those of the registry.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -10,24 +10,23 @@ use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::types::{CallLimitsEntry, Config, LevelLimitsEntry, LimitsEntry, ToolLimitsEntry};
 
-/// `limits` with what the file says of callers and their calls.
 pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits {
-    let of_all = to_level_limits(&entry.shared_limits());
+    let shared = to_level_limits(&entry.shared_limits());
     let waiting_calls_max = limits.open_calls_max.saturating_sub(limits.running_calls_max);
-    let waiting_calls_max = of_all.waiting_calls_max.unwrap_or(waiting_calls_max);
-    let running_calls_max = of_all.running_calls_max.unwrap_or(limits.running_calls_max);
+    let waiting_calls_max = shared.waiting_calls_max.unwrap_or(waiting_calls_max);
+    let running_calls_max = shared.running_calls_max.unwrap_or(limits.running_calls_max);
     Limits {
         running_calls_max,
         open_calls_max: running_calls_max.saturating_add(waiting_calls_max),
-        rate: of_all.rate,
-        daily: of_all.daily,
+        rate: shared.rate,
+        daily: shared.daily,
         per_principal: to_level_limits(&entry.principal),
         per_tenant: to_level_limits(&entry.tenant),
         ..limits
     }
 }
 
-/// What `entry` allows. What makes no sense, of which [`check`] complains, allows what nothing would.
+/// Converts `entry`. Invalid values, which [`check_limits`] reports, count as missing.
 pub(super) fn to_level_limits(entry: &LevelLimitsEntry) -> LevelLimits {
     let burst = |each_second: f64| entry.burst.unwrap_or((each_second.ceil() as u32).max(1));
     LevelLimits {
@@ -42,18 +41,16 @@ pub(super) fn to_level_limits(entry: &LevelLimitsEntry) -> LevelLimits {
     }
 }
 
-/// The bounds of a tool's calls.
 pub(super) fn to_tool_limits(entry: &ToolLimitsEntry) -> CallLimits {
     CallLimits { all_callers: to_level_limits(&entry.shared_limits()), ..to_call_limits(entry.per_call_limits()) }
 }
 
-/// The bounds of an entry's calls.
 pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
     let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.map_or(Limits::default().inline.bytes, |bound| bound.0.limit()),
     });
-    // What was not said of a model's answer has a default, what was not said of a body has none.
+    // A missing limit of an inline answer has a default; a body has none.
     let body = Budget {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
@@ -63,7 +60,7 @@ pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
     CallLimits { timeout, inline, body: Some(body), task_after, all_callers: LevelLimits::default() }
 }
 
-/// Complains about bounds that make no sense.
+/// Reports limits that contradict each other, and limits that allow nothing.
 pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let limits = &config.limits;
     check_level_limits(&limits.shared_limits(), "limits", problems);
@@ -78,29 +75,29 @@ pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
 }
 
 fn check_level_limits(entry: &LevelLimitsEntry, path: &str, problems: &mut Vec<ConfigProblem>) {
-    let mut wrong =
+    let mut report =
         |member: &str, message: &str| problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
     match entry.requests_per_second {
         Some(each_second) if RateLimit::per_second(each_second, 1).is_none() => {
-            wrong("requests_per_second", "must be above 0; 0.5 is one in two seconds");
+            report("requests_per_second", "must be above 0; 0.5 is one in two seconds");
         }
-        None if entry.burst.is_some() => wrong("burst", "requires requests_per_second"),
+        None if entry.burst.is_some() => report("burst", "requires requests_per_second"),
         _ => {}
     }
     if entry.burst == Some(0) {
-        wrong("burst", "must be at least 1, or every request is refused");
+        report("burst", "must be at least 1, or every request is refused");
     }
     if entry.running_calls == Some(0) {
-        wrong("running_calls", "must be at least 1, or no call ever runs");
+        report("running_calls", "must be at least 1, or no call ever runs");
     }
 }
 
-/// Where what callers use of their days is kept, for the node of `loaded_config`; `folder` is that of what this user's nodes keep.
+/// The file in which the node of `loaded` keeps its daily usage, by default below `folder`.
 pub(crate) fn usage_file(loaded: &LoadedConfig, folder: &Path) -> PathBuf {
     if let Some(file) = &loaded.config.limits.usage_file {
         return loaded.resolve(file);
     }
-    // Each configuration has one of its own.
+    // Each configuration has its own file.
     let mut hasher = DefaultHasher::new();
     loaded.path().hash(&mut hasher);
     folder.join("usage").join(format!("{:016x}.json", hasher.finish()))

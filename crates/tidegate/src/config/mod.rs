@@ -1,6 +1,5 @@
-//! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
+//! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
-mod access;
 mod authentication;
 mod databases;
 mod declarations;
@@ -20,6 +19,7 @@ mod quantities;
 mod renamed_keys;
 mod safeguards;
 mod tables;
+mod templates;
 mod tls;
 mod types;
 mod variables;
@@ -40,87 +40,87 @@ pub(crate) use tls::tls_options;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 use variables::VariableResolver;
 
-/// The file that is read when none is named.
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
 
-/// A configuration that was read, with its file to tell places by.
+/// A configuration with its document, which has the positions of its values.
 #[derive(Debug)]
 pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
     pub(crate) document: Document,
 }
 
-/// A configuration that cannot be used, as text for people: one line for each problem.
+/// The problems of a configuration as text, one line for each.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.trim_end())]
 pub struct ConfigError(pub(crate) String);
 
 impl LoadedConfig {
-    /// Reads the file at `path` and checks its shape; what it says may still make no sense.
+    /// Reads the file at `path` and checks its structure, but not yet whether its values fit together.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         Self::read_tracking_files(path, &mut FileHashes::default())
     }
 
-    /// Reads the file at `path` as [`LoadedConfig::read`] does, and notes in `seen` each file that it leans on before that is
-    /// read, be it now or when the configuration is entered; also those of a file that cannot be used.
-    pub(crate) fn read_tracking_files(path: &Path, seen: &mut FileHashes) -> Result<Self, ConfigError> {
+    /// As [`LoadedConfig::read`]. Also hashes each file that the configuration uses before it is read, even if the
+    /// configuration is invalid.
+    pub(crate) fn read_tracking_files(path: &Path, file_hashes: &mut FileHashes) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        seen.record(&path);
+        file_hashes.record(&path);
         let folder = path.parent().unwrap_or(Path::new("/"));
         let variables = VariableResolver::from_environment(folder);
         let document = Document::read(&path, &variables);
-        seen.merge(variables.files());
-        let document = document.map_err(|problems| ConfigError(render_report(&problems, &path, None)))?;
-        let config = parsing::parse_config(&document)
-            .map_err(|problems| ConfigError(render_report(&problems, &document.path, Some(&document))))?;
+        file_hashes.merge(variables.files());
+        let mut document = document.map_err(|problems| ConfigError(render_report(&problems, &path, None)))?;
+        let report = |problems: Vec<_>| ConfigError(render_report(&problems, &path, Some(&document)));
+        let mut config = parsing::parse_config(&document).map_err(report)?;
+        let mut deprecated = templates::resolve(&mut config, &document).map_err(report)?;
+        document.deprecations.append(&mut deprecated);
         let loaded = Self { config, document };
-        loaded.files().iter().for_each(|file| seen.record(file));
+        loaded.files().iter().for_each(|file| file_hashes.record(file));
         Ok(loaded)
     }
 
-    /// What there is without a file: nothing is said.
+    /// The configuration without a file.
     pub(crate) fn empty() -> Self {
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self { config: Config::default(), document: Document::empty(&folder.join(CONFIG_FILE_NAME)) }
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.document.path
     }
 
-    /// A line for each key that is written with its old name.
+    /// A line for each key or text in a deprecated form.
     pub(crate) fn deprecations(&self) -> Vec<String> {
-        let report = render_report(&self.document.deprecations, self.path(), None);
+        let report = render_report(&self.document.deprecations, self.path(), Some(&self.document));
         report.lines().map(str::to_owned).collect()
     }
 
-    /// The file's folder, which paths in it are relative to.
+    /// The folder that paths in the file are relative to.
     pub(crate) fn folder(&self) -> &Path {
         self.path().parent().unwrap_or(Path::new("/"))
     }
 
-    /// The file and those that it leans on.
+    /// The file, and the files that it names.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
-        let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
+        let credentials = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
         let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
-        std::iter::once(self.path().to_owned()).chain(further).chain(tls).collect()
+        std::iter::once(self.path().to_owned()).chain(credentials).chain(tls).collect()
     }
 
-    /// `path` as the file means it.
+    /// `path` relative to the folder of the file.
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
-        // Without the dots in it, which say nothing to a reader.
+        // Removes components of a single dot.
         self.folder().join(path).components().collect()
     }
 
-    /// The problems as text for people. What is said of a value that holds variables may quote them, and stays unsaid.
+    /// The problems as text. The message about a value with variables is replaced, because it may quote their values.
     pub(crate) fn to_error(&self, problems: &[ConfigProblem]) -> ConfigError {
         let problems: Vec<ConfigProblem> = problems
             .iter()
             .map(|problem| match self.document.enclosing_source_text(&problem.path) {
-                Some(written) => ConfigProblem { message: redacted_message(written), ..problem.clone() },
+                Some(source_text) => ConfigProblem { message: redacted_message(source_text), ..problem.clone() },
                 None => problem.clone(),
             })
             .collect();
@@ -128,10 +128,9 @@ impl LoadedConfig {
     }
 }
 
-/// Stands for what would quote the variables of a value that was `written` so.
-fn redacted_message(written: &str) -> String {
-    let names = written.match_indices("${").filter(|(at, _)| !written[..*at].ends_with('$'));
-    let names = names.filter_map(|(at, _)| written[at..].split_inclusive('}').next());
+fn redacted_message(source_text: &str) -> String {
+    let names = source_text.match_indices("${").filter(|(at, _)| !source_text[..*at].ends_with('$'));
+    let names = names.filter_map(|(at, _)| source_text[at..].split_inclusive('}').next());
     let names = names.collect::<Vec<_>>().join(", ");
-    format!("is wrong; why is not told, as that could tell what {names} holds: try it with the value written out")
+    format!("is invalid; the reason could contain the value of {names} and is not shown; write the value out to see it")
 }

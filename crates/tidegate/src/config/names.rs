@@ -10,20 +10,20 @@ use super::problem::ConfigProblem;
 use super::types::Config;
 use crate::node::NodeState;
 
-/// Names under /mcp/ that are doors of their own.
+/// Names under /mcp/ that are other endpoints.
 const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];
 
-/// Adds the toolsets that the configuration names, and says which names cannot be.
+/// Adds the toolsets of the configuration, and reports invalid names.
 pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-        let complaint = match name.as_str() {
+        let message = match name.as_str() {
             DISCOVER_TOOLSET => Some("is built in; choose another name"),
             name if RESERVED_NAMES.contains(&name) => Some("is the address of another transport; choose another name"),
-            _ if !is_word => Some("must be letters, digits, _ and -, as it stands in an address"),
+            _ if !is_word => Some("must be letters, digits, _ and -, because it is part of a URL"),
             _ => None,
         };
-        problems.extend(complaint.map(|complaint| ConfigProblem::new(format!("toolsets.{name}"), complaint)));
+        problems.extend(message.map(|message| ConfigProblem::new(format!("toolsets.{name}"), message)));
     }
     state.entries(|entries| config.toolsets.iter().map(build_toolset).fold(entries, SnapshotBuilder::toolset))
 }
@@ -33,17 +33,18 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
     Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
 }
 
-/// Adds what stands twice, in the file or in it and among what is `built_in`, and tools whose names are none.
+/// Reports duplicate names, also of built-in entries, and invalid names of tools.
 pub(super) fn check_duplicates(config: &Config, built_in: &Snapshot, problems: &mut Vec<ConfigProblem>) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);
         problems.push(ConfigProblem::new(format!("tools[{index}].name"), message));
     }
-    let taken = |kind: &str| -> BTreeSet<String> {
+    let built_in_names = |kind: &str| -> BTreeSet<String> {
         built_in.entries().filter(|entry| entry.kind == kind).map(|entry| entry.name.to_owned()).collect()
     };
-    check_unique("tools", "name", config.tools.iter().map(|tool| &tool.name), &taken("tool"), problems);
-    check_unique("prompts", "name", config.prompts.iter().map(|prompt| &prompt.name), &taken("prompt"), problems);
+    let [tools, prompts] = ["tool", "prompt"].map(built_in_names);
+    check_unique("tools", "name", config.tools.iter().map(|tool| &tool.name), &tools, problems);
+    check_unique("prompts", "name", config.prompts.iter().map(|prompt| &prompt.name), &prompts, problems);
     check_unique("resources", "uri", config.resources.iter().map(|resource| &resource.uri), &BTreeSet::new(), problems);
 }
 
@@ -51,12 +52,12 @@ fn check_unique<'a>(
     list: &str,
     member: &str,
     names: impl Iterator<Item = &'a String>,
-    taken: &BTreeSet<String>,
+    built_in: &BTreeSet<String>,
     problems: &mut Vec<ConfigProblem>,
 ) {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
-        let message = if taken.contains(name) {
+        let message = if built_in.contains(name) {
             format!("{name} is the name of a built-in one; choose another, or keep that one out with built_in")
         } else if !seen.insert(name) {
             format!("{name} is the {} of another", if member == "uri" { "URI" } else { member })

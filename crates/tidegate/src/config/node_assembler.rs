@@ -1,4 +1,4 @@
-//! From a configuration to the state of a running node: all of it, or nothing and why.
+//! Applies configurations to a running node, each as a whole or not at all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,51 +14,41 @@ use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
-use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, PreparedResource};
+use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
-use super::handlers::ServedEntries;
+use super::handlers::NodeEntries;
 use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
 
-/// Statements that are prepared at the same time.
 const PREPARED_AT_ONCE: usize = 8;
 
-/// Puts configurations into a running node, one after the other.
 pub(crate) struct NodeAssembler {
     pub(crate) node: Arc<Node>,
     engine: Engine,
     authenticator: Arc<ReloadableAuthenticator>,
-    /// The OAuth metadata of the configuration in force.
     pub(crate) protected_resource: SharedProtectedResource,
-    /// Bounds by flag, environment and default; the file counts where neither flag nor environment sets them.
+    /// The limits of flags and environment, else those of the file, else the defaults.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
-    /// Databases that the command line adds.
     command_line_databases: Vec<Arc<dyn Database>>,
-    /// Whether callers beyond this machine reach the node, so that they must authenticate.
+    /// Set if the server listens beyond this machine.
     requires_authentication: AtomicBool,
-    /// The configuration that was entered last.
     current_config: Mutex<Option<Arc<LoadedConfig>>>,
-    /// How many were entered. Principals and entries carry it, so that they meet those of the same one only.
+    /// The number of applied configurations. Principals and snapshots carry it, so that generations are never mixed.
     generation: AtomicU64,
-    /// Databases that are open: one that stays the same stays open.
+    /// A database whose entry does not change stays open.
     open_databases: Mutex<OpenDatabases>,
-    /// What is served now.
-    served_entries: Mutex<Option<ServedEntries>>,
-    /// Tells of each generation that was entered.
+    node_entries: Mutex<Option<NodeEntries>>,
     applied_generations: watch::Sender<u64>,
-    /// The TLS of the server that runs.
     pub(crate) tls: RunningTls,
 }
 
-/// What became of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct ApplyReport {
-    /// What works, but not as it should.
     pub(crate) warnings: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
@@ -83,94 +73,89 @@ impl NodeAssembler {
             current_config: Mutex::default(),
             generation: AtomicU64::new(0),
             open_databases: Mutex::default(),
-            served_entries: Mutex::default(),
+            node_entries: Mutex::default(),
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
         }
     }
 
-    /// From now on refuses configurations that let everybody in.
+    /// From now on, rejects configurations without authentication.
     pub(crate) fn require_authentication(&self) {
         self.requires_authentication.store(true, Ordering::Relaxed);
     }
 
-    /// What somebody with `roles` of the configuration that was entered last may reach.
     pub(crate) fn grants_for_roles(&self, roles: &BTreeSet<String>) -> Result<Grants, String> {
-        let known: Vec<Role> =
+        let declared: Vec<Role> =
             self.current_config.lock().as_ref().map_or_else(Vec::new, |loaded| authentication::roles(&loaded.config));
         let mut sum = Grants::default();
         for name in roles {
-            match known.iter().find(|role| role.name == *name) {
+            match declared.iter().find(|role| role.name == *name) {
                 Some(role) => sum = sum.or(&role.grants),
                 None => {
-                    let known: Vec<&str> = known.iter().map(|role| role.name.as_str()).collect();
-                    return Err(format!("there is no role {name:?}; known are {}", known.join(", ")));
+                    let names: Vec<&str> = declared.iter().map(|role| role.name.as_str()).collect();
+                    return Err(format!("there is no role {name:?}; known are {}", names.join(", ")));
                 }
             }
         }
         Ok(sum)
     }
 
-    /// The databases of the node now.
     pub(crate) fn open_databases(&self) -> Vec<Arc<dyn Database>> {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    /// Makes the node what `loaded_config` says.
+    /// Applies `loaded`.
     ///
     /// # Errors
-    /// Everything that is wrong with it; then nothing has changed.
+    /// All problems; then nothing has changed.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let (declared, credential_authenticator, open, mut assembled) = self.prepare_state(loaded, generation).await?;
-        let now = ServedEntries::load_catalogs(declared, &open, &mut assembled.warnings).await;
-        let state = now.build_state(&mut assembled.warnings);
-        *self.open_databases.lock() = open;
+        let (declared, credential_authenticator, databases, mut report) =
+            self.prepare_state(loaded, generation).await?;
+        let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
+        let state = entries.build_state(&mut report.warnings);
+        *self.open_databases.lock() = databases;
         *self.current_config.lock() = Some(loaded.clone());
-        // Held until all is in place, so that no handlers of the configuration before come after it.
-        let mut served = self.served_entries.lock();
-        *served = Some(now);
+        // Locked until everything is in place, so that handlers of the previous configuration cannot follow it.
+        let mut current_entries = self.node_entries.lock();
+        *current_entries = Some(entries);
         self.generation.store(generation, Ordering::Relaxed);
-        // Between the two nobody reaches anything; doors ask again until they belong together.
+        // Between the two swaps, generations differ and calls are rejected; transports retry until they match.
         self.authenticator.swap(credential_authenticator);
-        // What is wrong with it was told before.
+        // `prepare_state` has reported its problems.
         self.protected_resource.publish(authentication::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter_state(state);
-        drop(served);
+        drop(current_entries);
         self.tls.reload(loaded);
         self.applied_generations.send_replace(generation);
-        Ok(assembled)
+        Ok(report)
     }
 
-    /// Tells of each generation of the configuration that was entered.
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
         self.applied_generations.subscribe()
     }
 
-    /// What follows the handlers of each database, by its name.
     pub(crate) fn handler_changes(&self) -> Vec<(String, HandlerWatcher)> {
-        self.served_entries.lock().as_ref().map(ServedEntries::handler_watchers).unwrap_or_default()
+        self.node_entries.lock().as_ref().map(NodeEntries::handler_watchers).unwrap_or_default()
     }
 
-    /// The handlers of the database `name` are those of `catalog` now, if the configuration is still that of
-    /// `generation`.
+    /// Replaces the handlers of the database `name`, unless a newer configuration than that of `generation` is applied.
     pub(crate) fn refresh_handlers(&self, generation: u64, name: &str, catalog: HandlerCatalog) {
-        let mut served = self.served_entries.lock();
-        let Some(now) = served.as_mut().filter(|_| self.generation.load(Ordering::Relaxed) == generation) else {
-            return;
-        };
+        let mut current_entries = self.node_entries.lock();
+        let is_current = self.generation.load(Ordering::Relaxed) == generation;
+        let Some(entries) = current_entries.as_mut().filter(|_| is_current) else { return };
         let count = catalog.handlers.len();
-        now.refresh(name, catalog);
+        entries.refresh(name, catalog);
         let mut warnings = Vec::new();
-        self.node.enter_state(now.build_state(&mut warnings));
+        self.node.enter_state(entries.build_state(&mut warnings));
         tracing::info!(database = name, handlers = count, "the handlers have changed");
         for warning in warnings {
             tracing::warn!("{warning}");
         }
     }
 
-    /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
-    /// with a new configuration or with anything else that entering one takes.
+    /// Reads the keys and certificates of the applied configuration again, so that revocations apply even if a new
+    /// configuration is invalid.
     pub(crate) fn reload_authenticator(&self) {
         let Some(loaded) = self.current_config() else { return };
         self.tls.reload(&loaded);
@@ -180,7 +165,6 @@ impl NodeAssembler {
         }
     }
 
-    /// The configuration that was entered last.
     pub(crate) fn current_config(&self) -> Option<Arc<LoadedConfig>> {
         self.current_config.lock().clone()
     }
@@ -188,55 +172,55 @@ impl NodeAssembler {
     async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
         let config = &loaded.config;
         let mut problems = Vec::new();
-        let further: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
-        let known = self.open_databases.lock().clone();
-        let open = OpenDatabases::open(loaded, &known, &further, &self.engine, &mut problems);
+        let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
+        let previous = self.open_databases.lock().clone();
+        let open = OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut assembled =
-            ApplyReport { databases: databases.len(), warnings: loaded.deprecations(), ..ApplyReport::default() };
-        open.inspect(&known, &mut problems, &mut assembled.warnings).await;
+        let mut report =
+            ApplyReport { databases: databases.len(), warnings: loaded.deprecations(), tools: config.tools.len() };
+        open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
-        let is_private = authentication::requires_authentication(config);
+        let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &mut problems);
         let tenancy = databases::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
-        let limits = if is_private { limits.with_default_shares() } else { limits };
-        let guard = safeguards::build_answer_protection(config, &mut problems);
+        let limits = if has_authentication { limits.with_default_shares() } else { limits };
+        let protection = safeguards::build_answer_protection(config, &mut problems);
         safeguards::audit_options(loaded, &mut problems);
         let before = self.current_config();
-        assembled.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
+        report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let mut state =
             self.node.new_state(Databases::new(databases).with_tenancy(tenancy), &built_in).entries(|entries| {
-                let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
-                entries.limits(limits).cache_hint(cache).protection(guard).generation(generation)
+                let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !has_authentication };
+                entries.limits(limits).cache_hint(cache).protection(protection).generation(generation)
             });
-        let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
-        names::check_duplicates(config, &offered, &mut problems);
+        let built_in_entries =
+            tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
+        names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
-        state = add_sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
+        state = add_sql_tools(state, config, inline, &mut problems, &mut report.warnings).await;
         state = add_http_tools(state, loaded, &mut problems);
-        state = add_resources(state, loaded, &mut problems, &mut assembled.warnings).await;
+        state = add_resources(state, loaded, &mut problems, &mut report.warnings).await;
         state = add_prompts(state, config, &mut problems);
-        if self.requires_authentication.load(Ordering::Relaxed) && !is_private {
+        if self.requires_authentication.load(Ordering::Relaxed) && !has_authentication {
             let message =
-                "keys or tokens are missing: the node listens beyond this machine, and everybody could read its data";
+                "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data";
             problems.push(ConfigProblem::new("auth", message));
         }
-        if self.authenticator.enforces_authentication() && !is_private {
-            let message = "is gone: what asked callers who they are would let everybody in from now on; if that is meant, \
-                           start the node anew";
+        if self.authenticator.enforces_authentication() && !has_authentication {
+            let message = "is missing, although the running server authenticates callers: to serve without \
+                           authentication, restart the server";
             problems.push(ConfigProblem::new("auth", message));
         }
         tls::check_tls(loaded, &mut problems);
         let credential_authenticator =
-            authentication::build_authenticator(loaded, generation, &mut problems, &mut assembled.warnings);
-        assembled.tools = config.tools.len();
-        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
+            authentication::build_authenticator(loaded, generation, &mut problems, &mut report.warnings);
+        report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
-                Ok((state, credential_authenticator, open, assembled))
+                Ok((state, credential_authenticator, open, report))
             }
             _ => Err(loaded.to_error(&problems)),
         }
@@ -245,7 +229,7 @@ impl NodeAssembler {
 
 type PreparedConfig = (NodeState, tidegate_auth::CredentialAuthenticator, OpenDatabases, ApplyReport);
 
-/// The declared tools that ask a database; several statements are prepared at the same time.
+/// Adds the declared tools with SQL. Several statements are prepared concurrently.
 async fn add_sql_tools(
     mut state: NodeState,
     config: &Config,
@@ -254,17 +238,17 @@ async fn add_sql_tools(
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let view = state.view().clone();
-    let of_databases = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
-    let preparing: Vec<_> = of_databases
+    let sql_tools = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
+    let preparations: Vec<_> = sql_tools
         .map(|(index, entry)| {
             let (view, path) = (&view, format!("tools[{index}]"));
             async move {
                 let tool = declarations::build_sql_tool(entry, &path)?;
-                tool.prepare(view, limits).await.map_err(|wrong| nest_problems(&path, wrong))
+                tool.prepare(view, limits).await.map_err(nest_problems(&path))
             }
         })
         .collect();
-    let mut prepared = futures::stream::iter(preparing).buffered(PREPARED_AT_ONCE);
+    let mut prepared = futures::stream::iter(preparations).buffered(PREPARED_AT_ONCE);
     while let Some(prepared) = prepared.next().await {
         if let Some((tool, unreachable)) = accept(prepared, problems) {
             warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
@@ -274,18 +258,18 @@ async fn add_sql_tools(
     state
 }
 
-/// The declared tools that ask an HTTP API.
 fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {
     let config = &loaded.config;
     if config.tools.iter().all(|tool| tool.http.is_none()) {
         return state;
     }
-    let wrong = |problems: Vec<HttpProblem>| {
-        let problem =
-            |wrong: HttpProblem| ConfigProblem::new(wrong.field, format!("{}; {}", wrong.message, wrong.hint));
-        problems.into_iter().map(problem).collect::<Vec<_>>()
+    let to_config_problems = |problems: Vec<HttpProblem>| {
+        let problems = problems.into_iter();
+        let problems = problems
+            .map(|HttpProblem { field, message, hint }| ConfigProblem::new(field, format!("{message}; {hint}")));
+        problems.collect::<Vec<_>>()
     };
-    let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(wrong).and_then(|hosts| {
+    let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(to_config_problems).and_then(|hosts| {
         let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
         client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
     });
@@ -294,8 +278,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
         let Some(http) = &entry.http else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded);
-        let tool =
-            tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| nest_problems(&path, wrong)));
+        let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
         if let Some(tool) = accept(tool, problems) {
             state = state.entries(|entries| entries.tool(tool));
         }
@@ -312,8 +295,8 @@ async fn add_resources(
     for (index, entry) in loaded.config.resources.iter().enumerate() {
         let path = format!("resources[{index}]");
         let resource = match declarations::build_resource(entry, &path, loaded.folder()) {
-            Ok(resource) => resource.prepare(state.view()).await.map_err(|wrong| nest_problems(&path, wrong)),
-            Err(wrong) => Err(wrong),
+            Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
+            Err(problems) => Err(problems),
         };
         let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
         warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
@@ -329,8 +312,7 @@ fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigP
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);
-        let prompt =
-            prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| nest_problems(&path, wrong)));
+        let prompt = prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(nest_problems(&path)));
         if let Some(prompt) = accept(prompt, problems) {
             state = state.entries(|entries| entries.prompt(prompt));
         }
@@ -338,15 +320,13 @@ fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigP
     state
 }
 
-/// The problems of a declaration as those of the file.
-fn nest_problems(path: &str, problems: Vec<tidegate_tools::declared::DeclarationProblem>) -> Vec<ConfigProblem> {
-    problems
-        .into_iter()
-        .map(|problem| ConfigProblem::new(format!("{path}.{}", problem.path), problem.error.to_string()))
-        .collect()
+fn nest_problems(path: &str) -> impl Fn(Vec<DeclarationProblem>) -> Vec<ConfigProblem> {
+    let nest = move |problem: DeclarationProblem| {
+        ConfigProblem::new(format!("{path}.{}", problem.path), problem.error.to_string())
+    };
+    move |problems| problems.into_iter().map(nest).collect()
 }
 
-/// The inline budget that the file asks for, over `default`.
 pub(crate) fn inline_budget(config: &Config, default: Budget) -> Budget {
     Budget {
         rows: config.limits.inline_rows.map_or(default.rows, |bound| bound.0.limit()),

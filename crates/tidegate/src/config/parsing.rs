@@ -1,7 +1,7 @@
-//! From a document to what it says: its shape first, with all complaints at once, each with its place and in words for
-//! people; then its types. What a value says is quoted only if it was written there.
+//! Parses a document: first its structure, with all problems and their positions at once, then its types. Values of
+//! variables are never quoted.
 //!
-//! Knows no engine and opens nothing: `fuzz/` compiles it by itself.
+//! Depends on no engine and opens nothing: `fuzz/` compiles this module separately.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -11,7 +11,6 @@ use super::document::Document;
 use super::problem::ConfigProblem;
 use super::types::Config;
 
-/// The maximum number of problems in one report.
 const PROBLEMS_MAX: usize = 50;
 
 /// The configuration in `document`. Its values may still contradict each other.
@@ -29,12 +28,11 @@ pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProb
 /// A library may quote the value of a variable in its message, so that such a message is replaced.
 fn redacted_message(document: &Document, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     match document.source_text(&error.path().to_string()) {
-        Some(written) => format!("what {written} holds does not fit here"),
+        Some(source_text) => format!("the value of {source_text} is not valid here"),
         None => error.inner().to_string(),
     }
 }
 
-/// The JSON Schema of a configuration.
 pub(crate) fn schema() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
 }
@@ -92,15 +90,15 @@ impl<'a> SchemaChecker<'a> {
     }
 
     fn members(&mut self, members: &Map<String, Value>, schema: &'a Value, path: &str) {
-        let known = schema.get("properties").and_then(Value::as_object);
-        let further = schema.get("additionalProperties");
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let additional = schema.get("additionalProperties");
         for (name, value) in members {
             let path = join_path(path, name);
-            match (known.and_then(|known| known.get(name)), further) {
+            match (properties.and_then(|properties| properties.get(name)), additional) {
                 (Some(schema), _) => self.value(value, schema, &path),
                 (None, Some(schema @ Value::Object(_))) => self.value(value, schema, &path),
                 (None, Some(Value::Bool(false))) => {
-                    let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
+                    let names = || properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
                     let near = nearest_names(name, names());
                     let advice = match near.first() {
                         Some(near) => format!("did you mean {near}?"),
@@ -120,14 +118,14 @@ impl<'a> SchemaChecker<'a> {
     }
 
     fn wrong_type(&mut self, value: &Value, expected: &str, path: &str) {
-        let message = format!("{} where {expected} is wanted", self.quote_source(value, path));
+        let message = format!("{} where {expected} is expected", self.quote_source(value, path));
         self.problems.push(ConfigProblem::new(path, message));
     }
 
-    /// What was written at `path`; never what a variable holds.
+    /// The value at `path` as written, without the values of variables.
     fn quote_source(&self, value: &Value, path: &str) -> String {
         match (self.document.source_text(path), value) {
-            (Some(written), _) => format!("the text {written}"),
+            (Some(source_text), _) => format!("the text {source_text}"),
             (None, Value::Object(_)) => "a map".to_owned(),
             (None, Value::Array(_)) => "a list".to_owned(),
             (None, Value::Null) => "nothing".to_owned(),

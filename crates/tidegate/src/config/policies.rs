@@ -1,4 +1,4 @@
-//! What the file says of the rows and columns that callers see.
+//! Row policies and column masks of the file.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has
 const FEDERATED_POLICIES_MESSAGE: &str =
     "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
 
-/// The policies of the database `entry` at `path`.
 pub(super) fn build_row_policies(
     entry: &DatabaseEntry,
     config: &Config,
@@ -31,18 +30,18 @@ pub(super) fn build_row_policies(
     checked(RowPolicies::new(policies, key), problems)
 }
 
-/// Complains about policies of a kind of database that has none.
+/// Reports policies of a kind of database that does not support them.
 pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<ConfigProblem> {
-    let why = match (&entry.postgres, &entry.federated) {
+    let message = match (&entry.postgres, &entry.federated) {
         _ if entry.policies.is_empty() => return None,
         (Some(_), _) => POSTGRES_POLICIES_MESSAGE,
         (_, Some(_)) => FEDERATED_POLICIES_MESSAGE,
         _ => return None,
     };
-    Some(ConfigProblem::new(format!("{path}.policies"), why))
+    Some(ConfigProblem::new(format!("{path}.policies"), message))
 }
 
-/// What was found of the policies of the database called `name` at `path`, as problems and warnings.
+/// Adds `found` about the database `name` at `path` to the problems and warnings.
 pub(super) fn report_policy_problems(
     found: Vec<PolicyProblem>,
     name: &str,
@@ -56,10 +55,10 @@ pub(super) fn report_policy_problems(
             PolicyPart::Rows => "rows".to_owned(),
             PolicyPart::Column(column) => format!("columns.{column}"),
         };
-        let place = format!("policies[{policy}].{part}");
+        let member = format!("policies[{policy}].{part}");
         match is_warning {
-            true => warnings.push(format!("database {name}: {place}: {message}")),
-            false => problems.push(ConfigProblem::new(format!("{path}.{place}"), message)),
+            true => warnings.push(format!("database {name}: {member}: {message}")),
+            false => problems.push(ConfigProblem::new(format!("{path}.{member}"), message)),
         }
     }
 }
@@ -82,9 +81,9 @@ fn build_row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: 
         }
     }
     for (index, role) in entry.except_roles.iter().enumerate() {
-        let mut known = config.roles.iter().map(|role| role.name.as_str());
-        if known.clone().all(|known| known != role) {
-            let near = nearest_names(role, &mut known);
+        let mut role_names = config.roles.iter().map(|role| role.name.as_str());
+        if role_names.clone().all(|name| name != role) {
+            let near = nearest_names(role, &mut role_names);
             let meant = near.first().map(|near| format!("; {near} is one")).unwrap_or_default();
             let message = format!("there is no role {role:?}{meant}");
             problems.push(ConfigProblem::new(format!("{path}.except_roles[{index}]"), message));
@@ -98,7 +97,7 @@ fn to_mask(entry: &MaskEntry) -> Result<Mask, &'static str> {
         MaskEntry::NullLiteral | MaskEntry::Named(NamedMask::Null) => Mask::Null,
         MaskEntry::Named(NamedMask::Deny) => Mask::Deny,
         MaskEntry::Named(NamedMask::Hash) => Mask::Hash,
-        MaskEntry::Partial(kept) => match (kept.keep_first, kept.keep_last) {
+        MaskEntry::Partial(partial) => match (partial.keep_first, partial.keep_last) {
             (Some(first), None) => Mask::KeepFirst(first),
             (None, Some(last)) => Mask::KeepLast(last),
             _ => return Err("needs exactly one of keep_first and keep_last"),

@@ -1,4 +1,4 @@
-//! From an entry of the file to a PostgreSQL database.
+//! PostgreSQL databases of the file.
 
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, TenantIsolation};
@@ -8,10 +8,9 @@ use super::problem::ConfigProblem;
 use super::quantities::SecretText;
 use super::types::{Config, DatabaseEntry, HandlerSchemaEntry, HandlersEntry, RoleChoice, TenancyEntry};
 
-/// Connections that a database may be given at most.
 const CONNECTIONS_MAX: usize = 1_000;
 
-/// The database that `entry`, at `path`, describes, and the options of its handlers; where it is, `target` says.
+/// Opens the database of `entry` at `path` with the connection string `target`; also returns the options of its handlers.
 pub(super) fn open_database(
     entry: &DatabaseEntry,
     target: &SecretText,
@@ -19,23 +18,23 @@ pub(super) fn open_database(
     path: &str,
 ) -> Result<(PostgresDatabase, Option<HandlerOptions>), Vec<ConfigProblem>> {
     let mut problems = Vec::new();
-    let wrong = |member: &str, message: String| ConfigProblem::new(format!("{path}.{member}"), message);
+    let problem = |member: &str, message: String| ConfigProblem::new(format!("{path}.{member}"), message);
     let target = ConnectTarget::parse(target.0.expose(), &ConnectEnvironment::from_process());
-    let target = target.map_err(|error| problems.push(wrong("postgres", error.to_string()))).ok();
-    let run_as = to_run_as(entry, config).map_err(|message| problems.push(wrong("role", message))).ok();
+    let target = target.map_err(|error| problems.push(problem("postgres", error.to_string()))).ok();
+    let run_as = to_run_as(entry, config).map_err(|message| problems.push(problem("role", message))).ok();
     for setting in entry.claims.iter().chain(entry.settings.keys()).filter(|setting| !is_custom_setting(setting)) {
         let message = format!("{setting} is no setting of one's own; it needs a prefix and a dot, as app.tenant");
-        problems.push(wrong(if entry.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message));
+        problems.push(problem(if entry.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message));
     }
     let handlers = match entry.handlers.as_ref().map(to_handler_options).transpose() {
         Ok(handlers) => handlers,
         Err(error) => {
-            problems.push(wrong("handlers", error.to_string()));
+            problems.push(problem("handlers", error.to_string()));
             None
         }
     };
     if entry.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
-        problems.push(wrong("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
+        problems.push(problem("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
     }
     let (Some(target), Some(run_as), true) = (target, run_as, problems.is_empty()) else { return Err(problems) };
     let default = PostgresOptions::default();
@@ -62,7 +61,7 @@ pub(super) fn open_database(
     };
     PostgresDatabase::open(entry.name.clone(), target, options)
         .map(|database| (database, handlers))
-        .map_err(|error| vec![wrong("postgres", error.to_string())])
+        .map_err(|error| vec![problem("postgres", error.to_string())])
 }
 
 fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
@@ -73,7 +72,7 @@ fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNam
     Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, records_calls: exchange_log })
 }
 
-/// The role that calls run as; of roles of the file, the one that stands first there counts first.
+/// The role that calls run as. Of several roles of a caller, the first one in the file counts.
 fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
     let chosen = match &entry.role {
         None => return Ok(RunAs::Login),
@@ -90,22 +89,20 @@ fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
             if let Some(unknown) = unknown {
                 return Err(format!("there is no role {unknown} under roles"));
             }
-            let of = config
-                .roles
-                .iter()
-                .filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
-            Ok(RunAs::Roles { mapping: of.collect(), default: chosen.default.clone() })
+            let mapping = config.roles.iter();
+            let mapping = mapping.filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
+            Ok(RunAs::Roles { mapping: mapping.collect(), default: chosen.default.clone() })
         }
         _ => Err("needs either claim with allow, or by_role".to_owned()),
     }
 }
 
-/// Whether a setting cannot be one of the server's own, such as role.
+/// Whether the name has a prefix, so that it is not a setting of PostgreSQL itself, such as `role`.
 fn is_custom_setting(setting: &str) -> bool {
     let mut parts = setting.split('.');
     let is_word = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            && part.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
     };
     parts.clone().count() > 1 && parts.all(is_word)
 }

@@ -11,7 +11,7 @@ use tidegate_auth::Secret;
 
 use crate::quantity::{self, LimitValue};
 
-/// A number or a text, as YAML has it: `4096` and `40KB` are both sizes.
+/// A YAML scalar: `4096` and `40KB` are both sizes.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NumberOrText {
@@ -58,7 +58,7 @@ quantity!(Size, u64, quantity::size, "A size in bytes.", ["4096", "40KB", "1MiB"
 quantity!(SizeBound, LimitValue<usize>, quantity::size_bound, "A size in bytes, or unlimited.", ["40KB", "unlimited"]);
 quantity!(RowBound, LimitValue<u64>, quantity::row_bound, "A number of rows, or unlimited.", ["1000", "unlimited"]);
 
-/// A text that is shown to nobody.
+/// A text that is never printed.
 #[derive(Clone)]
 pub(crate) struct SecretText(pub(crate) Secret);
 

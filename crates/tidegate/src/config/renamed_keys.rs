@@ -1,6 +1,5 @@
 //! Keys of the configuration that have a new name. The old name is still read, with a warning.
 
-/// A renamed key.
 struct RenamedKey {
     /// The keys around it, from the first level on; `[]` is an item of a list.
     parent: &'static [&'static str],

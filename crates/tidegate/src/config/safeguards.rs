@@ -1,4 +1,4 @@
-//! From what the file says of audit, secrets and the fence to what does it.
+//! The audit log, the detection of secrets and the fence of the file.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::types::{Config, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 
-/// What stands between answers and those who read them.
 pub(super) fn build_answer_protection(config: &Config, problems: &mut Vec<ConfigProblem>) -> AnswerProtection {
-    let screen = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
-    AnswerProtection { redactor: screen, fences_data: config.fence }
+    let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
+    AnswerProtection { redactor, fences_data: config.fence }
 }
 
 fn build_redactor(entry: &SecretsEntry, problems: &mut Vec<ConfigProblem>) -> Option<Arc<dyn Redactor>> {
@@ -26,8 +25,8 @@ fn build_redactor(entry: &SecretsEntry, problems: &mut Vec<ConfigProblem>) -> Op
             SecretRuleEntry::BuiltIn(name) => match SecretRule::built_in(&name) {
                 Some(rule) => rules.push(rule),
                 None => {
-                    let known = BUILT_IN_RULES.map(|(known, _)| known).join(", ");
-                    let message = format!("there is no built-in rule {name:?}; there are {known}");
+                    let known_rules = BUILT_IN_RULES.map(|(name, _)| name).join(", ");
+                    let message = format!("there is no built-in rule {name:?}; there are {known_rules}");
                     problems.push(ConfigProblem::new(format!("secrets.rules[{index}]"), message));
                     return None;
                 }
@@ -36,15 +35,14 @@ fn build_redactor(entry: &SecretsEntry, problems: &mut Vec<ConfigProblem>) -> Op
     }
     match SecretRules::new(&rules, entry.action == SecretAction::Refuse) {
         Ok(rules) => Some(Arc::new(rules)),
-        Err(wrong) => {
-            let path = wrong.rule.map_or("secrets.rules".to_owned(), |index| format!("secrets.rules[{index}]"));
-            problems.push(ConfigProblem::new(path, wrong.to_string()));
+        Err(error) => {
+            let path = error.rule.map_or("secrets.rules".to_owned(), |index| format!("secrets.rules[{index}]"));
+            problems.push(ConfigProblem::new(path, error.to_string()));
             None
         }
     }
 }
 
-/// The audit log that is asked for, if one is.
 pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<AuditOptions> {
     let entry = loaded.config.audit.as_ref()?;
     let key = match &entry.key {
@@ -72,8 +70,8 @@ pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProb
     })
 }
 
-/// What of `config` takes effect only when the node is started anew, if it is not what it was in `before`.
+/// The warning about changes since `before` that take effect at the next start only.
 pub(super) fn restart_warning(config: &Config, before: Option<&Config>) -> Option<String> {
     let is_changed = before.is_some_and(|before| before.audit != config.audit);
-    is_changed.then(|| "audit: what was changed takes effect when the node is started anew".to_owned())
+    is_changed.then(|| "audit: the changes take effect when the server restarts".to_owned())
 }

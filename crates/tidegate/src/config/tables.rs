@@ -1,4 +1,4 @@
-//! What the file tells of tables of CSV files.
+//! Options of tables of CSV files.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use super::problem::{ConfigProblem, checked};
 use super::quantities::OneOrMany;
 use super::types::{RaggedEntry, TableEntry};
 
-/// What is told of each table of the database at `path`.
 pub(super) fn build_text_tables(
     entries: &BTreeMap<String, TableEntry>,
     path: &str,
@@ -38,12 +37,12 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>)
     let quote = character("quote", &entry.quote);
     let comment = character("comment", &entry.comment);
     let encoding = entry.encoding.as_ref().and_then(|name| {
-        let known = TextEncoding::parse(name);
-        if known.is_none() {
+        let encoding = TextEncoding::parse(name);
+        if encoding.is_none() {
             let message = format!("there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …");
             problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
         }
-        known
+        encoding
     });
     let numbers = number_format(entry, path, problems);
     let mut columns = BTreeMap::new();
@@ -53,8 +52,8 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>)
                 columns.insert(name.clone(), kind);
             }
             None => {
-                let known = "string, integer, number, decimal(P,S), boolean, date, timestamp";
-                let message = format!("there is no type {text:?}; there are {known}");
+                let types = "string, integer, number, decimal(P,S), boolean, date, timestamp";
+                let message = format!("there is no type {text:?}; there are {types}");
                 problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), message));
             }
         }
@@ -95,7 +94,7 @@ fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProble
     };
     let decimal = character("decimal", &entry.decimal);
     let thousands = character("thousands", &entry.thousands);
-    // Numbers with points between their groups have no points before their fractions.
+    // If a point groups digits, it cannot be the decimal separator.
     let decimal = decimal.unwrap_or(if thousands == Some('.') { ',' } else { '.' });
     if thousands == Some(decimal) {
         let message = format!("is {decimal:?}, as decimal is; they must differ");

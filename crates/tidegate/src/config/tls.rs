@@ -1,4 +1,4 @@
-//! From `server.tls` to the TLS of the server that runs, which follows its files.
+//! Builds the TLS of the server from `server.tls`, and reloads its files.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,23 +8,22 @@ use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
-/// The TLS of the server that runs, if one does.
+/// The TLS of the running server, if there is one.
 #[derive(Default)]
 pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
 
 impl RunningTls {
-    /// The TLS of a server that starts with `loaded_config`; none where that says nothing of it.
+    /// The TLS of a server that starts with `loaded`; `None` if TLS is not configured.
     ///
     /// # Errors
-    /// When its files have changed since they were looked at, and cannot be used any more.
+    /// When the files have become invalid since the configuration was checked.
     pub(crate) fn load_for_server(&self, loaded: &LoadedConfig) -> Result<Option<Arc<Tls>>, TlsError> {
         let tls = tls_options(loaded).map(|options| Tls::load(&options)).transpose()?;
         Ok(self.0.get_or_init(|| tls).clone())
     }
 
-    /// Reads the files of `loaded_config` again. Where they cannot be used, those from before count on, and the log says so.
+    /// Reads the files of `loaded` again. If they are invalid, the previous ones stay in use, and an error is logged.
     pub(super) fn reload(&self, loaded: &LoadedConfig) {
-        // Where there is no server there is nothing to renew.
         let Some(running) = self.0.get() else { return };
         match (running, tls_options(loaded)) {
             (Some(tls), Some(options)) => match tls.reload(&options) {
@@ -33,21 +32,20 @@ impl RunningTls {
             },
             (None, None) => {}
             (Some(_), None) | (None, Some(_)) => {
-                tracing::warn!("server.tls came or went; that counts when the node is started anew");
+                tracing::warn!("server.tls was added or removed; this takes effect when the server restarts");
             }
         }
     }
 }
 
-/// What is wrong with `server.tls`.
 pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) {
     let Some(entry) = &loaded.config.server.tls else { return };
     if entry.client_ca.is_none() {
-        let idle =
+        let unused =
             [("client_certificates", entry.client_certificates.is_some()), ("client_crl", entry.client_crl.is_some())];
-        let idle = idle.into_iter().filter(|(_, is_reported)| *is_reported);
-        problems.extend(idle.map(|(member, _)| {
-            let message = "says nothing without client_ca: the authorities whose clients' certificates are taken";
+        let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
+        problems.extend(unused.map(|(member, _)| {
+            let message = "has no effect without client_ca, the authorities of client certificates";
             ConfigProblem::new(format!("server.tls.{member}"), message)
         }));
     }
@@ -56,7 +54,6 @@ pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>
     }
 }
 
-/// What `loaded_config` says of TLS, if anything.
 pub(crate) fn tls_options(loaded: &LoadedConfig) -> Option<TlsOptions> {
     loaded.config.server.tls.as_ref().map(|entry| to_tls_options(entry, loaded))
 }

@@ -9,29 +9,25 @@ use tidegate_tools::declared::escape_braces;
 
 use super::FileHashes;
 
-/// Secrets in files are short.
 const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Shorter values are no secrets, and stand in other words too.
+/// Shorter values are not redacted: they are no secrets, and occur within other words.
 const REDACTED_BYTES_MIN: usize = 4;
 
-/// Gives the value of an environment variable, if it is set.
 type VariableLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Where variables come from.
+/// Expands variables: environment variables, and files relative to the folder of the configuration.
 pub(crate) struct VariableResolver<'a> {
     lookup: Box<VariableLookup<'a>>,
-    /// What paths are relative to: the folder of the configuration.
     folder: PathBuf,
-    /// The files that were read.
     files: RefCell<FileHashes>,
 }
 
-/// What a variable holds that did not stand in the configuration.
+/// The value of a variable, which is not part of the configuration file.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct VariableValue {
     value: String,
-    /// The variable as it was written.
+    /// The variable as written: `${NAME}`.
     source_text: String,
 }
 
@@ -42,32 +38,31 @@ impl std::fmt::Debug for VariableValue {
 }
 
 impl VariableValue {
-    /// What it holds.
     pub(crate) fn value(&self) -> &str {
         &self.value
     }
 
-    /// `text` with the variable's name for what it holds.
+    /// `text` with the variable instead of its value.
     pub(crate) fn redact_in(&self, text: &str) -> String {
         if self.value.len() < REDACTED_BYTES_MIN {
             return text.to_owned();
         }
-        // As it stands between the quotation marks of a message.
+        // Messages may contain it in quotes, with escapes.
         let quoted = format!("{:?}", self.value);
         text.replace(&quoted[1..quoted.len() - 1], &self.source_text).replace(&self.value, &self.source_text)
     }
 }
 
-/// A text with its variables put in.
+/// A text with its variables replaced by their values.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ExpandedText {
-    /// As it was written.
     pub(crate) source_text: String,
-    /// The whole.
     pub(crate) text: String,
-    /// The whole as a template in which only the braces that were written mean anything.
+    /// The text as a template in which the braces of values are literal.
     pub(crate) template: String,
-    /// What the variables hold, which is told to nobody.
+    /// The same in the deprecated syntax, in which a literal brace is doubled.
+    pub(crate) deprecated_template: String,
+    /// The secret values.
     pub(crate) values: Vec<VariableValue>,
 }
 
@@ -75,12 +70,14 @@ impl ExpandedText {
     fn push_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.template.push_str(text);
+        self.deprecated_template.push_str(text);
     }
 
     fn push_value(&mut self, value: String, inside: &str) {
         self.text.push_str(&value);
         self.template.push_str(&escape_braces(&value));
-        // A default stands in the file for everybody to read.
+        self.deprecated_template.push_str(&value.replace('{', "{{").replace('}', "}}"));
+        // A default is part of the file, so it is not secret.
         if !inside.ends_with(&format!(":-{value}")) {
             self.values.push(VariableValue { value, source_text: format!("${{{inside}}}") });
         }
@@ -88,7 +85,6 @@ impl ExpandedText {
 }
 
 impl<'a> VariableResolver<'a> {
-    /// The environment of the process.
     pub(crate) fn from_environment(folder: &Path) -> Self {
         Self::new(folder, |name| std::env::var(name).ok())
     }
@@ -97,33 +93,33 @@ impl<'a> VariableResolver<'a> {
         Self { lookup: Box::new(lookup), folder: folder.to_owned(), files: RefCell::default() }
     }
 
-    /// The files of `${file:…}` so far, as they were before they were read.
+    /// The files of `${file:…}` so far, hashed before they were read.
     pub(crate) fn files(&self) -> FileHashes {
         self.files.borrow().clone()
     }
 
-    /// Puts the variables in; none if there are none. `$${` stands for `${`.
+    /// Expands the variables; `None` if there are none. `$${` stands for `${`.
     pub(crate) fn expand(&self, text: &str) -> Result<Option<ExpandedText>, String> {
         if !text.contains("${") {
             return Ok(None);
         }
-        let mut filled = ExpandedText { source_text: text.to_owned(), ..ExpandedText::default() };
+        let mut expanded = ExpandedText { source_text: text.to_owned(), ..ExpandedText::default() };
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
-                filled.push_text(before);
-                filled.push_text("${");
+                expanded.push_text(before);
+                expanded.push_text("${");
                 rest = after;
                 continue;
             }
-            filled.push_text(before);
+            expanded.push_text(before);
             let (inside, behind) =
                 after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
-            filled.push_value(self.resolve(inside)?, inside);
+            expanded.push_value(self.resolve(inside)?, inside);
             rest = behind;
         }
-        filled.push_text(rest);
-        Ok(Some(filled))
+        expanded.push_text(rest);
+        Ok(Some(expanded))
     }
 
     fn resolve(&self, inside: &str) -> Result<String, String> {
@@ -135,29 +131,29 @@ impl<'a> VariableResolver<'a> {
             None => (inside, None),
         };
         let is_name = !name.is_empty()
-            && !name.starts_with(|letter: char| letter.is_ascii_digit())
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+            && !name.starts_with(|character: char| character.is_ascii_digit())
+            && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
         if !is_name {
             return Err(format!("${{{inside}}} is no variable; write ${{NAME}}, ${{NAME:-default}} or ${{file:PATH}}"));
         }
-        let set = (self.lookup)(name);
+        let value = (self.lookup)(name);
         match default {
-            // As in a shell: the default stands in for an empty value too.
-            Some(default) => Ok(set.filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())),
-            None => set.ok_or_else(|| {
+            // As in a shell, the default replaces an empty value too.
+            Some(default) => Ok(value.filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())),
+            None => value.ok_or_else(|| {
                 format!("the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
             }),
         }
     }
 
-    /// The text of a file, without the line break at its end.
+    /// The text of a file, without its last line break.
     fn read_file(&self, path: &str) -> Result<String, String> {
         let failed = |error: std::io::Error| format!("the file of ${{file:{path}}} cannot be read: {error}");
-        let whole = self.folder.join(path);
-        self.files.borrow_mut().record(&whole);
-        // What is read is bounded, not what the system says of it: a device or a pipe says nothing.
+        let whole_path = self.folder.join(path);
+        self.files.borrow_mut().record(&whole_path);
+        // Reading is bounded, because devices and pipes report no length.
         let mut text = String::new();
-        let file = File::open(whole).map_err(failed)?;
+        let file = File::open(whole_path).map_err(failed)?;
         file.take(SECRET_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
         if text.len() as u64 > SECRET_FILE_BYTES_MAX {
             return Err(format!("the file of ${{file:{path}}} is larger than {SECRET_FILE_BYTES_MAX} bytes"));
@@ -210,9 +206,10 @@ mod tests {
 
     #[test]
     fn braces_in_values_are_escaped() {
-        let Ok(Some(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
-        assert_eq!(filled.text, "{id} ${HOST}: {a}");
-        assert_eq!(filled.template, "{id} ${{HOST}}: {{a}}");
+        let Ok(Some(filled)) = expand("{{id}} ${ODD}") else { panic!("it holds a variable") };
+        assert_eq!(filled.text, "{{id}} ${HOST}: {a}");
+        assert_eq!(filled.template, r#"{{id}} ${{"{"}}HOST{{"}"}}: {{"{"}}a{{"}"}}"#);
+        assert_eq!(filled.deprecated_template, "{{id}} ${{HOST}}: {{a}}");
         assert_eq!(filled.values[0].value(), "${HOST}: {a}");
     }
 

@@ -22,20 +22,18 @@ pub(super) struct YamlNode {
 
 #[derive(Debug, Clone)]
 pub(super) enum YamlContent {
-    /// A word without quotes, which may be a number or a truth.
+    /// Without quotes, so it may be a number or a boolean.
     Plain(String),
     Text(String),
     List(Vec<YamlNode>),
     Map(Vec<(String, SourcePosition, YamlNode)>),
 }
 
-/// What is open while the events come.
 enum OpenCollection {
     List(SourcePosition, usize, Vec<YamlNode>),
     Map(SourcePosition, usize, Vec<(String, SourcePosition, YamlNode)>, Option<(String, SourcePosition)>),
 }
 
-/// Puts nodes together from the parser's events.
 #[derive(Default)]
 pub(super) struct YamlTreeBuilder {
     pub(super) root: Option<YamlNode>,
@@ -48,8 +46,8 @@ pub(super) struct YamlTreeBuilder {
 
 impl YamlTreeBuilder {
     pub(super) fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
-        let place = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
-        let refuse = |message: &str| Err(vec![ConfigProblem::at_position(place, message)]);
+        let position = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
+        let refuse = |message: &str| Err(vec![ConfigProblem::at_position(position, message)]);
         if self.open.len() > DEPTH_MAX {
             return refuse("is nested too deeply");
         }
@@ -69,23 +67,23 @@ impl YamlTreeBuilder {
                 self.text_bytes += text.len();
                 let kind =
                     if *style == ScalarStyle::Plain { YamlContent::Plain(text) } else { YamlContent::Text(text) };
-                self.finish_node(YamlNode { position: place, kind }, *anchor)
+                self.finish_node(YamlNode { position, kind }, *anchor)
             }
             Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => refuse(TAG_MESSAGE),
             Event::SequenceStart(anchor, None) => {
-                self.open.push(OpenCollection::List(place, *anchor, Vec::new()));
+                self.open.push(OpenCollection::List(position, *anchor, Vec::new()));
                 Ok(())
             }
             Event::MappingStart(anchor, None) => {
-                self.open.push(OpenCollection::Map(place, *anchor, Vec::new(), None));
+                self.open.push(OpenCollection::Map(position, *anchor, Vec::new(), None));
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(OpenCollection::List(place, anchor, items)) => {
-                    self.finish_node(YamlNode { position: place, kind: YamlContent::List(items) }, anchor)
+                Some(OpenCollection::List(position, anchor, items)) => {
+                    self.finish_node(YamlNode { position, kind: YamlContent::List(items) }, anchor)
                 }
-                Some(OpenCollection::Map(place, anchor, members, _)) => {
-                    self.finish_node(YamlNode { position: place, kind: YamlContent::Map(members) }, anchor)
+                Some(OpenCollection::Map(position, anchor, members, _)) => {
+                    self.finish_node(YamlNode { position, kind: YamlContent::Map(members) }, anchor)
                 }
                 None => Ok(()),
             },
@@ -95,7 +93,7 @@ impl YamlTreeBuilder {
                     if self.open.len() + size.depth > DEPTH_MAX {
                         return refuse("is nested too deeply");
                     }
-                    // The node itself is counted when it is put where it belongs.
+                    // `finish_node` counts the node itself.
                     self.values += size.values - 1;
                     self.text_bytes += size.text_bytes;
                     self.finish_node(node, 0)
@@ -106,7 +104,7 @@ impl YamlTreeBuilder {
         }
     }
 
-    /// Puts a node that is complete where it belongs.
+    /// Adds a complete node to the innermost open collection.
     fn finish_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), Vec<ConfigProblem>> {
         self.values += 1;
         if self.values > VALUES_MAX {
@@ -116,7 +114,7 @@ impl YamlTreeBuilder {
             )]);
         }
         if anchor > 0 {
-            // What may be repeated is kept a second time.
+            // A node with an anchor is stored a second time.
             self.text_bytes += NodeSize::measure(&node).text_bytes;
         }
         if self.text_bytes > TEXT_BYTES_MAX {
@@ -130,16 +128,16 @@ impl YamlTreeBuilder {
             None => self.root = Some(node),
             Some(OpenCollection::List(_, _, items)) => items.push(node),
             Some(OpenCollection::Map(_, _, members, key)) => match (key.take(), node) {
-                (Some((name, place)), node) => {
+                (Some((name, position)), node) => {
                     if let Some((_, first, _)) = members.iter().find(|(other, _, _)| *other == name) {
                         let message =
                             format!("{name:?} stands here a second time; the first is in line {}", first.line);
-                        return Err(vec![ConfigProblem::at_position(place, message)]);
+                        return Err(vec![ConfigProblem::at_position(position, message)]);
                     }
-                    members.push((name, place, node));
+                    members.push((name, position, node));
                 }
-                (None, YamlNode { position: place, kind: YamlContent::Plain(name) | YamlContent::Text(name) }) => {
-                    *key = Some((name, place))
+                (None, YamlNode { position, kind: YamlContent::Plain(name) | YamlContent::Text(name) }) => {
+                    *key = Some((name, position))
                 }
                 (None, node) => return Err(vec![ConfigProblem::at_position(node.position, "a key must be a word")]),
             },
@@ -148,7 +146,7 @@ impl YamlTreeBuilder {
     }
 }
 
-/// How much a node is, with all that is in it: an alias repeats it.
+/// The size of a node with its children, which each alias adds again.
 struct NodeSize {
     values: usize,
     text_bytes: usize,

@@ -14,7 +14,6 @@ const LIST_VALUES_MAX: usize = 20;
 /// The key of the input request, and the field of its form.
 const CONFIRM_FIELD: &str = "confirm";
 
-/// The question that a person has to agree to.
 #[derive(Debug)]
 pub(super) struct Consent {
     question: TextTemplate,
@@ -112,12 +111,12 @@ mod tests {
         #[test]
         fn quoted_text_cannot_leave_its_quotes(text in any::<String>(), times in 1_usize..20) {
             let visible = quote_text(&text.repeat(times));
-            let breaks_out = |letter: char| letter.is_control() || "\u{2028}\u{2029}\u{202e}".contains(letter);
+            let breaks_out = |character: char| character.is_control() || "\u{2028}\u{2029}\u{202e}".contains(character);
             prop_assert!(!visible.contains(breaks_out), "{}", visible);
             let mut is_escaped = false;
-            let end = visible.char_indices().skip(1).find(|(_, letter)| {
-                let ends = *letter == '"' && !is_escaped;
-                is_escaped = *letter == '\\' && !is_escaped;
+            let end = visible.char_indices().skip(1).find(|(_, character)| {
+                let ends = *character == '"' && !is_escaped;
+                is_escaped = *character == '\\' && !is_escaped;
                 ends
             });
             let behind = &visible[end.unwrap().0 + 1..];

@@ -53,7 +53,6 @@ impl DeclaredQuery {
         Ok(Self { transaction, ..self })
     }
 
-    /// Whether the statement may write.
     pub(super) fn writes(&self) -> bool {
         self.transaction.writes
     }
@@ -62,9 +61,9 @@ impl DeclaredQuery {
     pub(super) fn bind_statement(
         &self,
         arguments: &Map<String, Value>,
-        known: &StatementCache,
+        statements: &StatementCache,
     ) -> Result<Statement, Error> {
-        self.bind_values(|input| input.value(arguments).clone(), known)
+        self.bind_values(|input| input.value(arguments).clone(), statements)
     }
 
     /// Plans the statement with sample values, with each allowed identifier in turn. Returns the columns of its answer;
@@ -72,14 +71,14 @@ impl DeclaredQuery {
     ///
     /// # Errors
     /// Any error of the database about the statement.
-    pub(super) async fn prepare(&self, known: &StatementCache) -> Result<Option<SchemaRef>, Error> {
+    pub(super) async fn prepare(&self, statements: &StatementCache) -> Result<Option<SchemaRef>, Error> {
         let first = |input: &DeclaredInput| input.sample_values().into_iter().next().unwrap_or(Value::Null);
-        let mut schema = Some(self.describe_with(first, known).await?);
+        let mut schema = Some(self.describe_with(first, statements).await?);
         for chosen in &self.inputs {
             for sample in chosen.sample_values().into_iter().skip(1) {
                 let pick =
                     |input: &DeclaredInput| if input.name == chosen.name { sample.clone() } else { first(input) };
-                let other = self.describe_with(pick, known).await?;
+                let other = self.describe_with(pick, statements).await?;
                 schema = schema.filter(|schema| *schema == other);
             }
         }
@@ -89,13 +88,17 @@ impl DeclaredQuery {
     async fn describe_with(
         &self,
         value: impl Fn(&DeclaredInput) -> Value,
-        known: &StatementCache,
+        statements: &StatementCache,
     ) -> Result<SchemaRef, Error> {
-        let statement = self.bind_values(value, known)?;
+        let statement = self.bind_values(value, statements)?;
         self.database.describe(&statement, &Principal::process_user()).await
     }
 
-    fn bind_values(&self, value: impl Fn(&DeclaredInput) -> Value, known: &StatementCache) -> Result<Statement, Error> {
+    fn bind_values(
+        &self,
+        value: impl Fn(&DeclaredInput) -> Value,
+        statements: &StatementCache,
+    ) -> Result<Statement, Error> {
         let dialect = self.database.dialect();
         let filled = self.template.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
@@ -103,7 +106,7 @@ impl DeclaredQuery {
             input.bind(&value(input), dialect)
         })?;
         let statement = match dialect {
-            SqlDialect::DataFusion => known.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
+            SqlDialect::DataFusion => statements.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
             SqlDialect::Postgres | SqlDialect::Sqlite => Statement::from_owner(filled.sql, filled.parameters, dialect),
         };
         Ok(statement.in_transaction(self.transaction.clone()))
@@ -112,15 +115,15 @@ impl DeclaredQuery {
 
 /// Undeclared names in the SQL, and declared names that the SQL does not use.
 fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<DeclarationProblem> {
-    let wrong = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
     let declared: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     let names = template.names();
     let undeclared = names.iter().filter(|name| !declared.iter().any(|other| other == *name)).map(|name| {
-        let error = wrong(format!("the SQL uses :{name}, which is not declared under input"));
+        let error = invalid(format!("the SQL uses :{name}, which is not declared under input"));
         DeclarationProblem::new("sql", error.with_choices(declared.clone()))
     });
     let unused = declared.iter().filter(|name| !names.contains(name.as_str())).map(|name| {
-        let error = wrong(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
+        let error = invalid(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
         DeclarationProblem::new(format!("input.{name}"), error)
     });
     undeclared.chain(unused).collect()

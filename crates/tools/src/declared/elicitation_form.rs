@@ -77,7 +77,15 @@ mod tests {
     fn form_fields_keep_only_allowed_constraints() {
         let field = |scalar, constraints| form_field(&constrained(scalar, constraints), "Which?").to_string();
         let wide = json!({"minimum": 1, "maximum": 9, "minLength": 2, "maxLength": 3, "pattern": "^a"});
-        let fields = ScalarType::ALL.map(|scalar| field(scalar, wide.clone())).join("\n");
+        let all = [
+            ScalarType::String,
+            ScalarType::Integer,
+            ScalarType::Number,
+            ScalarType::Boolean,
+            ScalarType::Date,
+            ScalarType::Timestamp,
+        ];
+        let fields = all.map(|scalar| field(scalar, wide.clone())).join("\n");
         insta::assert_snapshot!(fields, @r#"
         {"type":"string","minLength":2,"maxLength":3,"title":"Which?"}
         {"type":"integer","minimum":1,"maximum":9,"title":"Which?"}

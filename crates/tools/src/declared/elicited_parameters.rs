@@ -14,7 +14,6 @@ const ATTEMPTS_MAX: usize = 3;
 /// The key of the form among the input requests of a call.
 const FORM_KEY: &str = "parameters";
 
-/// The elicited parameters of one tool.
 #[derive(Debug, Default)]
 pub(super) struct ElicitedParameters(Vec<ElicitedParameter>);
 
@@ -36,8 +35,8 @@ impl ElicitedParameters {
             let Some(question) = &input.ask else { continue };
             match ElicitedParameter::new(input, question) {
                 Ok(parameter) => elicited_parameters.push(parameter),
-                Err(wrong) => {
-                    let error = Error::new(ErrorKind::InvalidArguments, wrong);
+                Err(invalid) => {
+                    let error = Error::new(ErrorKind::InvalidArguments, invalid);
                     problems.push(DeclarationProblem::new(format!("input.{}.ask", input.name), error));
                 }
             }
@@ -99,10 +98,10 @@ impl ElicitedParameter {
 ///
 /// Each attempt has its own key, so that a repeated run of the handler finds all earlier answers in order.
 async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
-    let mut wrong: Vec<Violation> = Vec::new();
+    let mut invalid: Vec<Violation> = Vec::new();
     for attempt in 1..=ATTEMPTS_MAX {
         let key = if attempt == 1 { FORM_KEY.to_owned() } else { format!("{FORM_KEY}.{attempt}") };
-        let request = InputRequest::form(form_message(missing, &wrong), form_schema(missing));
+        let request = InputRequest::form(form_message(missing, &invalid), form_schema(missing));
         let filled = match reply.request_input(&key, request).await {
             Ok(InputAnswer::Accepted(filled)) => filled,
             Ok(_) => return Err(declined_error(missing)),
@@ -112,24 +111,24 @@ async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<M
             Err(error) => return Err(error),
         };
         let mut values = Map::new();
-        wrong.clear();
+        invalid.clear();
         for parameter in missing {
             match parameter.read(&filled) {
                 Ok(value) => drop(values.insert(parameter.input.name.clone(), value)),
-                Err(violations) => wrong.extend(violations),
+                Err(violations) => invalid.extend(violations),
             }
         }
-        if wrong.is_empty() {
+        if invalid.is_empty() {
             return Ok(values);
         }
     }
-    Err(Error::invalid_arguments("nothing was done: the person's answers are invalid:", wrong))
+    Err(Error::invalid_arguments("nothing was done: the person's answers are invalid:", invalid))
 }
 
-fn form_message(missing: &[&ElicitedParameter], wrong: &[Violation]) -> String {
+fn form_message(missing: &[&ElicitedParameter], invalid: &[Violation]) -> String {
     let questions = missing.iter().map(|parameter| parameter.question.clone());
     let remarks =
-        wrong.iter().map(|Violation { path, message }| format!("(The last answer did not fit: {path}: {message})"));
+        invalid.iter().map(|Violation { path, message }| format!("(The last answer did not fit: {path}: {message})"));
     questions.chain(remarks).collect::<Vec<_>>().join("\n")
 }
 

@@ -2,7 +2,6 @@
 //!
 //! The answer and the stored result are read from one open file, so that it cannot be replaced between the two.
 
-use std::fs::Metadata as Facts;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,9 +11,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use tidegate_core::{Content, Error, ErrorKind, ResourceBody, ResourceContents};
+use tidegate_core::{Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents, TemplateVariables};
 use tidegate_results::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, ResourceWatcher};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -30,12 +29,11 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
-/// Reads a declared file.
 pub(super) struct FileResourceHandler {
     pub(super) node: Arc<NodeView>,
     pub(super) folder: PathBuf,
     pub(super) path: TextTemplate,
-    pub(super) variables: TypedUriVariables,
+    pub(super) variables: Arc<TypedUriVariables>,
     /// The media type of all its files, if configured.
     pub(super) mime_type: Option<String>,
 }
@@ -43,23 +41,23 @@ pub(super) struct FileResourceHandler {
 /// An open file, with its metadata at that time.
 struct OpenResourceFile {
     file: File,
-    metadata: Facts,
+    metadata: std::fs::Metadata,
     stored_file: FileDescription,
 }
 
 #[async_trait]
 impl Handler for FileResourceHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let opened = self.open(&job).await?;
-        let preview_extent = send_preview(opened.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
+        let open_file = self.open(&job).await?;
+        let preview_extent = send_preview(open_file.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
         match (preview_extent, self.node.executor.store()) {
             (PreviewExtent::Complete, _) => Ok(Metadata::new()),
-            (PreviewExtent::NotText, _) if opened.metadata.len() <= BINARY_BYTES_MAX => {
-                opened.send_whole(&job, &reply).await
+            (PreviewExtent::NotText, _) if open_file.metadata.len() <= BINARY_BYTES_MAX => {
+                open_file.send_whole(&job, &reply).await
             }
-            (PreviewExtent::NotText, None) => Err(opened.too_large()),
-            (PreviewExtent::Truncated(_), None) => opened.end_truncated(preview_extent, &reply).await,
-            (_, Some(store)) => opened.store_remainder(preview_extent, store, &job, &reply).await,
+            (PreviewExtent::NotText, None) => Err(open_file.too_large()),
+            (PreviewExtent::Truncated(_), None) => open_file.end_truncated(preview_extent, &reply).await,
+            (_, Some(store)) => open_file.store_remainder(preview_extent, store, &job, &reply).await,
         }
     }
 }
@@ -90,13 +88,13 @@ impl FileResourceHandler {
             return Err(absent());
         }
         let file = File::open(&path).await.map_err(unreadable)?;
-        let facts = file.metadata().await.map_err(unreadable)?;
+        let metadata = file.metadata().await.map_err(unreadable)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let media_type = self.mime_type.clone().or_else(|| media_type_from_extension(&path).map(str::to_owned));
         Ok(OpenResourceFile {
             file,
-            stored_file: FileDescription { name, media_type, bytes: facts.len() },
-            metadata: facts,
+            stored_file: FileDescription { name, media_type, bytes: metadata.len() },
+            metadata,
         })
     }
 }
@@ -104,28 +102,28 @@ impl FileResourceHandler {
 impl OpenResourceFile {
     /// The bytes of the file from the start, even if it changes.
     async fn byte_stream(&self) -> Result<ByteStream, Error> {
-        let pieces = stream::try_unfold(self.rewound_file().await?, |mut file| async move {
-            let piece = read_chunk(&mut file, FILE_PIECE_BYTES as u64).await?;
-            Ok((!piece.is_empty()).then_some((piece, file)))
+        let chunks = stream::try_unfold(self.rewound_file().await?, |mut file| async move {
+            let chunk = read_chunk(&mut file, FILE_PIECE_BYTES as u64).await?;
+            Ok((!chunk.is_empty()).then_some((chunk, file)))
         });
-        Ok(pieces.boxed())
+        Ok(chunks.boxed())
     }
 
     /// The bytes of the file from the start; an error if it changes.
     async fn verified_byte_stream(&self) -> Result<ByteStream, Error> {
         let reading = (self.rewound_file().await?, self.metadata.clone(), self.metadata.len());
-        let pieces = stream::try_unfold(reading, |(mut file, facts, left)| async move {
+        let chunks = stream::try_unfold(reading, |(mut file, metadata, left)| async move {
             let expected = left.min(FILE_PIECE_BYTES as u64);
-            let piece = read_chunk(&mut file, expected).await?;
-            if (piece.len() as u64) < expected {
+            let chunk = read_chunk(&mut file, expected).await?;
+            if (chunk.len() as u64) < expected {
                 return Err(changed_error());
             }
             if left == 0 {
-                return check_unchanged(&file, &facts).await.map(|()| None);
+                return check_unchanged(&file, &metadata).await.map(|()| None);
             }
-            Ok(Some((piece, (file, facts, left - expected))))
+            Ok(Some((chunk, (file, metadata, left - expected))))
         });
-        Ok(pieces.boxed())
+        Ok(chunks.boxed())
     }
 
     /// The open file at its start. Clones share one position, so they must be read one after the other.
@@ -201,10 +199,10 @@ impl OpenResourceFile {
     }
 
     async fn send_whole(&self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
-        let mut pieces = self.byte_stream().await?;
+        let mut chunks = self.byte_stream().await?;
         let mut bytes = Vec::new();
-        while let Some(piece) = pieces.next().await.transpose()? {
-            bytes.extend_from_slice(&piece);
+        while let Some(chunk) = chunks.next().await.transpose()? {
+            bytes.extend_from_slice(&chunk);
         }
         let (uri, mime_type) = (job.target().name().to_owned(), None);
         let contents = ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) };
@@ -214,27 +212,56 @@ impl OpenResourceFile {
 
     /// Identifies the current content; `None` if the file changed so recently that a change could go unnoticed.
     fn fingerprint(&self) -> Option<String> {
-        let facts = &self.metadata;
-        let is_settled = facts.modified().ok()?.elapsed().ok()? >= SETTLED_AFTER;
-        let numbers = [facts.dev(), facts.ino(), facts.len()];
-        let times = [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()];
+        let metadata = &self.metadata;
+        let is_settled = metadata.modified().ok()?.elapsed().ok()? >= SETTLED_AFTER;
+        let numbers = [metadata.dev(), metadata.ino(), metadata.len()];
+        let times = [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
         is_settled.then(|| format!("{numbers:?} {times:?}"))
+    }
+}
+
+/// Detects changes of the file of a declared resource by its length and modification time. A file that the resource could not read counts as absent.
+pub(super) struct FileWatcher {
+    pub(super) folder: PathBuf,
+    pub(super) path: TextTemplate,
+    pub(super) variables: Arc<TypedUriVariables>,
+}
+
+impl FileWatcher {
+    async fn metadata(&self, variables: &TemplateVariables) -> Option<std::fs::Metadata> {
+        let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
+        self.variables.parse_values(value).ok()?;
+        if self.path.names().iter().any(|name| !is_safe_path_component(&value(name))) {
+            return None;
+        }
+        let path = tokio::fs::canonicalize(self.folder.join(self.path.fill(value))).await.ok()?;
+        let folder = tokio::fs::canonicalize(&self.folder).await.ok()?;
+        let metadata = tokio::fs::metadata(&path).await.ok()?;
+        (path.starts_with(&folder) && metadata.is_file()).then_some(metadata)
+    }
+}
+
+#[async_trait]
+impl ResourceWatcher for FileWatcher {
+    async fn version_tag(&self, variables: &TemplateVariables, _caller: &Caller) -> Result<Option<String>, Error> {
+        let metadata = self.metadata(variables).await;
+        Ok(metadata.map(|metadata| format!("{} {:?}", metadata.len(), metadata.modified().ok())))
     }
 }
 
 /// The next `expected` bytes; fewer at the end of the file.
 async fn read_chunk(file: &mut File, expected: u64) -> Result<Bytes, Error> {
-    let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
-    file.take(expected).read_to_end(&mut piece).await.map_err(|error| read_error(&error))?;
-    Ok(piece.into())
+    let mut chunk = Vec::with_capacity(FILE_PIECE_BYTES);
+    file.take(expected).read_to_end(&mut chunk).await.map_err(|error| read_error(&error))?;
+    Ok(chunk.into())
 }
 
 /// Checks that the file has not changed since it was opened.
-async fn check_unchanged(file: &File, facts: &Facts) -> Result<(), Error> {
+async fn check_unchanged(file: &File, metadata: &std::fs::Metadata) -> Result<(), Error> {
     let now = file.metadata().await.map_err(|error| read_error(&error))?;
     // Not the other metadata: the file may be unlinked while it is read.
-    let size_and_time = |facts: &Facts| (facts.len(), facts.mtime(), facts.mtime_nsec());
-    if size_and_time(&now) == size_and_time(facts) { Ok(()) } else { Err(changed_error()) }
+    let size_and_time = |metadata: &std::fs::Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    if size_and_time(&now) == size_and_time(metadata) { Ok(()) } else { Err(changed_error()) }
 }
 
 fn changed_error() -> Error {
@@ -249,8 +276,7 @@ fn truncated_metadata() -> Metadata {
     Metadata::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
 }
 
-/// Whether a variable may have this value in a path.
-pub(super) fn is_safe_path_component(value: &str) -> bool {
+fn is_safe_path_component(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 

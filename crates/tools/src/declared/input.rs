@@ -12,7 +12,7 @@ const OMITTED_NOTE: &str = "if omitted, the person is asked";
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredInput {
-    /// The name, as `:name` in SQL and `{name}` in templates.
+    /// The name, as `:name` in SQL and `{{name}}` in templates.
     pub name: String,
     /// The kind of values.
     pub kind: InputKind,
@@ -57,26 +57,6 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
-    /// Every type.
-    pub const ALL: [Self; 6] = [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Date, Self::Timestamp];
-
-    /// The name in configurations.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::Date => "date",
-            Self::Timestamp => "timestamp",
-        }
-    }
-
-    /// The type of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
-    }
-
     fn schema(self) -> Value {
         match self {
             Self::String => json!({"type": "string"}),

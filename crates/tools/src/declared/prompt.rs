@@ -12,7 +12,6 @@ use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 
-/// Bytes of an embedded resource at most.
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
 
 /// A declared prompt.
@@ -87,8 +86,8 @@ impl Handler for PromptHandler {
             let content = match part {
                 PromptPart::Text(template) => Content::text(template.fill(argument)),
                 PromptPart::Resource(template) => {
-                    let is_whole = template.is_one_name();
-                    let part = |name| if is_whole { argument(name) } else { percent_encode(&argument(name)) };
+                    let is_whole = template.only_argument().is_some();
+                    let part = |name: &str| if is_whole { argument(name) } else { percent_encode(&argument(name)) };
                     self.read_resource(template.fill(part), &job).await?
                 }
             };
@@ -112,7 +111,7 @@ impl PromptHandler {
         let mut text = String::new();
         while let Some(event) = reply.next().await {
             match event {
-                ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
+                ReplyEvent::Chunk(Chunk::Text(part)) => text.push_str(&part),
                 ReplyEvent::Chunk(Chunk::EndOfText) => text.push('\n'),
                 ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
                 ReplyEvent::Chunk(_) => {}

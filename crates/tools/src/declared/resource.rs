@@ -6,11 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, UriTemplate};
 use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate};
+use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate, ResourceWatcher};
 
 use super::declared_query::DeclaredQuery;
-use super::file_resource::{FileResourceHandler, media_type_from_extension};
-use super::file_watcher::FileWatcher;
+use super::file_resource::{FileResourceHandler, FileWatcher, media_type_from_extension};
 use super::input::DeclaredInput;
 use super::uri_variables::TypedUriVariables;
 use super::{DeclarationProblem, TextTemplate};
@@ -81,17 +80,16 @@ impl DeclaredResource {
         self,
         node: &Arc<NodeView>,
     ) -> Result<(PreparedResource, Option<Error>), Vec<DeclarationProblem>> {
-        let wrong = |at: &str, message: String| {
+        let problem = |at: &str, message: String| {
             vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, message))]
         };
-        let template = UriTemplate::parse(&self.uri).map_err(|error| wrong("uri", error.to_string()))?;
+        let template = UriTemplate::parse(&self.uri).map_err(|error| problem("uri", error.to_string()))?;
         if !self.uri.split_once("://").is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty()) {
-            return Err(wrong("uri", format!("{:?} has no scheme; write it as reports://sales/{{year}}", self.uri)));
+            return Err(problem("uri", format!("{:?} has no scheme; write it as reports://sales/{{year}}", self.uri)));
         }
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
         let mime_type = self.mime_type.clone().or_else(|| infer_mime_type(&self.source).map(str::to_owned));
-        let watcher = FileWatcher::for_source(&self.source, &variables);
-        let ResourceBackend { handler, unreachable, database } =
+        let ResourceBackend { handler, watcher, unreachable, database } =
             open_source(self.source, &variables, mime_type.clone(), node).await?;
         let access = match database {
             Some(database) => node.databases.tenancy().restrict(&database, self.access),
@@ -114,12 +112,11 @@ impl DeclaredResource {
     }
 }
 
-/// What serves a source.
 struct ResourceBackend {
     handler: Arc<dyn Handler>,
+    watcher: Option<Arc<dyn ResourceWatcher>>,
     /// The error of its database, if that is unavailable.
     unreachable: Option<Error>,
-    /// The database, if it has one.
     database: Option<String>,
 }
 
@@ -140,7 +137,7 @@ async fn open_source(
             };
             let database = Some(query.database.name().to_owned());
             let handler = Arc::new(SqlResourceHandler { node: node.clone(), query, variables, format });
-            Ok(ResourceBackend { handler, unreachable, database })
+            Ok(ResourceBackend { handler, watcher: None, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
@@ -149,16 +146,17 @@ async fn open_source(
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
                 return Err(vec![DeclarationProblem::new("file", error)]);
             }
-            let variables = TypedUriVariables::new(variables, inputs)?;
+            let variables = Arc::new(TypedUriVariables::new(variables, inputs)?);
+            let watcher = FileWatcher { folder: folder.clone(), path: path.clone(), variables: variables.clone() };
             let handler = Arc::new(FileResourceHandler { node: node.clone(), folder, path, variables, mime_type });
-            Ok(ResourceBackend { handler, unreachable: None, database: None })
+            Ok(ResourceBackend { handler, watcher: Some(Arc::new(watcher)), unreachable: None, database: None })
         }
     }
 }
 
 fn is_scheme(scheme: &str) -> bool {
-    scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
-        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+    scheme.starts_with(|character: char| character.is_ascii_alphabetic())
+        && scheme.chars().all(|character| character.is_ascii_alphanumeric() || "+-.".contains(character))
 }
 
 fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
@@ -177,7 +175,6 @@ fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
     }
 }
 
-/// Answers a statement.
 struct SqlResourceHandler {
     node: Arc<NodeView>,
     query: DeclaredQuery,

@@ -1,4 +1,4 @@
-//! A tool whose rows come from a [`RowsSource`], with all output formats and deliveries.
+//! A tool whose rows come from a [`StatementSource`], with all output formats and deliveries.
 
 use std::sync::Arc;
 
@@ -9,14 +9,12 @@ use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_sql::Statement;
 
-use super::sql_tool::{output_properties, with_paging};
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{OutputArguments, PagingArguments, output_properties, parse_arguments, with_paging};
 use crate::node_view::NodeView;
-use crate::paging::PagingArguments;
 
 /// Supplies the statement for each call of a tool.
 #[async_trait]
-pub trait RowsSource: Send + Sync + 'static {
+pub trait StatementSource: Send + Sync + 'static {
     /// The statement that answers `job`, which was called with `arguments` of the tool's own.
     ///
     /// # Errors
@@ -28,8 +26,8 @@ pub trait RowsSource: Send + Sync + 'static {
 }
 
 /// The handler of a tool that answers with the rows of `source` in `database`.
-pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSource) -> Arc<dyn Handler> {
-    Arc::new(RowsHandler { node, database, source })
+pub fn statement_tool_handler(node: Arc<NodeView>, database: String, source: impl StatementSource) -> Arc<dyn Handler> {
+    Arc::new(StatementToolHandler { node, database, source })
 }
 
 /// Adds the arguments of every tool with a table to `tool`: output format and delivery.
@@ -51,14 +49,14 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
     Ok(tool)
 }
 
-struct RowsHandler<S> {
+struct StatementToolHandler<S> {
     node: Arc<NodeView>,
     database: String,
     source: S,
 }
 
 #[async_trait]
-impl<S: RowsSource> Handler for RowsHandler<S> {
+impl<S: StatementSource> Handler for StatementToolHandler<S> {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let (output_arguments, paging): (OutputArguments, PagingArguments) =
             (parse_arguments(&job)?, parse_arguments(&job)?);
@@ -73,7 +71,7 @@ impl<S: RowsSource> Handler for RowsHandler<S> {
     }
 }
 
-impl<S: RowsSource> RowsHandler<S> {
+impl<S: StatementSource> StatementToolHandler<S> {
     async fn answer(
         &self,
         output_arguments: OutputArguments,
@@ -82,7 +80,7 @@ impl<S: RowsSource> RowsHandler<S> {
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let missing = || Error::internal(format!("the database {} is not a database of the node", self.database));
+        let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
         let request = QueryRequest {
             database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,

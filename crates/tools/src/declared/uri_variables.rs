@@ -20,13 +20,13 @@ impl TypedUriVariables {
     /// # Errors
     /// For inputs that are not variables, and for invalid schemas.
     pub(super) fn new(names: &[String], mut inputs: Vec<DeclaredInput>) -> Result<Self, Vec<DeclarationProblem>> {
-        let wrong = |at: String, message: String| {
+        let problem = |at: String, message: String| {
             let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(names.iter().cloned());
             vec![DeclarationProblem::new(at, error)]
         };
         if let Some(input) = inputs.iter().find(|input| !names.contains(&input.name)) {
             let message = format!("{} is not a variable of the URI; a resource has no other parameters", input.name);
-            return Err(wrong(format!("input.{}", input.name), message));
+            return Err(problem(format!("input.{}", input.name), message));
         }
         if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
             let message = format!("{} is part of the URI and always has a value; only tools support ask", input.name);
@@ -41,11 +41,10 @@ impl TypedUriVariables {
             .collect();
         inputs.extend(untyped);
         let schema = JsonSchema::object(object_schema(&inputs, Map::new()));
-        let schema = schema.map_err(|error| wrong("input".to_owned(), error.to_string()))?;
+        let schema = schema.map_err(|error| problem("input".to_owned(), error.to_string()))?;
         Ok(Self { inputs, schema })
     }
 
-    /// The declarations, one for each variable.
     pub(super) fn inputs(&self) -> &[DeclaredInput] {
         &self.inputs
     }
@@ -78,7 +77,6 @@ impl TypedUriVariables {
     }
 }
 
-/// Converts a variable's text to its declared type.
 fn parse_value(input: &DeclaredInput, text: &str) -> Result<Value, Error> {
     match &input.kind {
         InputKind::Scalar(scalar) => parse_scalar(*scalar, &input.name, text),

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::OutputOptions;
-use tidegate_runtime::{Handler, Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, text_column};
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     let hints = ToolAnnotations {
@@ -27,28 +26,23 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
         "Ends one of your running calls; list_jobs gives its id.",
         InputSchemaBuilder::new().with_required("id", json!({"type": "string"})),
         hints,
-        CancelJob(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct CancelJob(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
     id: String,
 }
 
-#[async_trait]
-impl Handler for CancelJob {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { id } = parse_arguments(&job)?;
-        let jobs = self.0.jobs()?;
-        let status = cancel(&jobs, &id, &job)?;
-        let answer = TableBuilder::new()
-            .with_column("id", text_column([Some(id)].into_iter()))
-            .with_column("status", text_column([Some(status)].into_iter()));
-        self.0.executor.answer_rows(answer.into_rows()?, OutputOptions::default(), &job, &reply).await
-    }
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { id } = parse_arguments(&job)?;
+    let jobs = node.jobs()?;
+    let status = cancel(&jobs, &id, &job)?;
+    let answer = TableBuilder::new()
+        .with_column("id", text_column([Some(id)].into_iter()))
+        .with_column("status", text_column([Some(status)].into_iter()));
+    node.executor.answer_rows(answer.into_rows()?, OutputOptions::default(), &job, &reply).await
 }
 
 /// Cancels the job and returns its state. A job that has ended keeps its state.
@@ -66,7 +60,6 @@ fn cancel(jobs: &Jobs, id: &str, caller: &Job) -> Result<String, Error> {
     }
 }
 
-/// Whether `id` is the id of `job`.
 pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
     job.id.to_string().eq_ignore_ascii_case(id.trim())
 }

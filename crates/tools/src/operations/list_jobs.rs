@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use arrow::array::{ArrayRef, TimestampMillisecondArray};
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
-use tidegate_runtime::{Handler, Job, JobStatus, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, JobStatus, Metadata, ReplySender, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
@@ -25,11 +24,9 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
         InputSchemaBuilder::new()
             .with("id", json!({"type": "string", "description": "Only this one"}))
             .with_output_arguments(),
-        ListJobs(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct ListJobs(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -38,25 +35,21 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-#[async_trait]
-impl Handler for ListJobs {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { id, shape } = parse_arguments(&job)?;
-        let mut jobs = self.0.jobs()?.list(job.caller());
-        // The current call is omitted.
-        jobs.retain(|other| other.id != job.id());
-        if let Some(id) = id {
-            if !jobs.iter().any(|other| has_id(other, &id)) {
-                return Err(unknown_job_error(&id, &jobs, &job));
-            }
-            jobs.retain(|other| has_id(other, &id));
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { id, shape } = parse_arguments(&job)?;
+    let mut jobs = node.jobs()?.list(job.caller());
+    // The current call is omitted.
+    jobs.retain(|other| other.id != job.id());
+    if let Some(id) = id {
+        if !jobs.iter().any(|other| has_id(other, &id)) {
+            return Err(unknown_job_error(&id, &jobs, &job));
         }
-        let output_options = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
-        self.0.executor.answer_rows(jobs_as_rows(&jobs)?, output_options, &job, &reply).await
+        jobs.retain(|other| has_id(other, &id));
     }
+    let output_options = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
+    node.executor.answer_rows(jobs_as_rows(&jobs)?, output_options, &job, &reply).await
 }
 
-/// One row for each of `jobs`.
 pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
     let started = jobs.iter().map(|job| {
         let since_epoch = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();

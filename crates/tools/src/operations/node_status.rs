@@ -1,48 +1,41 @@
-//! `node_status`: the health of the node.
+//! `node_status`: the health of the server.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use tidegate_core::Error;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::discover::list_catalogs;
+use crate::catalog_tools::list_catalogs;
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "node_status",
-        "Node status",
-        "Node health: reachable databases, open calls, memory, uptime.",
+        "Server status",
+        "Server health: reachable databases, open calls, memory, uptime.",
         InputSchemaBuilder::new().with_output_arguments(),
-        NodeStatus(node.clone()),
+        node_handler(node, handle),
     )
 }
 
-struct NodeStatus(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for NodeStatus {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: OutputArguments = parse_arguments(&job)?;
-        let node = &self.0;
-        let found = list_catalogs(&node.databases, None, job.principal()).await?;
-        let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
-        let status = if reachable == found.len() { "ok" } else { "degraded; see list_databases" };
-        let open_calls = node.jobs()?.open_count_for(job.caller());
-        let one = |value: Option<u64>| count_column([value].into_iter());
-        let answer = TableBuilder::new()
-            .with_column("status", text_column([Some(status.to_owned())].into_iter()))
-            .with_column("databases", one(Some(found.len() as u64)))
-            .with_column("databases_reachable", one(Some(reachable as u64)))
-            .with_column("open_calls", one(Some(open_calls as u64)))
-            .with_column("memory_bytes", one(memory_bytes()))
-            .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
-        node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
-    }
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let shape: OutputArguments = parse_arguments(&job)?;
+    let found = list_catalogs(&node.databases, None, job.principal()).await?;
+    let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
+    let status = if reachable == found.len() { "ok" } else { "degraded; see list_databases" };
+    let open_calls = node.jobs()?.open_count_for(job.caller());
+    let one = |value: Option<u64>| count_column([value].into_iter());
+    let answer = TableBuilder::new()
+        .with_column("status", text_column([Some(status.to_owned())].into_iter()))
+        .with_column("databases", one(Some(found.len() as u64)))
+        .with_column("databases_reachable", one(Some(reachable as u64)))
+        .with_column("open_calls", one(Some(open_calls as u64)))
+        .with_column("memory_bytes", one(memory_bytes()))
+        .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
+    node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
 }
 
 /// The process's anonymous memory, if the system reports it (Linux).

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use tidegate_core::Error;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
@@ -17,33 +16,27 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
         "Server information",
         "Name, version, SQL dialects, and the limits of an answer.",
         InputSchemaBuilder::new().with_output_arguments(),
-        ServerInfo(node.clone()),
+        node_handler(node, handle),
     )
 }
 
-struct ServerInfo(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for ServerInfo {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: OutputArguments = parse_arguments(&job)?;
-        let node = &self.0;
-        let limits = node.limits()?;
-        let inline = job.inline_budget();
-        let mut dialects: Vec<&str> =
-            node.databases.visible_to(job.principal()).map(|database| database.dialect().name()).collect();
-        dialects.sort_unstable();
-        dialects.dedup();
-        let label = |value: &str| text_column([Some(value.to_owned())].into_iter());
-        let one = |value: Option<u64>| count_column([value].into_iter());
-        let answer = TableBuilder::new()
-            .with_column("name", label(&node.identity.name))
-            .with_column("title", label(&node.identity.title))
-            .with_column("version", label(&node.identity.version))
-            .with_column("sql", label(&dialects.join(", ")))
-            .with_column("timeout_seconds", one(Some(limits.timeout.as_secs())))
-            .with_column("inline_rows", one(inline.rows))
-            .with_column("inline_bytes", one(inline.bytes.map(|bytes| bytes as u64)));
-        node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
-    }
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let shape: OutputArguments = parse_arguments(&job)?;
+    let limits = node.limits()?;
+    let inline = job.inline_budget();
+    let mut dialects: Vec<&str> =
+        node.databases.visible_to(job.principal()).map(|database| database.dialect().name()).collect();
+    dialects.sort_unstable();
+    dialects.dedup();
+    let label = |value: &str| text_column([Some(value.to_owned())].into_iter());
+    let one = |value: Option<u64>| count_column([value].into_iter());
+    let answer = TableBuilder::new()
+        .with_column("name", label(&node.identity.name))
+        .with_column("title", label(&node.identity.title))
+        .with_column("version", label(&node.identity.version))
+        .with_column("sql", label(&dialects.join(", ")))
+        .with_column("timeout_seconds", one(Some(limits.timeout.as_secs())))
+        .with_column("inline_rows", one(inline.rows))
+        .with_column("inline_bytes", one(inline.bytes.map(|bytes| bytes as u64)));
+    node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
 }

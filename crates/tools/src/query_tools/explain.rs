@@ -24,7 +24,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
             .with("sql", json!({"type": "string"}))
             .with("parameters", json!({"type": "array"}))
             .with("query", json!({"type": "object", "description": "The arguments of query"})),
-        Explain { node: node.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) },
+        Arc::new(Explain { node: node.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) }),
     )
 }
 
@@ -95,13 +95,13 @@ impl Explain {
 pub(crate) async fn describe_plan(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
     // Some databases have estimates only after `explain`.
     let explained = plan.explain().await?;
-    let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+    let render = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
     let first_row = if plan.is_pipeline_breaking() { "after all input is read" } else { "at once" };
     Ok(format!(
         "Statement: {}\nEstimated rows: {}\nEstimated bytes read: {}\nFirst row: {first_row}\n\n{}",
         statement.text(),
-        known(plan.estimated_rows()),
-        known(plan.estimated_bytes()),
+        render(plan.estimated_rows()),
+        render(plan.estimated_bytes()),
         explained.trim_end(),
     ))
 }

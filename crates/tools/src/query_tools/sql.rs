@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
 use crate::node_view::NodeView;
-use crate::paging::PagingArguments;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-/// The default row limit.
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
@@ -32,11 +29,9 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
             .with("extract", json!({"type": "string"}))
             .with("mode", json!({"enum": AnswerMode::ALL.map(AnswerMode::name)}))
             .with_paging(),
-        Sql(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct Sql(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -52,29 +47,26 @@ struct Arguments {
     paging: PagingArguments,
 }
 
-#[async_trait]
-impl Handler for Sql {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
-        if let Some(page) = paging.read_page(&self.0, shape.parse_format()?, false, &job, &reply).await {
-            return page;
-        }
-        let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
-        job.record_database(database.name());
-        let statement = self.0.statement(&sql, &parameters, database.dialect())?;
-        let request = QueryRequest {
-            database,
-            statement,
-            max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
-            format: shape.parse_format()?,
-            extract: shape.extract,
-            structured: None,
-            overflow_hint: None,
-            overflow: OverflowPolicy::default(),
-            mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
-        };
-        paging.run_query(&self.0, request, &job, &reply).await
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
+    if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &job, &reply).await {
+        return page;
     }
+    let database = node.databases.get(database.as_deref(), job.principal())?.clone();
+    job.record_database(database.name());
+    let statement = node.statement(&sql, &parameters, database.dialect())?;
+    let request = QueryRequest {
+        database,
+        statement,
+        max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
+        format: shape.parse_format()?,
+        extract: shape.extract,
+        structured: None,
+        overflow_hint: None,
+        overflow: OverflowPolicy::default(),
+        mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
+    };
+    paging.run_query(&node, request, &job, &reply).await
 }
 
 impl NodeView {

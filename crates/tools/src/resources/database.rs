@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{TableEntry, TableStatus};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
 
-use super::watchers::TablesWatcher;
-use super::{JSON, resource_from_template, uri_template};
+use super::{TablesWatcher, json_template, resource_from_template};
 use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
+use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables in the answer at most; it also has the total number.
@@ -26,29 +26,25 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
 }
 
 fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template =
-        ResourceTemplate::new(uri_template(TEMPLATE), "database", Arc::new(DatabaseResource(node.clone())));
-    template.title = Some("Database".to_owned());
-    template.description = Some("The tables of a database, as JSON.".to_owned());
-    template.mime_type = Some(JSON.to_owned());
-    template
+    json_template(
+        TEMPLATE,
+        "database",
+        "Database",
+        "The tables of a database, as JSON.",
+        node_handler(node, read_database),
+    )
 }
 
-struct DatabaseResource(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for DatabaseResource {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let database = self.0.databases.get(job.variable("database"), job.principal())?;
-        let catalog = database.catalog(job.principal()).await?;
-        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
-        let answer = json!({
-            "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
-            "tables_in_all": catalog.tables.len(), "tables": tables,
-        });
-        reply.send_text(answer.to_string()).await?;
-        Ok(Metadata::new())
-    }
+async fn read_database(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let database = node.databases.get(job.variable("database"), job.principal())?;
+    let catalog = database.catalog(job.principal()).await?;
+    let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
+    let answer = json!({
+        "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
+        "tables_in_all": catalog.tables.len(), "tables": tables,
+    });
+    reply.send_text(answer.to_string()).await?;
+    Ok(Metadata::new())
 }
 
 fn table_json(table: &TableEntry) -> Value {

@@ -8,13 +8,13 @@ use tidegate_core::{
 };
 use tidegate_query::OutputOptions;
 use tidegate_runtime::{
-    Completer, Handler, Job, JobStatus, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate,
-    ResourceWatcher,
+    Completer, Job, JobStatus, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher,
 };
 
-use super::{JSON, resource_from_template, uri_template};
+use super::{json_template, resource_from_template};
 use crate::node_view::NodeView;
 use crate::operations::{job_rows, unknown_job};
+use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://jobs/{id}";
 /// Jobs in the list at most; others are found by completion and by `list_jobs`.
@@ -29,27 +29,23 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
 }
 
 fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "job", Arc::new(JobResource(node.clone())));
-    template.title = Some("Job".to_owned());
-    template.description = Some("One of your running or recent calls: its state, rows and bytes, as JSON.".to_owned());
-    template.mime_type = Some(JSON.to_owned());
-    template
+    json_template(
+        TEMPLATE,
+        "job",
+        "Job",
+        "One of your running or recent calls: its state, rows and bytes, as JSON.",
+        node_handler(node, read_job),
+    )
 }
 
-struct JobResource(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for JobResource {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (jobs, id) = (self.0.jobs()?, job.variable("id").unwrap_or_default());
-        let Some(status) = jobs.get(id, job.caller()) else {
-            return Err(unknown_job(id, &jobs.list(job.caller()), &job));
-        };
-        self.0.executor.answer_rows(job_rows(&[status])?, OutputOptions::default(), &job, &reply).await
-    }
+async fn read_job(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let (jobs, id) = (node.jobs()?, job.variable("id").unwrap_or_default());
+    let Some(status) = jobs.get(id, job.caller()) else {
+        return Err(unknown_job(id, &jobs.list(job.caller()), &job));
+    };
+    node.executor.answer_rows(job_rows(&[status])?, OutputOptions::default(), &job, &reply).await
 }
 
-/// Completes the ids of open jobs.
 struct JobIdCompleter(Arc<NodeView>);
 
 #[async_trait]

@@ -5,18 +5,38 @@ pub(crate) mod job;
 pub(crate) mod result;
 mod stored_file;
 pub(crate) mod table;
-mod watchers;
 
-use tidegate_core::UriTemplate;
-use tidegate_runtime::{Resource, ResourceTemplate};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tidegate_core::{Caller, Error, ErrorKind, TemplateVariables, UriTemplate};
+use tidegate_results::{ResultEnd, StoredResult};
+use tidegate_runtime::{Handler, Job, Resource, ResourceTemplate, ResourceWatcher};
+
+use crate::node_view::NodeView;
 
 const JSON: &str = "application/json";
 
-/// A constant URI template.
 fn uri_template(text: &str) -> UriTemplate {
     // All are parsed at registration, which every test does.
     #[allow(clippy::expect_used)]
     UriTemplate::parse(text).expect("a built-in URI template is valid")
+}
+
+/// A template of JSON resources.
+fn json_template(
+    template: &str,
+    name: &str,
+    title: &str,
+    description: &str,
+    handler: Arc<dyn Handler>,
+) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(uri_template(template), name, handler);
+    template.title = Some(title.to_owned());
+    template.description = Some(description.to_owned());
+    template.mime_type = Some(JSON.to_owned());
+    template
 }
 
 /// One resource of `template`, with its handler.
@@ -30,4 +50,50 @@ fn resource_from_template(
     resource.description = description;
     resource.mime_type = template.mime_type.clone();
     resource
+}
+
+/// Watches one table, or all tables of a database. Which changes are detected depends on the database; only cheap
+/// checks are used.
+struct TablesWatcher(Arc<NodeView>);
+
+#[async_trait]
+impl ResourceWatcher for TablesWatcher {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+        let variable = |name: &str| variables.get(name).map(String::as_str);
+        match self.0.databases.get(variable("database"), &caller.principal) {
+            Ok(database) => database.version_tag(variable("table"), &caller.principal).await,
+            // Hidden or absent.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Whether the caller accepts the stored part of an incomplete result.
+fn accepts_partial(job: &Job) -> bool {
+    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
+}
+
+/// Checks that `result` is complete so far, or that the caller accepts its stored part.
+fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+    let progress = result.progress();
+    match &progress.end {
+        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
+            let message = match result.file() {
+                Some(file) => format!(
+                    "the stored file is incomplete: {} of its {} bytes were stored before it ended: {reason}",
+                    result.stored_file_bytes(),
+                    file.bytes
+                ),
+                None => format!(
+                    "the stored result is incomplete: {} rows were stored before it ended: {reason}",
+                    progress.rows()
+                ),
+            };
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
+        }
+        Some(ResultEnd::Removed(reason)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::Value;
 use tidegate_core::{
-    AnswerFormat, Budget, CallLimits, Content, Error, ErrorKind, ResourceBody, ResourceContents, TransportKind,
+    AnswerFormat, Budget, CallLimits, Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents,
+    TemplateVariables, TransportKind,
 };
 use tidegate_query::{BodyWriter, OutputOptions, QueryRows, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
 
-use super::watchers::ResultWatcher;
-use super::{JSON, stored_file, uri_template};
+use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
 use crate::node_view::NodeView;
+use crate::tool_definition::node_handler;
 
 const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
 const DATA: &str = "tidegate://results/{id}/data";
-/// Bytes of a chunk.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
 /// The resources of stored results; empty if the node stores none.
@@ -28,15 +27,20 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
     if node.executor.store().is_none() {
         return Vec::new();
     }
-    let manifest =
-        result_template(MANIFEST, "stored_result", "The manifest of a stored result", ManifestHandler(node.clone()));
+    let manifest = result_template(
+        MANIFEST,
+        "stored_result",
+        "The manifest of a stored result",
+        node_handler(node, read_manifest),
+    );
     let block = result_template(
         BLOCK,
         "stored_result_block",
         "One block of a stored result, as an Arrow stream",
-        BlockHandler(node.clone()),
+        node_handler(node, read_block),
     );
-    let data = result_template(DATA, "stored_result_data", "The rows of a stored result", DataHandler(node.clone()));
+    let data =
+        result_template(DATA, "stored_result_data", "The rows of a stored result", node_handler(node, read_data));
     let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
@@ -45,8 +49,8 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
     ]
 }
 
-fn result_template(text: &str, name: &str, description: &str, handler: impl Handler) -> ResourceTemplate {
-    let mut template = ResourceTemplate::new(uri_template(text), name, Arc::new(handler));
+fn result_template(text: &str, name: &str, description: &str, handler: Arc<dyn Handler>) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(uri_template(text), name, handler);
     template.description = Some(description.to_owned());
     // The content is not meant for a model to read whole; its transport bounds it.
     template.limits = CallLimits { inline: Some(Budget::default()), ..CallLimits::default() };
@@ -55,70 +59,60 @@ fn result_template(text: &str, name: &str, description: &str, handler: impl Hand
 
 /// The store and the result of the call, if it belongs to the caller, who may still query it.
 fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
-    let no_store = || Error::internal("the node has no result store");
+    let no_store = || Error::internal("the server has no result store");
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
     node.authorize_read(&result, job.caller())?;
     Ok((store, result))
 }
 
-struct ManifestHandler(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for ManifestHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (store, result) = find_result(&self.0, &job)?;
-        let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
-        let reader = has_links.then(|| job.caller());
-        reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
-        Ok(Metadata::new())
-    }
+async fn read_manifest(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let (store, result) = find_result(&node, &job)?;
+    let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
+    let reader = has_links.then(|| job.caller());
+    reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
+    Ok(Metadata::new())
 }
 
-struct BlockHandler(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for BlockHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (_, result) = find_result(&self.0, &job)?;
-        let name = job.variable("block").unwrap_or_default();
-        let absent = || {
-            let id = result.header().id;
-            Error::new(
-                ErrorKind::NotFound,
-                format!("the stored result {id} has no block {name}; blocks are counted from 0"),
-            )
-        };
-        // The canonical number only, so that a block has one URI.
-        let index: usize = name.parse().map_err(|_| absent())?;
-        if index.to_string() != name {
-            return Err(absent());
-        }
-        let block = result.block(index).await?;
-        let hash = result.next_block(index).await.map(|facts| facts.sha256).unwrap_or_default();
-        let Some(format) = job.format() else { return send_embedded_block(&job, &reply, block.bytes()).await };
-        if result.file().is_some() {
-            stored_file::check_block_format(format)?;
-        }
-        if format == AnswerFormat::Arrow {
-            let bytes = Some(block.bytes().len() as u64);
-            reply.begin_body(body_head(format.media_type(), Some(StableBody { tag: hash, bytes }))).await?;
-            send_chunks(block.bytes().clone(), &reply).await?;
-            return Ok(Metadata::new());
-        }
-        let mut writer = BodyWriter::new(format, result.schema())?;
-        reply
-            .begin_body(body_head(
-                writer.media_type(),
-                Some(StableBody { tag: format!("{hash}-{}", format.name()), bytes: None }),
-            ))
-            .await?;
-        for batch in block.batches()? {
-            send_chunks(writer.write(&batch)?, &reply).await?;
-        }
-        send_chunks(writer.finish()?, &reply).await?;
-        Ok(Metadata::new())
+async fn read_block(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let (_, result) = find_result(&node, &job)?;
+    let name = job.variable("block").unwrap_or_default();
+    let absent = || {
+        let id = result.header().id;
+        Error::new(
+            ErrorKind::NotFound,
+            format!("the stored result {id} has no block {name}; blocks are counted from 0"),
+        )
+    };
+    // The canonical number only, so that a block has one URI.
+    let index: usize = name.parse().map_err(|_| absent())?;
+    if index.to_string() != name {
+        return Err(absent());
     }
+    let block = result.block(index).await?;
+    let hash = result.next_block(index).await.map(|stored| stored.sha256).unwrap_or_default();
+    let Some(format) = job.format() else { return send_embedded_block(&job, &reply, block.bytes()).await };
+    if result.file().is_some() {
+        stored_file::check_block_format(format)?;
+    }
+    if format == AnswerFormat::Arrow {
+        let bytes = Some(block.bytes().len() as u64);
+        reply.begin_body(body_head(format.media_type(), Some(StableBody { tag: hash, bytes }))).await?;
+        send_chunks(block.bytes().clone(), &reply).await?;
+        return Ok(Metadata::new());
+    }
+    let mut writer = BodyWriter::new(format, result.schema())?;
+    reply
+        .begin_body(body_head(
+            writer.media_type(),
+            Some(StableBody { tag: format!("{hash}-{}", format.name()), bytes: None }),
+        ))
+        .await?;
+    for batch in block.batches()? {
+        send_chunks(writer.write(&batch)?, &reply).await?;
+    }
+    send_chunks(writer.finish()?, &reply).await?;
+    Ok(Metadata::new())
 }
 
 /// Embeds a block in a message, if it fits.
@@ -138,79 +132,62 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
     Ok(Metadata::new())
 }
 
-struct DataHandler(Arc<NodeView>);
+async fn read_data(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let (store, result) = find_result(&node, &job)?;
+    let takes_part = accepts_partial(&job);
+    check_complete(&result, takes_part)?;
+    // The result may still be growing, so the job gets the time limit of the store.
+    job.extend(store.limits().timeout);
+    match (job.format(), result.file()) {
+        (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,
+        (Some(_), Some(file)) if stored_file::requests_raw_file(&job)? => {
+            stored_file::send_raw_file(&result, file, &job, &reply).await
+        }
+        (None, None) => send_first_rows(&node, &result, &job, &reply).await,
+        (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => {
+            send_arrow_stream(&result, takes_part, &job, &reply).await
+        }
+        (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
+    }?;
+    let mut metadata = Metadata::new();
+    if result.file().is_none() {
+        metadata.insert("dev.tidegate/rows".to_owned(), result.progress().rows().into());
+    }
+    metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(ResultEnd::Complete)).into());
+    Ok(metadata)
+}
+
+/// Sends as much as fits into the answer for a model.
+async fn send_first_rows(
+    node: &NodeView,
+    result: &Arc<StoredResult>,
+    job: &Arc<Job>,
+    reply: &ReplySender,
+) -> Result<(), Error> {
+    let rows = QueryRows { schema: result.schema().clone(), batches: result.rows_from(0) };
+    let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
+    let output_options = OutputOptions { overflow_hint, ..OutputOptions::default() };
+    node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
+}
+
+/// Watches a stored result: its blocks and its end.
+struct ResultWatcher(Arc<NodeView>);
 
 #[async_trait]
-impl Handler for DataHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (store, result) = find_result(&self.0, &job)?;
-        let takes_part = accepts_partial(&job);
-        check_complete(&result, takes_part)?;
-        // The result may still be growing, so the job gets the time limit of the store.
-        job.extend(store.limits().timeout);
-        match (job.format(), result.file()) {
-            (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,
-            (Some(_), Some(file)) if stored_file::requests_raw_file(&job)? => {
-                stored_file::send_raw_file(&result, file, &job, &reply).await
+impl ResourceWatcher for ResultWatcher {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+        let Some(store) = self.0.executor.store() else { return Ok(None) };
+        let Some(Ok(id)) = variables.get("id").map(|id| id.parse()) else { return Ok(None) };
+        let found = store.get(id, caller).and_then(|result| self.0.authorize_read(&result, caller).map(|()| result));
+        match found {
+            Ok(result) => {
+                let progress = result.progress();
+                Ok(Some(format!("{} {}", progress.blocks.len(), progress.status())))
             }
-            (None, None) => self.send_first_rows(&result, &job, &reply).await,
-            (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => {
-                send_arrow_stream(&result, takes_part, &job, &reply).await
-            }
-            (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
-        }?;
-        let mut metadata = Metadata::new();
-        if result.file().is_none() {
-            metadata.insert("dev.tidegate/rows".to_owned(), result.progress().rows().into());
+            // Not the caller's, never existed, or gone.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
-        metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(ResultEnd::Complete)).into());
-        Ok(metadata)
-    }
-}
-
-impl DataHandler {
-    /// Sends as much as fits into the answer for a model.
-    async fn send_first_rows(
-        &self,
-        result: &Arc<StoredResult>,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<(), Error> {
-        let rows = QueryRows { schema: result.schema().clone(), batches: result.rows_from(0) };
-        let more = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
-        let output_options = OutputOptions { overflow_hint: more, ..OutputOptions::default() };
-        self.0.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
-    }
-}
-
-/// Whether the caller accepts the stored part of an incomplete result.
-pub(super) fn accepts_partial(job: &Job) -> bool {
-    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
-}
-
-/// Checks that `result` is complete so far, or that the caller accepts its stored part.
-///
-/// # Errors
-/// `Unavailable`, with what is missing.
-pub(super) fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
-    let stage = result.progress();
-    match &stage.end {
-        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
-            let message = match result.file() {
-                Some(file) => stored_file::incomplete_message(result, file, reason),
-                None => {
-                    format!(
-                        "the stored result is incomplete: {} rows were stored before it ended: {reason}",
-                        stage.rows()
-                    )
-                }
-            };
-            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
-        }
-        Some(ResultEnd::Removed(reason)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -222,17 +199,18 @@ async fn send_arrow_stream(
     reply: &ReplySender,
 ) -> Result<(), Error> {
     let mut index = 0;
-    while let Some(facts) = result.next_block(index).await {
+    while let Some(stored) = result.next_block(index).await {
         let block = result.block(index).await?;
         if index == 0 {
-            let stage = result.progress();
-            let remembered = || StableBody { tag: stage.entity_tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
-            let stable_body = (stage.end == Some(ResultEnd::Complete)).then(remembered);
+            let progress = result.progress();
+            let stable =
+                || StableBody { tag: progress.entity_tag(), bytes: Some(block.stream_bytes(&progress.blocks)) };
+            let stable_body = (progress.end == Some(ResultEnd::Complete)).then(stable);
             reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), stable_body)).await?;
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
-        job.count_rows(facts.rows);
+        job.count_rows(stored.rows);
         index += 1;
     }
     // An incomplete stream gets no end marker.

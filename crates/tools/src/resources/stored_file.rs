@@ -8,6 +8,7 @@ use tidegate_core::{AnswerFormat, Budget, Content, Error, ErrorKind};
 use tidegate_results::{FileDescription, ResultEnd, StoredResult};
 use tidegate_runtime::{BodyFile, BodyHead, Job, ReplySender, StableBody};
 
+use super::{accepts_partial, check_complete};
 use crate::text_preview::{PreviewExtent, send_preview};
 
 /// The media type of a file without a known one.
@@ -35,12 +36,6 @@ pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
         .with_hint("/results/{id}/data without a format returns the file; format=arrow returns its blocks."))
 }
 
-/// The message for `file`, which ended early because of `reason`.
-pub(super) fn incomplete_message(result: &StoredResult, file: &FileDescription, reason: &str) -> String {
-    let kept = result.stored_file_bytes();
-    format!("the stored file is incomplete: {kept} of its {} bytes were stored before it ended: {reason}", file.bytes)
-}
-
 /// Sends the bytes of `file` as the body. The caller reports a missing end.
 pub(super) async fn send_raw_file(
     result: &Arc<StoredResult>,
@@ -50,7 +45,7 @@ pub(super) async fn send_raw_file(
 ) -> Result<(), Error> {
     // Nothing is sent before the first bytes are available, or their absence is known.
     result.next_block(0).await;
-    super::result::check_complete(result, super::result::accepts_partial(job))?;
+    check_complete(result, accepts_partial(job))?;
     let stable_body = (result.end() == Some(ResultEnd::Complete))
         .then(|| StableBody { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
     let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
@@ -62,11 +57,11 @@ pub(super) async fn send_raw_file(
             file: Some(described),
         })
         .await?;
-    let mut pieces = result.stream_file_bytes();
-    while let Some(piece) = pieces.next().await.transpose()? {
-        reply.send_bytes(piece).await?;
+    let mut chunks = result.stream_file_bytes();
+    while let Some(chunk) = chunks.next().await.transpose()? {
+        reply.send_bytes(chunk).await?;
     }
-    super::result::check_complete(result, super::result::accepts_partial(job))
+    check_complete(result, accepts_partial(job))
 }
 
 /// Sends as much of `file` as the answer carries.

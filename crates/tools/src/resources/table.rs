@@ -6,16 +6,15 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{ColumnEntry, OutputOptions, TableStatus};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
 
-use super::watchers::TablesWatcher;
-use super::{JSON, resource_from_template, uri_template};
-use crate::discover::{list_catalogs, read_first_rows};
+use super::{TablesWatcher, json_template, resource_from_template};
+use crate::catalog_tools::{list_catalogs, read_first_rows};
 use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
+use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
-/// Rows in the answer at most.
 const ROWS_LISTED_MAX: usize = 5;
 /// Tables of all databases in the list at most; others are found by completion.
 const TABLES_LISTED_MAX: usize = 1_000;
@@ -30,30 +29,27 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
 }
 
 fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
-    let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "table", Arc::new(TableResource(node.clone())));
-    template.title = Some("Table".to_owned());
-    template.description = Some("The columns of a table, then its first rows, as JSON.".to_owned());
-    template.mime_type = Some(JSON.to_owned());
-    template
+    json_template(
+        TEMPLATE,
+        "table",
+        "Table",
+        "The columns of a table, then its first rows, as JSON.",
+        node_handler(node, read_table),
+    )
 }
 
-struct TableResource(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for TableResource {
-    /// Two contents: the columns, then the rows. Each is separate JSON, so that rows cut by the budget leave the
-    /// columns valid.
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let database = self.0.databases.get(job.variable("database"), job.principal())?;
-        let table = job.variable("table").unwrap_or_default();
-        let columns = database.columns(table, job.principal()).await?;
-        let rows = read_first_rows(&**database, table, ROWS_LISTED_MAX, &job).await?;
-        let columns: Vec<Value> = columns.iter().map(column_json).collect();
-        reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
-        reply.end_text().await?;
-        let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
-        self.0.executor.answer_rows(rows, output_options, &job, &reply).await
-    }
+/// Two contents: the columns, then the rows. Each is separate JSON, so that rows cut by the budget leave the
+/// columns valid.
+async fn read_table(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let database = node.databases.get(job.variable("database"), job.principal())?;
+    let table = job.variable("table").unwrap_or_default();
+    let columns = database.columns(table, job.principal()).await?;
+    let rows = read_first_rows(&**database, table, ROWS_LISTED_MAX, &job).await?;
+    let columns: Vec<Value> = columns.iter().map(column_json).collect();
+    reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
+    reply.end_text().await?;
+    let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
+    node.executor.answer_rows(rows, output_options, &job, &reply).await
 }
 
 fn column_json(column: &ColumnEntry) -> Value {

@@ -92,7 +92,7 @@ async fn node_status_reports_state() {
 #[tokio::test]
 async fn job_tools_need_a_registry() {
     let detached = view_without_registry();
-    insta::assert_snapshot!(call_tool(&detached, "list_jobs", json!({})).await, @"unavailable: the node is starting or stopping; try again");
+    insta::assert_snapshot!(call_tool(&detached, "list_jobs", json!({})).await, @"unavailable: the server is starting or stopping; try again");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@
 use super::file_kind::FileKind;
 use super::partitions::parse_partition;
 use super::skipped_files::SkippedFiles;
-use super::walk::{FoundFile, FoundFolder};
+use super::walk::{DataFile, DataFolder};
 
 /// The partitions of a file: keys and values, the outermost first.
 pub(crate) type Partitions = Vec<(String, Option<String>)>;
@@ -24,7 +24,7 @@ pub(crate) struct TableCandidate {
     pub(crate) name: String,
     pub(crate) kind: FileKind,
     /// In row order; never empty.
-    pub(crate) files: Vec<(FoundFile, Partitions)>,
+    pub(crate) files: Vec<(DataFile, Partitions)>,
     pub(crate) origin: CandidateOrigin,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn add_root(&mut self, mut root: FoundFolder) {
+    pub(crate) fn add_root(&mut self, mut root: DataFolder) {
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
             && root.files.iter().all(|file| file.stem.starts_with("part-"))
@@ -75,11 +75,11 @@ impl Layout {
         self.problems.push(LayoutProblem { name: name.to_owned(), reason: reason.to_owned() });
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = &FoundFile> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
         self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
     }
 
-    fn add_folder(&mut self, mut folder: FoundFolder, prefix: &str) {
+    fn add_folder(&mut self, mut folder: DataFolder, prefix: &str) {
         let name = format!("{prefix}{}", folder.name);
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
@@ -98,10 +98,10 @@ impl Layout {
         folder.folders.into_iter().for_each(|inner| self.add_folder(inner, &inner_prefix));
     }
 
-    fn add_partitioned(&mut self, name: &str, folders: Vec<FoundFolder>) {
+    fn add_partitioned(&mut self, name: &str, folders: Vec<DataFolder>) {
         let mut files = Vec::new();
         let mut unread = None;
-        let all = FoundFolder { folders, ..FoundFolder::default() };
+        let all = DataFolder { folders, ..DataFolder::default() };
         collect_files(all, &Partitions::new(), &mut files, &mut unread);
         if let Some(problem) = unread {
             return self.add_problem(name, &problem);
@@ -121,7 +121,7 @@ impl Layout {
     }
 
     /// Adds a table with this file only.
-    pub(crate) fn add_file(&mut self, file: FoundFile, prefix: &str) {
+    pub(crate) fn add_file(&mut self, file: DataFile, prefix: &str) {
         let (name, kind) = (format!("{prefix}{}", file.stem), file.kind);
         let files = vec![(file, Partitions::new())];
         self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File });
@@ -141,22 +141,22 @@ impl TableCandidate {
     }
 }
 
-fn take_partitions(folder: &mut FoundFolder) -> Vec<FoundFolder> {
-    let is_partition = |inner: &FoundFolder| parse_partition(&inner.name).is_some();
+fn take_partitions(folder: &mut DataFolder) -> Vec<DataFolder> {
+    let is_partition = |inner: &DataFolder| parse_partition(&inner.name).is_some();
     let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
     folder.folders = plain;
     partitions
 }
 
-fn common_kind(files: &[FoundFile]) -> Option<FileKind> {
+fn common_kind(files: &[DataFile]) -> Option<FileKind> {
     let (first, rest) = files.split_first()?;
     rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
 }
 
 fn collect_files(
-    folder: FoundFolder,
+    folder: DataFolder,
     within: &Partitions,
-    files: &mut Vec<(FoundFile, Partitions)>,
+    files: &mut Vec<(DataFile, Partitions)>,
     unread: &mut Option<String>,
 ) {
     if let (None, Some(problem)) = (&unread, folder.problem) {

@@ -19,7 +19,7 @@ use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::table::ColumnCorrections;
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
-use super::walk::{FoundFile, Walker};
+use super::walk::{DataFile, Walker};
 use crate::embedded::engine::Engine;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.
@@ -180,17 +180,17 @@ impl FileSnapshots {
     /// Probes those of `files` that are not known yet, on several threads.
     async fn probe_all(
         &self,
-        files: Vec<FoundFile>,
+        files: Vec<DataFile>,
         sandbox: &PathSandbox,
         state: &mut RefreshState,
     ) -> Result<(), Error> {
-        let unknown: Vec<FoundFile> =
+        let unknown: Vec<DataFile> =
             files.into_iter().filter(|file| !state.probes.contains_key(&file.location)).collect();
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);
         let works = unknown.chunks(share).map(|files| {
             let (sandbox, limits, declarations) = (sandbox.clone(), self.limits, self.declarations.clone());
-            let probe = move |file: FoundFile| {
+            let probe = move |file: DataFile| {
                 let version = *file.version.as_ref().ok()?;
                 let result = probe_file(&file, &sandbox, &limits, &declarations).map(Arc::new);
                 Some((file.location, (version, result)))

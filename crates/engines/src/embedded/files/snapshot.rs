@@ -17,7 +17,7 @@ use super::snapshot_store::{SnapshotStore, StoredFile};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
-use super::walk::FoundFile;
+use super::walk::DataFile;
 
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
@@ -83,18 +83,18 @@ pub(crate) struct FileSnapshotBuilder {
     pub(crate) batch_rows: usize,
 }
 
-type FileWithProfile = (FoundFile, Option<Arc<FileProfile>>);
+type FileWithProfile = (DataFile, Option<Arc<FileProfile>>);
 
 /// A requested name with its table, or with the reason why the table cannot be read.
 type NamedTable = (NameRequest, Result<FileTable, String>, Vec<FileWithProfile>);
 
 impl FileSnapshotBuilder {
-    pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
+    pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<DataFile> {
         layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
     }
 
     /// The snapshot, or the files that must be probed first because their folder is split into separate tables.
-    pub(crate) fn assemble(&self, layout: Layout, sandbox: PathSandbox) -> Result<FileTablesSnapshot, Vec<FoundFile>> {
+    pub(crate) fn assemble(&self, layout: Layout, sandbox: PathSandbox) -> Result<FileTablesSnapshot, Vec<DataFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
             self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
@@ -132,7 +132,7 @@ impl FileSnapshotBuilder {
         &self,
         candidate: TableCandidate,
         all: &mut Vec<NamedTable>,
-        missing: &mut Vec<FoundFile>,
+        missing: &mut Vec<DataFile>,
         notes: &mut Vec<String>,
     ) {
         let candidate = self.apply_declaration(candidate);
@@ -186,7 +186,7 @@ impl FileSnapshotBuilder {
     fn add_sheets(
         &self,
         candidate: &TableCandidate,
-        file: &FoundFile,
+        file: &DataFile,
         partitions: &Partitions,
         sheets: &[(String, ProbeResult)],
         all: &mut Vec<NamedTable>,
@@ -222,7 +222,7 @@ impl FileSnapshotBuilder {
     }
 
     /// The files that are readable or not probed, and those that are unreadable.
-    fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(FoundFile, String)>) {
+    fn probed_files(&self, candidate: &TableCandidate) -> (Vec<ProbedFile>, Vec<(DataFile, String)>) {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for (file, partitions) in &candidate.files {
@@ -244,7 +244,7 @@ impl FileSnapshotBuilder {
 }
 
 /// At most `max` files of the candidate, evenly spread, including the first and the last.
-fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &FoundFile> {
+fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &DataFile> {
     let (count, max) = (candidate.files.len(), max.max(2));
     // Parquet footers are short and contain the number of rows, which the join order depends on.
     let all =
@@ -294,7 +294,7 @@ fn extension(location: &str) -> String {
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
+fn to_stored_file(file: DataFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
     let version = file.version.ok()?;
     let looked_into = probed.and_then(|probed| probed.identity);
     let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(version)));

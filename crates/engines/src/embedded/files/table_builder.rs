@@ -17,13 +17,13 @@ use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
-use super::walk::FoundFile;
+use super::walk::DataFile;
 
 /// Typical ratio of the size of text to its compressed size.
 const COMPRESSION_RATIO: u64 = 5;
 
 /// A file of a candidate with its profile. `None` if it was not probed.
-pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<FileProfile>>);
+pub(crate) type ProbedFile = (DataFile, Partitions, Option<Arc<FileProfile>>);
 
 /// Builds the table of `candidate` from `files`, at least one of which was probed. The error is the reason why they do
 /// not form one table.
@@ -174,13 +174,13 @@ fn build_partitions(
 }
 
 /// The version that was probed, or else the version that was found.
-pub(crate) fn version_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<FileVersion> {
+pub(crate) fn version_of(file: &DataFile, probed: Option<&FileProfile>) -> Option<FileVersion> {
     let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.version);
     looked_into.or_else(|| file.version.as_ref().ok().copied())
 }
 
 /// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
-fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
+fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> ObjectMeta {
     let (size, modified) = match version_of(file, probed) {
         Some(version) => (version.bytes, version.modified),
         None => (0, std::time::SystemTime::UNIX_EPOCH),

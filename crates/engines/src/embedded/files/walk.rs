@@ -11,7 +11,7 @@ use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 use super::skipped_files::SkippedFiles;
 
 #[derive(Debug, Clone)]
-pub(crate) struct FoundFile {
+pub(crate) struct DataFile {
     pub(crate) stem: String,
     pub(crate) kind: FileKind,
     /// The location in the database: names joined by `/`. Callers may see it.
@@ -23,10 +23,10 @@ pub(crate) struct FoundFile {
 
 /// A folder with its contents, sorted by name.
 #[derive(Debug, Default)]
-pub(crate) struct FoundFolder {
+pub(crate) struct DataFolder {
     pub(crate) name: String,
-    pub(crate) files: Vec<FoundFile>,
-    pub(crate) folders: Vec<FoundFolder>,
+    pub(crate) files: Vec<DataFile>,
+    pub(crate) folders: Vec<DataFolder>,
     /// Why it could not be read, or only in part.
     pub(crate) problem: Option<String>,
 }
@@ -52,7 +52,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Walks over the folder at the real path `root`, with only the files that match `glob`.
-    pub(crate) fn walk_glob(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> FoundFolder {
+    pub(crate) fn walk_glob(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> DataFolder {
         self.glob = Some((glob, prefix.len()));
         let folder = self.walk_folder(root, name, prefix);
         self.glob = None;
@@ -60,8 +60,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
-    pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> FoundFolder {
-        let mut folder = FoundFolder { name: name.to_owned(), ..FoundFolder::default() };
+    pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
+        let mut folder = DataFolder { name: name.to_owned(), ..DataFolder::default() };
         self.open_folders.push(root.to_path_buf());
         if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
             folder.problem = Some(problem);
@@ -73,14 +73,14 @@ impl<'a> Walker<'a> {
     }
 
     /// The single file at `path`, whatever its name.
-    pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<FoundFile> {
+    pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<DataFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
         let (stem, kind) = parse_file_name(&file_name)?;
         let version = self.read_version(path);
-        Some(FoundFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), version })
+        Some(DataFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), version })
     }
 
-    fn read_folder(&mut self, folder: &mut FoundFolder, path: &Path, prefix: &str) -> Result<(), String> {
+    fn read_folder(&mut self, folder: &mut DataFolder, path: &Path, prefix: &str) -> Result<(), String> {
         let entries = fs::read_dir(path).map_err(|error| io_error_reason(&error))?;
         for entry in entries {
             let entry = entry.map_err(|error| io_error_reason(&error))?;
@@ -100,7 +100,7 @@ impl<'a> Walker<'a> {
 
     fn add_entry(
         &mut self,
-        folder: &mut FoundFolder,
+        folder: &mut DataFolder,
         entry: &DirEntry,
         name: String,
         prefix: &str,

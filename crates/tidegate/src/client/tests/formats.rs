@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{all_clients, http, key, name, stdio, stdio_with_env, variable};
+use super::{all_clients, http, key, name, stdio, variable};
 use crate::client::catalog::ClientFileFormat;
 use crate::client::error::ClientConfigError;
 use crate::client::{McpClient, install};
@@ -146,7 +146,7 @@ fn written_entries_match_client_documentation() {
         let schema = closed_object(&json!({ section(client): servers }), &[section(client)]);
         let validator = jsonschema::validator_for(&schema).unwrap();
         let mut written = 0;
-        for connection in [stdio(), stdio_with_env(), http(None), http(variable()), http(key())] {
+        for connection in [stdio(), http(None), http(variable()), http(key())] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("config");
             match install(&path, client, "tidegate", &connection) {
@@ -159,9 +159,9 @@ fn written_entries_match_client_documentation() {
             assert!(errors.is_empty(), "{}: {value}: {errors:?}", name(client));
         }
         let expected = match client {
-            McpClient::ClaudeDesktop => 2,
-            McpClient::Zed | McpClient::LmStudio => 4,
-            _ => 5,
+            McpClient::ClaudeDesktop => 1,
+            McpClient::Zed | McpClient::LmStudio => 3,
+            _ => 4,
         };
         assert_eq!(written, expected, "{}", name(client));
         // The schema itself must be able to fail.

@@ -1,10 +1,10 @@
-//! Tests of the whole, from what is asked for to what stands in the file.
+//! Tests of the module as a whole:
 //!
 //! - `snippets`: each client with each kind of connection;
-//! - `formats`: what is written, against a schema of what the client documents;
-//! - `config_editing`: what becomes of the text around an entry;
-//! - `installing`: what becomes of the file and of what is beside it;
-//! - `places`: where the files are.
+//! - `formats`: the written entries against a schema of the client's documentation;
+//! - `config_editing`: the text around an entry;
+//! - `installing`: the file and the files beside it;
+//! - `config_locations`: the paths of the files.
 
 mod config_editing;
 mod config_locations;
@@ -18,12 +18,7 @@ use super::{BearerSource, McpClient, McpServerConnection};
 
 fn stdio() -> McpServerConnection {
     let args = vec!["stdio".to_owned(), "shop=/data/shop".to_owned()];
-    McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args, env: Vec::new() }
-}
-
-fn stdio_with_env() -> McpServerConnection {
-    let env = vec![("RUST_LOG".to_owned(), "info".to_owned())];
-    McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args: vec!["stdio".to_owned()], env }
+    McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args }
 }
 
 fn http(bearer: Option<BearerSource>) -> McpServerConnection {

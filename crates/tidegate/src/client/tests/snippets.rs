@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{all_clients, http, key, name, stdio, stdio_with_env, variable};
+use super::{all_clients, http, key, name, stdio, variable};
 use crate::client::catalog::ClientFileFormat;
 use crate::client::error::ClientConfigError;
 use crate::client::{BearerSource, McpClient, McpServerConnection, snippet};
@@ -207,20 +207,9 @@ fn a_snippet_is_laid_out_to_be_read() {
 }
 
 #[test]
-fn variables_of_the_environment_go_along() {
-    let entry = |client| display_snippet(client, &stdio_with_env());
-    assert!(entry(McpClient::Cursor).contains(r#""env":{"RUST_LOG":"info"}"#));
-    assert!(entry(McpClient::Opencode).contains(r#""environment":{"RUST_LOG":"info"}"#));
-    assert!(entry(McpClient::Codex).contains(r#"env = { RUST_LOG = "info" }"#));
-}
-
-#[test]
 fn text_that_the_client_would_replace_is_refused() {
-    let with_argument = |argument: &str| McpServerConnection::Stdio {
-        command: "tidegate".into(),
-        args: vec![argument.to_owned()],
-        env: Vec::new(),
-    };
+    let with_argument =
+        |argument: &str| McpServerConnection::Stdio { command: "tidegate".into(), args: vec![argument.to_owned()] };
     let refused = |client, argument| {
         matches!(snippet(client, "tidegate", &with_argument(argument)), Err(ClientConfigError::WouldReplace { .. }))
     };

@@ -20,14 +20,14 @@ pub(crate) struct PgInstallArguments {
 impl PgInstallArguments {
     /// Creates the schema or upgrades it; with `is_upgrade`, it must exist.
     pub(super) async fn run(self, is_upgrade: bool) -> Result<(), CommandError> {
-        let Self { schema_arguments: place, execution: manner } = self;
-        if manner.print {
-            // The script finds out itself what exists.
-            return Ok(write!(std::io::stdout(), "{}", place.schema.install_script())?);
+        let Self { schema_arguments, execution } = self;
+        if execution.print {
+            // The script itself checks what exists.
+            return Ok(write!(std::io::stdout(), "{}", schema_arguments.schema.install_script())?);
         }
-        let (installer, ending) = (place.installer()?, manner.ending());
-        let change = if is_upgrade { installer.upgrade(ending).await? } else { installer.install(ending).await? };
-        Ok(write!(std::io::stdout(), "{}", render_change(&change, ending))?)
+        let (installer, mode) = (schema_arguments.installer()?, execution.mode());
+        let change = if is_upgrade { installer.upgrade(mode).await? } else { installer.install(mode).await? };
+        Ok(write!(std::io::stdout(), "{}", render_change(&change, mode))?)
     }
 }
 
@@ -48,25 +48,21 @@ impl PgPrintCommand {
     }
 }
 
-/// Steps that are listed one by one.
 const STEPS_LISTED_MAX: usize = 8;
 
-/// What an installation changed, in a few lines.
-fn render_change(change: &InstallChanges, ending: InstallMode) -> String {
+fn render_change(change: &InstallChanges, mode: InstallMode) -> String {
     let InstallChanges { database, schema, .. } = change;
-    let place = format!("the schema {schema} of the database {database}");
-    let is_dry = ending == InstallMode::DryRun;
+    let (location, version) =
+        (format!("the schema {schema} of the database {database}"), HandlerSchemaScripts::VERSION);
+    let is_dry = mode == InstallMode::DryRun;
     if change.is_empty() {
-        return format!(
-            "{place} has the handlers of this program, version {}: there is nothing to change\n",
-            HandlerSchemaScripts::VERSION
-        );
+        return format!("{location} has the handlers of this program, version {version}: there is nothing to change\n");
     }
     let mut text = match (change.was_installed, is_dry) {
-        (false, false) => format!("handlers are installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
-        (false, true) => format!("handlers would be installed in {place}, version {}\n", HandlerSchemaScripts::VERSION),
-        (true, false) => format!("{place} had handlers already and is upgraded {}\n", versions(change)),
-        (true, true) => format!("{place} has handlers already and would be upgraded {}\n", versions(change)),
+        (false, false) => format!("handlers are installed in {location}, version {version}\n"),
+        (false, true) => format!("handlers would be installed in {location}, version {version}\n"),
+        (true, false) => format!("{location} had handlers already and is upgraded {}\n", versions(change)),
+        (true, true) => format!("{location} has handlers already and would be upgraded {}\n", versions(change)),
     };
     match change.steps.as_slice() {
         [] => {}

@@ -1,4 +1,4 @@
-//! `tidegate pg`: what a PostgreSQL server needs to be asked through Tidegate, and the handlers that live in one.
+//! `tidegate pg`: prepares a PostgreSQL database, and manages handlers in it.
 
 mod install;
 mod new;
@@ -47,7 +47,6 @@ impl PgCommand {
     }
 }
 
-/// What the role is for.
 #[derive(Debug, Args)]
 pub(crate) struct PgRoleCommand {
     /// Role that Tidegate logs in as
@@ -75,7 +74,6 @@ impl PgRoleCommand {
     }
 }
 
-/// A schema of a database.
 #[derive(Debug, Args)]
 struct HandlerSchemaArguments {
     /// Connection string of the role that owns the handlers, in the syntax of psql [default: the PG* variables]
@@ -86,7 +84,6 @@ struct HandlerSchemaArguments {
     schema: SchemaFlag,
 }
 
-/// The schema.
 #[derive(Debug, Args)]
 struct SchemaFlag {
     /// Schema that contains only handlers
@@ -94,7 +91,6 @@ struct SchemaFlag {
     name: SchemaName,
 }
 
-/// Whether it is done at all.
 #[derive(Debug, Args)]
 struct ExecutionFlags {
     /// Run everything, print the changes, and roll them back
@@ -108,11 +104,10 @@ struct ExecutionFlags {
 
 impl HandlerSchemaArguments {
     fn installer(&self) -> Result<Installer, CommandError> {
-        Ok(Installer::new(parse_target(self.dsn.as_deref().unwrap_or_default())?, self.schema.layer()))
+        Ok(Installer::new(parse_target(self.dsn.as_deref().unwrap_or_default())?, self.schema.scripts()))
     }
 }
 
-/// Where the connection string `dsn` leads.
 fn parse_target(dsn: &str) -> Result<ConnectTarget, CommandError> {
     let target = ConnectTarget::parse(dsn, &ConnectEnvironment::from_process());
     let target = target.map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -123,25 +118,23 @@ fn parse_target(dsn: &str) -> Result<ConnectTarget, CommandError> {
 }
 
 impl SchemaFlag {
-    fn layer(&self) -> HandlerSchemaScripts {
+    fn scripts(&self) -> HandlerSchemaScripts {
         HandlerSchemaScripts::new(self.name.clone())
     }
 
-    /// The script that makes the schema.
     fn install_script(&self) -> String {
-        let layer = self.layer();
-        layer.script(&layer.install_sql())
+        let scripts = self.scripts();
+        scripts.script(&scripts.install_sql())
     }
 
-    /// The script that takes it away.
     fn uninstall_script(&self) -> String {
-        let layer = self.layer();
-        layer.script(&layer.uninstall_sql())
+        let scripts = self.scripts();
+        scripts.script(&scripts.uninstall_sql())
     }
 }
 
 impl ExecutionFlags {
-    fn ending(&self) -> InstallMode {
+    fn mode(&self) -> InstallMode {
         if self.dry_run { InstallMode::DryRun } else { InstallMode::Commit }
     }
 }

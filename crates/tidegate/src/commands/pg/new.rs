@@ -1,4 +1,4 @@
-//! `tidegate pg new`: a handler that works as it stands, and a test that passes.
+//! `tidegate pg new`: writes a working handler, and a test of it that passes.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -54,7 +54,7 @@ impl PgNewCommand {
         let (handler, test) = (self.folder.join(&file), self.folder.join("tests").join(&file));
         for path in [&handler, &test] {
             if path.exists() {
-                let message = format!("{} is there already; it is not overwritten", path.display());
+                let message = format!("{} exists already and is not overwritten", path.display());
                 return Err(CommandError::Usage(message));
             }
         }
@@ -76,7 +76,7 @@ impl PgNewCommand {
 
     fn fill_template(&self, text: &str, handler: &Path, test: &Path) -> String {
         let function = self.function.as_deref().unwrap_or_default();
-        // A name alone is found by the type of names, one with its arguments by that of signatures.
+        // regproc finds a name without arguments, regprocedure one with arguments.
         let cast = if function.contains('(') { "regprocedure" } else { "regproc::regprocedure" };
         text.replace("@schema@", self.schema.name.as_str())
             .replace("@name@", &self.name)
@@ -89,14 +89,14 @@ impl PgNewCommand {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        let opened = OpenOptions::new().write(true).create_new(true).open(path);
-        let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
         Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
     }
 }
 
 impl NewHandlerKind {
-    /// The SQL of a handler and of its test, with places to fill.
+    /// The SQL of a handler and of its test, with placeholders.
     fn templates(self, is_function: bool) -> (&'static str, &'static str) {
         match self {
             Self::Tool if is_function => (include_str!("new/function.sql"), include_str!("new/function_test.sql")),
@@ -107,11 +107,11 @@ impl NewHandlerKind {
     }
 }
 
-/// A name that a handler may have, and its file.
+/// A valid name of a handler, and of its file.
 fn handler_name(text: &str) -> Result<String, String> {
-    let fits = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-' | '.');
-    let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
-    if begins_well && text.chars().all(fits) && text.len() <= NAME_CHARACTERS_MAX {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
+    let has_valid_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
+    if has_valid_start && text.chars().all(is_allowed) && text.len() <= NAME_CHARACTERS_MAX {
         Ok(text.to_owned())
     } else {
         Err(format!(

@@ -3,9 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use tidegate_postgres_handlers::{
-    CallLogStatus, HandlerSchemaScripts, InstallStatus as Installed, InstalledVersion, LineCount,
-};
+use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallStatus, InstalledVersion, LineCount};
 
 use super::HandlerSchemaArguments;
 use crate::command_error::CommandError;
@@ -24,14 +22,14 @@ impl PgStatusCommand {
     }
 }
 
-fn render_status(installed: &Installed) -> String {
-    let Installed { database, schema, owner, dispatch_roles: dispatching, .. } = installed;
+fn render_status(installed: &InstallStatus) -> String {
+    let InstallStatus { database, schema, owner, dispatch_roles, .. } = installed;
     let handlers = match &installed.handlers {
         None => NOT_READABLE.to_owned(),
         Some(_) if installed.has_owner_rights => render_handler_counts(installed),
         Some(_) => format!("{}; what this role may call", render_handler_counts(installed)),
     };
-    let dispatching = match dispatching.as_slice() {
+    let callers = match dispatch_roles.as_slice() {
         [] => format!("nobody but {owner}; SELECT {schema}.grant_mcp_access('ROLE') lets a role in"),
         roles => roles.join(", "),
     };
@@ -41,7 +39,7 @@ fn render_status(installed: &Installed) -> String {
          version       {}\n\
          handlers      {handlers}\n\
          exchange log  {}\n\
-         may call      {dispatching}\n",
+         may call      {callers}\n",
         render_version(installed.version),
         render_exchange_log(installed.call_log),
     )
@@ -62,8 +60,8 @@ fn render_version(installed: InstalledVersion) -> String {
     }
 }
 
-/// How many handlers there are: `3: 2 tools, 1 prompt`.
-pub(super) fn render_handler_counts(installed: &Installed) -> String {
+/// The numbers of handlers: `3: 2 tools, 1 prompt`.
+pub(super) fn render_handler_counts(installed: &InstallStatus) -> String {
     let counts = installed.handlers.iter().flatten();
     let of_types: Vec<String> = counts.clone().map(|(of_type, count)| pluralize(*count, of_type)).collect();
     match counts.map(|(_, count)| count).sum::<u64>() {
@@ -81,7 +79,6 @@ fn render_exchange_log(log: Option<CallLogStatus>) -> String {
     }
 }
 
-/// How long the exchange log is.
 pub(super) fn render_line_count(lines: LineCount) -> String {
     match lines {
         LineCount::Exactly(count) => pluralize(count, "line"),

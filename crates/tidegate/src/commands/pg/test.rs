@@ -1,4 +1,4 @@
-//! `tidegate pg test`: SQL test files of handlers, and what became of them.
+//! `tidegate pg test`: runs SQL test files of handlers.
 
 mod junit;
 
@@ -16,10 +16,9 @@ use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
-/// How long a statement may take unless --timeout says otherwise.
+/// The default of --timeout.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of a test file at most.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 const PASSED_STYLE: Style = AnsiColor::Green.on_default();
@@ -41,7 +40,6 @@ pub(crate) struct PgTestCommand {
     junit: Option<PathBuf>,
 }
 
-/// A test file that was run.
 struct TestFileRun {
     name: String,
     report: TestReport,
@@ -80,9 +78,7 @@ impl PgTestCommand {
     }
 }
 
-/// A test file that was read.
 struct SqlTestFile {
-    /// As the reader finds it.
     name: String,
     text: String,
 }
@@ -131,7 +127,6 @@ fn read_file(path: &Path) -> Result<SqlTestFile, CommandError> {
     Ok(SqlTestFile { name, text })
 }
 
-/// One file, with what failed in it.
 fn print_file(file: &TestFileRun) -> Result<(), CommandError> {
     let mut output = anstream::stdout().lock();
     let TestFileRun { name, report, took } = file;
@@ -152,7 +147,6 @@ fn print_file(file: &TestFileRun) -> Result<(), CommandError> {
     Ok(output.flush()?)
 }
 
-/// The counts of all files.
 fn print_summary(tested: &[TestFileRun]) -> Result<(), CommandError> {
     let mut output = anstream::stdout().lock();
     let sum = |count: fn(&TestFileRun) -> usize| tested.iter().map(count).sum::<usize>();

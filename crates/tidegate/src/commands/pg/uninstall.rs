@@ -25,29 +25,29 @@ pub(crate) struct PgUninstallCommand {
 
 impl PgUninstallCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let Self { schema_arguments: place, yes, execution: manner } = self;
-        if manner.print {
-            return Ok(write!(std::io::stdout(), "{}", place.schema.uninstall_script())?);
+        let Self { schema_arguments, yes, execution } = self;
+        if execution.print {
+            return Ok(write!(std::io::stdout(), "{}", schema_arguments.schema.uninstall_script())?);
         }
-        let installer = place.installer()?;
+        let installer = schema_arguments.installer()?;
         let installed = installer.status().await?;
         let loss = describe_loss(&installed);
-        let place = format!("the schema {} of the database {}", installed.schema, installed.database);
-        if manner.dry_run {
+        let location = format!("the schema {} of the database {}", installed.schema, installed.database);
+        if execution.dry_run {
             installer.uninstall(InstallMode::DryRun).await?;
-            let dry =
-                format!("handlers would be uninstalled from {place}, {loss}\nthis was a dry run: nothing is changed\n");
-            return Ok(write!(std::io::stdout(), "{dry}")?);
+            let text = format!(
+                "handlers would be uninstalled from {location}, {loss}\nthis was a dry run: nothing is changed\n"
+            );
+            return Ok(write!(std::io::stdout(), "{text}")?);
         }
-        if !yes && !confirm_uninstall(&installer, &place, &loss).await? {
+        if !yes && !confirm_uninstall(&installer, &location, &loss).await? {
             return Ok(writeln!(std::io::stdout(), "nothing is changed")?);
         }
         installer.uninstall(InstallMode::Commit).await?;
-        Ok(writeln!(std::io::stdout(), "handlers are uninstalled from {place}, {loss}")?)
+        Ok(writeln!(std::io::stdout(), "handlers are uninstalled from {location}, {loss}")?)
     }
 }
 
-/// What goes with the schema.
 fn describe_loss(installed: &InstallStatus) -> String {
     let lines = installed.call_log.and_then(|log| log.lines).filter(|lines| *lines != LineCount::Exactly(0));
     let lines = lines
@@ -59,17 +59,17 @@ fn describe_loss(installed: &InstallStatus) -> String {
     }
 }
 
-/// Asks the person at the terminal. What would be refused is refused before.
-async fn confirm_uninstall(installer: &Installer, place: &str, loss: &str) -> Result<bool, CommandError> {
+/// Asks the person at the terminal, after a dry run, so that no question is asked in vain.
+async fn confirm_uninstall(installer: &Installer, location: &str, loss: &str) -> Result<bool, CommandError> {
     installer.uninstall(InstallMode::DryRun).await?;
-    if !terminal::abilities().forms {
+    if !terminal::terminal_capabilities().forms {
         return Err(CommandError::Usage(format!(
-            "this would uninstall handlers from {place}, {loss}; there is nobody to ask, so it takes --yes"
+            "this would uninstall handlers from {location}, {loss}; without a terminal to confirm it, write --yes"
         )));
     }
     let schema = json!({"type": "object", "properties": {"agreed": {"type": "boolean", "title": "Uninstall them?"}}});
-    let question = InputRequest::form(format!("This uninstalls handlers from {place}, {loss}."), schema);
-    Ok(match terminal::prompt_form(question).await {
+    let request = InputRequest::form(format!("This uninstalls handlers from {location}, {loss}."), schema);
+    Ok(match terminal::prompt_form(request).await {
         Some(InputAnswer::Accepted(form)) => form.get("agreed").is_some_and(|agreed| *agreed == true),
         _ => false,
     })

@@ -17,7 +17,6 @@ use crate::config::types::{CertificateEntry, Config, ProxyEntry, TokensEntry};
 
 const IMPLIED_SCOPES_KEY: &str = "auth.tokens.implied_scopes";
 
-/// How tokens are checked, if nothing is wrong with what is said of it.
 pub(super) fn parse_tokens(
     entry: &TokensEntry,
     loaded: &LoadedConfig,
@@ -37,18 +36,18 @@ pub(super) fn parse_tokens(
     Some(options)
 }
 
-/// The one thing that tokens are checked with.
+/// The key that tokens are checked with; exactly one must be configured.
 fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<TokenKey> {
     let mut read = |member: &str, path: &Path| {
-        let whole = loaded.resolve(path);
-        let text = std::fs::read_to_string(&whole);
+        let path = loaded.resolve(path);
+        let text = std::fs::read_to_string(&path);
         text.map_err(|error| {
-            let message = format!("{} cannot be read: {error}", whole.display());
+            let message = format!("{} cannot be read: {error}", path.display());
             problems.push(ConfigProblem::new(format!("auth.tokens.{member}"), message));
         })
         .ok()
     };
-    let output = [
+    let configured_keys = [
         entry.jwks.is_some(),
         entry.jwks_url.is_some(),
         entry.discovery,
@@ -56,7 +55,7 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         entry.secret.is_some(),
         entry.introspection.is_some(),
     ];
-    if output.iter().filter(|is_reported| **is_reported).count() == 1 {
+    if configured_keys.iter().filter(|is_set| **is_set).count() == 1 {
         if let Some(path) = &entry.jwks {
             return read("jwks", path).map(TokenKey::Jwks);
         }
@@ -70,14 +69,11 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
             return Some(TokenKey::Secret(secret.0.clone()));
         }
         if let Some(introspection_entry) = &entry.introspection {
-            let (url, client_id) = (introspection_entry.url.clone(), introspection_entry.client_id.clone());
-            let client_secret = introspection_entry.client_secret.0.clone();
-            let needs_audience = introspection_entry.needs_audience.unwrap_or(true);
             return Some(TokenKey::Introspection(IntrospectionOptions {
-                url,
-                client_id,
-                client_secret,
-                needs_audience,
+                url: introspection_entry.url.clone(),
+                client_id: introspection_entry.client_id.clone(),
+                client_secret: introspection_entry.client_secret.0.clone(),
+                needs_audience: introspection_entry.needs_audience.unwrap_or(true),
             }));
         }
         return Some(TokenKey::Discovery);
@@ -88,7 +84,6 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
     None
 }
 
-/// Which scopes imply which, if nothing is wrong with what is said of them.
 fn parse_implied_scopes(entry: &TokensEntry, config: &Config, problems: &mut Vec<ConfigProblem>) -> Arc<ImpliedScopes> {
     let implied = ImpliedScopes::new(&entry.implied_scopes);
     let implied = implied.map_err(|error| problems.push(ConfigProblem::new(IMPLIED_SCOPES_KEY, error.to_string())));
@@ -116,7 +111,6 @@ fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem
     problems
 }
 
-/// The scopes that the configuration requires anywhere.
 fn required_scopes(config: &Config) -> BTreeSet<&str> {
     let lists = scope_lists(config).into_iter().flat_map(|(_, scopes)| scopes);
     let claims =
@@ -139,7 +133,7 @@ pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
     oauth.chain(tools).chain(resources).chain(prompts).collect()
 }
 
-/// Whose certificates are taken; less those that are wrong.
+/// The rules for client certificates, without invalid ones.
 pub(super) fn parse_certificates(
     entries: &[CertificateEntry],
     problems: &mut Vec<ConfigProblem>,
@@ -156,7 +150,7 @@ pub(super) fn parse_certificates(
             }
         };
         if let CertificateName::AlternativeName(name) = &holds
-            && !["dns:", "email:", "ip:", "uri:"].iter().any(|sort| name.starts_with(sort))
+            && !["dns:", "email:", "ip:", "uri:"].iter().any(|prefix| name.starts_with(prefix))
         {
             let message = format!("{name:?} needs a prefix: dns:, email:, ip: or uri:");
             problems.push(ConfigProblem::new(format!("auth.certificates[{index}].alternative_name"), message));
@@ -167,7 +161,6 @@ pub(super) fn parse_certificates(
     rules
 }
 
-/// The proxies that are believed, if nothing is wrong with what is said of them.
 pub(super) fn parse_proxy(entry: &ProxyEntry, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
     let before = problems.len();
     let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, |text| {

@@ -25,7 +25,7 @@ pub(crate) use resources_and_prompts::{MessageEntry, MessageRole, PromptEntry, R
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use server::{ClientCertificatesEntry, ServerEntry, TlsEntry, TlsVersionEntry};
 
-/// The configuration of a Tidegate node.
+/// The configuration of a Tidegate server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
@@ -114,7 +114,7 @@ pub(crate) struct ToolEntry {
     pub(crate) cache: Option<CacheEntry>,
 }
 
-/// A request to an HTTP API. {name} stands for a parameter, {{ for a brace.
+/// A request to an HTTP API. {{name}} in its texts stands for a parameter.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpRequestEntry {
@@ -129,7 +129,7 @@ pub(crate) struct HttpRequestEntry {
     /// Request headers. Write secrets as ${VARIABLE} or ${file:PATH}. Default: none.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    /// JSON body. A text that is exactly {name} becomes the value of the parameter. Default: none.
+    /// JSON body. A text that is exactly {{name}} becomes the value of the parameter. Default: none.
     pub(crate) body: Option<Value>,
     /// Position of the rows in the response, as a JSON pointer: /items. Default: none.
     pub(crate) rows: Option<String>,

@@ -26,7 +26,7 @@ fn valid_configuration_passes() {
 #[test]
 fn tls_files_are_checked() {
     let text = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
-    assert!(text.contains("server.tls.client_crl: says nothing without client_ca"), "{text}");
+    assert!(text.contains("server.tls.client_crl: has no effect without client_ca"), "{text}");
     assert!(text.contains("server.tls: ") && text.contains("cert.pem cannot be read"), "{text}");
     let text = check("server: {tls: {certificate: a, key: b, min_version: '1.1', clients: optional}}\n");
     assert!(text.contains("server.tls.min_version: "), "{text}");
@@ -38,8 +38,8 @@ fn reports_all_schema_errors() {
     insta::assert_snapshot!(check("serve: {}\nlimits: {timeout: 60, inline_rows: lots}\ntools: {}\ntoolsets: {a: b}\nroles: [{toolset: [a]}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:1: serve: unknown key; did you mean server?
-    tidegate.yaml:4:1: tools: a map where a list is wanted
-    tidegate.yaml:5:12: toolsets.a: b where a list is wanted
+    tidegate.yaml:4:1: tools: a map where a list is expected
+    tidegate.yaml:5:12: toolsets.a: b where a list is expected
     tidegate.yaml:6:9: roles[0]: name is missing
     tidegate.yaml:6:10: roles[0].toolset: unknown key; did you mean toolsets?
     ");
@@ -166,7 +166,7 @@ fn resources_prompts_and_requests_are_checked_too() {
     error: the configuration cannot be used
     tidegate.yaml:2:70: prompts[0].messages[1]: needs either text or resource, not both
     ");
-    insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{x}'}, input: {x: {}}}]\n"), @r"
+    insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{{x}}'}, input: {x: {}}}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:42: tools[0].http.url: api.example.com is not among the hosts that http tools may reach
         add it to http.allow_hosts
@@ -187,7 +187,7 @@ fn variable_values_are_redacted_in_errors() {
     };
     insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:3:10: roles[0].name: a list where a text is wanted
+    tidegate.yaml:3:10: roles[0].name: a list where a text is expected
     ");
     insta::assert_snapshot!(content("ANOTHER"), @r"
     error: the configuration cannot be used
@@ -197,7 +197,7 @@ fn variable_values_are_redacted_in_errors() {
     configured.write(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\n"));
     insta::assert_snapshot!(content("HELD"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:2:10: limits.timeout: what ${HELD} holds does not fit here
+    tidegate.yaml:2:10: limits.timeout: the value of ${HELD} is not valid here
     ");
     configured.write(&format!(
         "{SHOP}auth: {{tokens: {{issuer: i, audience: a, algorithms: [HS256], secret: '${{HELD}}'}}}}\n"
@@ -273,7 +273,7 @@ fn variable_values_are_redacted_in_every_report() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let text = format!("{}{}", ran.stdout, ran.stderr);
     assert!(text.contains("${HELD}") && !text.contains("hunter2"), "{text}");
-    assert_eq!(text.matches("why is not told").count(), 2, "{text}");
+    assert_eq!(text.matches("is not shown; write the value out").count(), 2, "{text}");
 }
 
 #[test]

@@ -103,10 +103,10 @@ fn reports_misbehaving_issuer() {
     ok     the issuer https://login.example shows 1 keys
     mind   none of the keys of https://login.example is for RS256 (auth.tokens.algorithms)
     ");
-    insta::assert_snapshot!(message(&format!("jwks_url: '{}'", issuer("[]")), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: this is not a JWKS: it must be a JSON object with a list named keys");
+    insta::assert_snapshot!(message(&format!("jwks_url: '{}'", issuer("[]")), 1), @"WRONG  the issuer https://login.example is unreachable, and new tokens are rejected: this is not a JWKS: it must be a JSON object with a list named keys");
     let requested = |answer| format!("introspection: {{url: '{}', client_id: a, client_secret: b}}", issuer(answer));
     insta::assert_snapshot!(message(&requested(r#"{"active": false}"#), 0), @"ok     the issuer https://login.example answers about tokens");
-    insta::assert_snapshot!(message(&requested(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: it reports a text that is not a token as active: any bearer would be admitted");
+    insta::assert_snapshot!(message(&requested(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example is unreachable, and new tokens are rejected: it reports a text that is not a token as active: any bearer would be admitted");
     let nowhere = message("jwks_url: 'http://127.0.0.1:9/keys'", 1);
-    assert!(nowhere.contains("no new token is taken: it cannot be reached: "), "{nowhere}");
+    assert!(nowhere.contains("new tokens are rejected: it cannot be reached: "), "{nowhere}");
 }

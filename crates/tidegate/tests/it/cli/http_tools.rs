@@ -1,4 +1,4 @@
-//! Tools that ask an HTTP API, from the configuration to the answer; and what nobody reads: the secrets of its headers.
+//! Tools that call an HTTP API, from the configuration to the answer. Secrets of their headers are never printed.
 
 use axum::Router;
 use axum::extract::{Path, RawQuery};
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::server::Server;
 use super::{CommandOutput, ConfiguredFolder, tidegate};
 
-/// What the API is shown. Its braces are neither parameters nor variables.
+/// The credential for the API. Its braces are neither parameters nor variables.
 const SECRET: &str = "s3cr{et}-{customer}-{{x}}-${HOME}";
 
 /// The API's host and port.
@@ -44,7 +44,7 @@ async fn tickets(Path(customer): Path<String>, RawQuery(query): RawQuery, header
         .into_response()
 }
 
-/// A folder with tools that ask the API at `host_triple`.
+/// A folder with tools that call the API at `host`.
 fn configured(host: &str) -> ConfiguredFolder {
     let tool = |name: &str, path: &str, more: &str| {
         format!(
@@ -53,7 +53,7 @@ fn configured(host: &str) -> ConfiguredFolder {
         )
     };
     let tickets =
-        tool("tickets", "/tickets/{customer}", "query: {limit: '{limit}', page: '{page}'}, rows: /data/items");
+        tool("tickets", "/tickets/{{customer}}", "query: {limit: '{{limit}}', page: '{{page}}'}, rows: /data/items");
     let input =
         "    input: {customer: {}, limit: {type: integer, default: 2}, page: {type: integer, required: false}}\n";
     ConfiguredFolder::new(&format!(
@@ -113,6 +113,25 @@ async fn http_tool_rows_support_every_format() {
     extract: the answer has no column "name"
     Valid choices: id, customer, query, open
     "#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deprecated_templates_are_read_with_a_warning() {
+    let host = start_api().await;
+    let configured = configured(&host);
+    let text = std::fs::read_to_string(configured.folder().join("tidegate.yaml")).unwrap();
+    let deprecated = ["customer", "limit", "page"]
+        .iter()
+        .fold(text, |text, name| text.replace(&format!("{{{{{name}}}}}"), &format!("{{{name}}}")));
+    configured.write(&deprecated);
+    let checked = run(&configured, &["config", "check"]);
+    for (path, name) in [("url", "customer"), ("query.limit", "limit"), ("query.page", "page")] {
+        let warning =
+            format!("tools[0].http.{path}: uses the deprecated template syntax; write {{{{{name}}}}} for {{{name}}}");
+        let is_warning = |line: &str| line.contains("tidegate.yaml:6:") && line.contains(&warning);
+        assert!(checked.stderr.lines().any(is_warning), "{warning}: {}", checked.stderr);
+    }
+    assert_eq!(call(&configured, &host, &["tickets", "customer=7", "extract=query"]), r#"["limit=2",null]"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,7 +83,7 @@ fn installs_shows_and_uninstalls_handlers() {
     ");
 
     assert_snapshot!(shop.pg("uninstall", &[]), @r"
-    error: this would uninstall handlers from the schema api of the database shop, with the handlers in it (3: 2 tools, 1 prompt); there is nobody to ask, so it takes --yes
+    error: this would uninstall handlers from the schema api of the database shop, with the handlers in it (3: 2 tools, 1 prompt); without a terminal to confirm it, write --yes
     exit code 2
     ");
     assert_snapshot!(shop.pg("uninstall", &["--dry-run"]), @r"

@@ -183,7 +183,7 @@ fn pg_new_prints_next_steps() {
     (exit code 0)
     "#);
     assert_snapshot!(message(&["prompt", "greet"]), @r#"
-    error: handlers/greet.sql is there already; it is not overwritten
+    error: handlers/greet.sql exists already and is not overwritten
     (exit code 2)
     "#);
     assert_snapshot!(message(&["prompt", "greet", "--folder", "sql/mcp", "--schema", "tools"]), @r#"

@@ -107,7 +107,7 @@ async fn reload_under_load_drops_no_call() {
     client.cancel().await.unwrap();
 }
 
-/// Writes into the configuration's folder without a pause until it is dropped, as a log would.
+/// Writes into the configuration's folder until it is dropped, as a log would.
 struct BackgroundWriter(Arc<AtomicBool>);
 
 impl BackgroundWriter {
@@ -116,6 +116,7 @@ impl BackgroundWriter {
         let over = is_over.clone();
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) && std::fs::write(&file, "line").is_ok() {
+                // Simulates the pace of a log.
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         });

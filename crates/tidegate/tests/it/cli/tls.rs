@@ -43,7 +43,7 @@ struct Node {
 }
 
 impl Node {
-    /// A node with the certificate of `server`, and with `command_line_databases` in `server.tls`, which names `files`.
+    /// A node with the certificate of `server`, and with the keys `further` in `server.tls`, which names `files`.
     fn start(server: &Identity, further: &str, files: &[(&str, &str)]) -> Self {
         Self::start_with_log_level("error", server, further, files)
     }

@@ -179,7 +179,8 @@ fn development_tokens_print_a_warning() {
     let ran = configured.run(&["token", "key"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
-        ran.stderr.starts_with("FOR DEVELOPMENT ONLY: whoever has development-key.pem is whoever it likes"),
+        ran.stderr
+            .starts_with("FOR DEVELOPMENT ONLY: anyone holding development-key.pem can impersonate any principal"),
         "{ran:?}"
     );
     let key = std::fs::metadata(configured.folder().join("development-key.pem")).unwrap();
@@ -188,7 +189,7 @@ fn development_tokens_print_a_warning() {
     configured.write(&ran.stdout);
     let checked = configured.run(&["config", "check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stderr.contains("auth.tokens takes tokens of a development key"), "{checked:?}");
+    assert!(checked.stderr.contains("auth.tokens accepts tokens of a development key"), "{checked:?}");
     let ran = configured.run(&["token", "new", "--subject", "ann"]);
     assert_eq!((ran.code, ran.stdout.trim().split('.').count()), (Some(0), 3), "{ran:?}");
     assert!(ran.stderr.starts_with("FOR DEVELOPMENT ONLY: a token of ann") && !ran.stderr.contains(ran.stdout.trim()));
@@ -204,7 +205,7 @@ fn offline_access_scope_is_warned_about() {
     let checked = configured.run(&["config", "check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     for path in ["auth.oauth.scopes", "tools[2].scopes"] {
-        assert!(checked.stderr.contains(&format!("{path} names offline_access")), "{checked:?}");
+        assert!(checked.stderr.contains(&format!("{path} contains offline_access")), "{checked:?}");
     }
 }
 

@@ -5,11 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The part of the network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressClass {
-    /// The internet.
     Public,
-    /// This machine.
     Loopback,
-    /// A private network.
     Private,
     /// Link-local and metadata addresses, and addresses that do not belong to one host. No API has such an address.
     Forbidden,

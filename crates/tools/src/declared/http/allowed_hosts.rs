@@ -34,7 +34,6 @@ enum HostPattern {
     Address(IpAddr),
 }
 
-/// One entry of the list.
 enum AllowListEntry {
     Host(AllowedHost),
     Network(IpNetwork),
@@ -52,9 +51,9 @@ impl AllowedHosts {
             match parse_entry(entry) {
                 Ok(AllowListEntry::Host(host)) => allowed.hosts.push(host),
                 Ok(AllowListEntry::Network(network)) => allowed.networks.push(network),
-                Err((wrong, right)) => {
-                    let wrong = format!("{entry:?} {wrong}");
-                    problems.push(HttpProblem::new(format!("http.allow_hosts[{index}]"), wrong, right));
+                Err((message, hint)) => {
+                    let message = format!("{entry:?} {message}");
+                    problems.push(HttpProblem::new(format!("http.allow_hosts[{index}]"), message, hint));
                 }
             }
         }
@@ -238,7 +237,7 @@ mod tests {
 
     #[test]
     fn reports_all_invalid_entries() {
-        let wrong = [
+        let invalid = [
             "https://a.example",
             "a.example/path",
             "*",
@@ -253,9 +252,9 @@ mod tests {
             "[::1",
             "a:81:80",
         ];
-        let problems = AllowedHosts::parse(&wrong.map(str::to_owned)).unwrap_err();
+        let problems = AllowedHosts::parse(&invalid.map(str::to_owned)).unwrap_err();
         let fields: Vec<_> = problems.iter().map(|problem| problem.field.clone()).collect();
-        assert_eq!(fields, (0..wrong.len()).map(|index| format!("http.allow_hosts[{index}]")).collect::<Vec<_>>());
+        assert_eq!(fields, (0..invalid.len()).map(|index| format!("http.allow_hosts[{index}]")).collect::<Vec<_>>());
         let first = "http.allow_hosts[0]: \"https://a.example\" has a scheme; list the host alone, for example \
                      api.example.com or api.example.com:8443";
         assert_eq!(problems[0].to_string(), first);

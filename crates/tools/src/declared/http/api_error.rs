@@ -15,20 +15,18 @@ use super::resolver::DisallowedAddresses;
 use super::secrets::Secrets;
 use super::url_template::host_and_port;
 
-/// Bytes of an error body that are read.
 pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
-/// Characters of a date in `Retry-After`.
 const DATE_CHARACTERS_MAX: usize = 40;
 
 /// The error for a status other than 2xx, without `secrets`.
 pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
     let HttpResponse { status, headers, host, .. } = fetched;
-    let with_words = |kind, subject: &str| {
+    let with_api_message = |kind, subject: &str| {
         let error = Error::new(kind, format!("{subject}: {host} answers {status}"));
         match api_message(fetched, secrets) {
-            Some(words) => error.with_hint(format!("The API's message: {words}")),
+            Some(message) => error.with_hint(format!("The API's message: {message}")),
             None => error,
         }
     };
@@ -38,9 +36,9 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
             Error::new(ErrorKind::Forbidden, message)
                 .with_hint("The owner of this server has to correct them; other arguments do not help.")
         }
-        404 | 410 => with_words(ErrorKind::NotFound, "the requested item does not exist"),
+        404 | 410 => with_api_message(ErrorKind::NotFound, "the requested item does not exist"),
         408 | 504 => Error::new(ErrorKind::TimedOut, format!("{host} timed out ({status})")),
-        413 | 414 => with_words(ErrorKind::TooLarge, "the request is too large for the API"),
+        413 | 414 => with_api_message(ErrorKind::TooLarge, "the request is too large for the API"),
         429 => with_retry_hint(
             Error::new(ErrorKind::RateLimited, format!("{host} limits the request rate ({status})")),
             headers,
@@ -49,13 +47,12 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
         405 | 406 | 411 | 415 | 426 => {
             Error::new(ErrorKind::Unavailable, format!("{host} does not accept the request of this tool ({status})"))
         }
-        400..=499 => with_words(ErrorKind::InvalidArguments, "the API rejects these arguments"),
+        400..=499 => with_api_message(ErrorKind::InvalidArguments, "the API rejects these arguments"),
         500..=599 => with_retry_hint(Error::new(ErrorKind::Unavailable, format!("{host} fails ({status})")), headers),
         _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which http tools do not support")),
     }
 }
 
-/// The error for a request without a response.
 pub(super) fn transport_error(url: &Url, error: reqwest::Error) -> Error {
     let host = host_and_port(url);
     let (kind, reason) = failure_reason(url, &error);
@@ -149,7 +146,6 @@ fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     })
 }
 
-/// The error for a body that exceeds the tool's limit.
 pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
     let message = format!("the answer of {host} is larger than {bytes_max} bytes, the limit of this tool (max_bytes)");
     Error::new(ErrorKind::TooLarge, message)

@@ -10,16 +10,13 @@ use super::secrets::Secrets;
 /// Member names that are listed when the table is missing.
 const MEMBERS_LISTED_MAX: usize = 20;
 
-/// The content of an API's response.
 #[derive(Debug, PartialEq)]
 pub(super) enum ApiResult {
-    /// The items of a table.
     Table(Vec<Value>),
     /// Text, or JSON that is not a table.
     Text(String),
 }
 
-/// How a media type is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MediaType {
     Json,
@@ -28,7 +25,6 @@ pub(super) enum MediaType {
 }
 
 impl MediaType {
-    /// Classifies `essence`, a media type without parameters.
     pub(super) fn classify(essence: &str) -> Self {
         match essence.split_once('/') {
             Some(("application" | "text", "json")) => Self::Json,
@@ -98,13 +94,13 @@ fn interpret_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets
 }
 
 fn missing_table_error(host: &str, pointer: &str, found: Option<&Value>, root: &Value) -> Error {
-    let place = if pointer.is_empty() { "as a whole" } else { pointer };
+    let location = if pointer.is_empty() { "as a whole" } else { pointer };
     let subject = match found {
         None => "nothing",
         Some(Value::Object(_)) => "an object",
         Some(_) => "a single value",
     };
-    let message = format!("the answer of {host} must have its table at {place:?}, but has {subject} there");
+    let message = format!("the answer of {host} must have its table at {location:?}, but has {subject} there");
     let error = Error::new(ErrorKind::Unavailable, message)
         .with_hint("The owner of this server can correct rows in the tool's configuration.");
     match root {

@@ -5,7 +5,7 @@ use tidegate_core::Violation;
 
 use super::call_arguments::CallArguments;
 use super::definition::HttpProblem;
-use super::template::{TEMPLATE_HINT, Template};
+use crate::declared::template::{TemplateError, TextTemplate};
 
 /// Nesting levels at most; bodies are read and written recursively.
 const DEPTH_MAX: usize = 64;
@@ -16,7 +16,7 @@ pub(super) enum BodyTemplate {
     Fixed(Value),
     /// The argument with its JSON type.
     Argument(String),
-    Text(Template),
+    Text(TextTemplate),
     Items(Vec<BodyTemplate>),
     Members(Vec<(String, BodyTemplate)>),
 }
@@ -77,11 +77,11 @@ impl BodyTemplate {
     }
 
     /// Fills in the arguments; `None` if the value is to be omitted.
-    pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Value> {
+    pub(super) fn render(&self, call_arguments: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Value> {
         match self {
             Self::Fixed(value) => Some(value.clone()),
-            Self::Argument(name) => given.value(name).cloned(),
-            Self::Text(template) => match template.render(|name| given.text(name)) {
+            Self::Argument(name) => call_arguments.value(name).cloned(),
+            Self::Text(template) => match template.render(|name| call_arguments.text(name)) {
                 Ok(text) => text.map(Value::String),
                 Err(violation) => {
                     violations.push(violation);
@@ -89,29 +89,29 @@ impl BodyTemplate {
                 }
             },
             Self::Items(items) => {
-                Some(Value::Array(items.iter().filter_map(|item| item.render(given, violations)).collect()))
+                Some(Value::Array(items.iter().filter_map(|item| item.render(call_arguments, violations)).collect()))
             }
             Self::Members(members) => {
-                let members = members
-                    .iter()
-                    .filter_map(|(name, member)| member.render(given, violations).map(|member| (name.clone(), member)));
+                let members = members.iter().filter_map(|(name, member)| {
+                    member.render(call_arguments, violations).map(|member| (name.clone(), member))
+                });
                 Some(Value::Object(members.collect::<Map<_, _>>()))
             }
         }
     }
 }
 
-/// Parses `text` as a template.
-pub(super) fn parse_template(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<Template> {
-    Template::parse(text).map_err(|fault| problems.push(HttpProblem::new(field, fault.to_string(), TEMPLATE_HINT))).ok()
+pub(super) fn parse_template(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<TextTemplate> {
+    let problem = |error: TemplateError| HttpProblem::new(field, error.to_string(), TemplateError::HINT);
+    TextTemplate::parse(text).map_err(|error| problems.push(problem(error))).ok()
 }
 
 /// Parses `text` as a name, which must not contain arguments.
 pub(super) fn parse_name(field: &str, text: &str, problems: &mut Vec<HttpProblem>) -> Option<String> {
     let name = parse_template(field, text, problems)?.fixed_text();
     if name.is_none() {
-        let right = "put {name} into the value, or write {{ and }} for braces";
-        problems.push(HttpProblem::new(field, "the name contains an argument", right));
+        let hint = "put {{name}} into the value, or write {{\"{\"}} for a brace";
+        problems.push(HttpProblem::new(field, "the name contains an argument", hint));
     }
     name
 }
@@ -129,13 +129,13 @@ mod tests {
         let template = BodyTemplate::parse("body", body, &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
         let (mut violations, defaults) = (Vec::new(), BTreeMap::from([("size".to_owned(), json!(3))]));
-        let given = CallArguments { arguments: arguments.as_object().unwrap(), defaults: &defaults };
-        (template.unwrap().render(given, &mut violations), violations)
+        let call_arguments = CallArguments { arguments: arguments.as_object().unwrap(), defaults: &defaults };
+        (template.unwrap().render(call_arguments, &mut violations), violations)
     }
 
     #[test]
     fn whole_arguments_keep_their_json_type() {
-        let body = json!({"a": "{a}", "t": "a={a}, s={size}", "f": [1, null, "{{x}}"], "deep": {"l": "{l}"}});
+        let body = json!({"a": "{{a}}", "t": "a={{a}}, s={{size}}", "f": [1, null, "{x}"], "deep": {"l": "{{l}}"}});
         let (value, violations) = rendered(&body, &json!({"a": 7, "l": [1, {"x": null}]}));
         assert!(violations.is_empty());
         let expected = json!({"a": 7, "t": "a=7, s=3", "f": [1, null, "{x}"], "deep": {"l": [1, {"x": null}]}});
@@ -144,21 +144,21 @@ mod tests {
 
     #[test]
     fn missing_arguments_are_left_out() {
-        let body = json!({"a": "{a}", "t": "is {a}", "list": ["{a}", "{b}"], "null": "{n}"});
+        let body = json!({"a": "{{a}}", "t": "is {{a}}", "list": ["{{a}}", "{{b}}"], "null": "{{n}}"});
         let (value, _) = rendered(&body, &json!({"b": true, "n": null}));
         assert_eq!(value, Some(json!({"list": [true], "null": null})));
-        assert_eq!(rendered(&json!("{a}"), &json!({})).0, None);
+        assert_eq!(rendered(&json!("{{a}}"), &json!({})).0, None);
     }
 
     #[test]
     fn values_cannot_add_members() {
-        let (value, _) = rendered(&json!({"t": "say {a}"}), &json!({"a": "\", \"admin\": true, \"x\": \"{b}"}));
-        assert_eq!(value, Some(json!({"t": "say \", \"admin\": true, \"x\": \"{b}"})));
+        let (value, _) = rendered(&json!({"t": "say {{a}}"}), &json!({"a": "\", \"admin\": true, \"x\": \"{{b}}"}));
+        assert_eq!(value, Some(json!({"t": "say \", \"admin\": true, \"x\": \"{{b}}"})));
     }
 
     #[test]
     fn arrays_within_text_are_refused() {
-        let (_, violations) = rendered(&json!({"t": "say {a}"}), &json!({"a": [1]}));
+        let (_, violations) = rendered(&json!({"t": "say {{a}}"}), &json!({"a": [1]}));
         assert_eq!(violations[0].path, "a");
     }
 
@@ -166,9 +166,9 @@ mod tests {
     fn reports_all_body_problems() {
         let mut problems = Vec::new();
         let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
-        let body = json!({"a": "{", "b": ["}"], "{c}": 1, "deep": deep});
+        let body = json!({"a": "{{", "b": ["{{}}"], "{{c}}": 1, "deep": deep});
         assert!(BodyTemplate::parse("body", &body, &mut problems).is_none());
         let fields: Vec<String> = problems.iter().map(|problem| problem.field.chars().take(10).collect()).collect();
-        assert_eq!(fields, ["body.a", "body.b[0]", "body.{c}", "body.deep["]);
+        assert_eq!(fields, ["body.a", "body.b[0]", "body.{{c}}", "body.deep["]);
     }
 }

@@ -8,7 +8,6 @@ use tidegate_core::Violation;
 /// Whole floats below this are written as integers: JSON Schema accepts 5.0 as an integer, a URL may not.
 const WHOLE_FLOAT_MAX: f64 = 9e15;
 
-/// The arguments of one call.
 #[derive(Clone, Copy)]
 pub(super) struct CallArguments<'a> {
     pub(super) arguments: &'a Map<String, Value>,

@@ -13,7 +13,6 @@ use super::request::HttpRequest;
 use super::resolver::{AllowListResolver, DnsResolver, SystemResolver};
 use super::url_template::{host_and_port, is_same_origin};
 
-/// Redirects of one request at most.
 const REDIRECTS_MAX: usize = 5;
 /// The time limit for connecting; the time limit of the tool applies as well.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,12 +27,10 @@ pub struct HttpClient {
     allowed: Arc<AllowedHosts>,
 }
 
-/// The response of an API.
 pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
-    /// Whether the body exceeds its limit.
     pub(super) is_cut: bool,
     /// The host of the last redirect.
     pub(super) host: String,
@@ -124,10 +121,10 @@ impl HttpRequest {
     /// The request to the redirect target `target`. Configured headers and the body are meant for one origin, so
     /// another origin gets neither.
     fn follow_redirect(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
-        let wrong = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
+        let reject = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
         let (from, to) = (host_and_port(&self.url), host_and_port(&target));
         if self.url.scheme() == "https" && target.scheme() != "https" {
-            return wrong(format!("{from} redirects to {to} without encryption, which is not followed"));
+            return reject(format!("{from} redirects to {to} without encryption, which is not followed"));
         }
         // As browsers do: 303 always becomes GET; 301 and 302 become GET after POST.
         let becomes_get = match status {
@@ -143,7 +140,9 @@ impl HttpRequest {
         if !is_same_origin(&self.url, &target) {
             if self.method != Method::GET {
                 let method = &self.method;
-                return wrong(format!("{from} redirects a {method} to {to}; only a GET is followed to another origin"));
+                return reject(format!(
+                    "{from} redirects a {method} to {to}; only a GET is followed to another origin"
+                ));
             }
             let accept = self.headers.remove(ACCEPT);
             self.headers = accept.into_iter().map(|accept| (ACCEPT, accept)).collect();

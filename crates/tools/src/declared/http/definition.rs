@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The configuration of one http tool. `{name}` is an argument where the field allows it.
+/// The configuration of one http tool. `{{name}}` is an argument where the field allows it.
 #[derive(Clone, Default)]
 pub struct HttpDefinition {
     /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; empty means `GET`.
     pub method: String,
-    /// The URL. `{name}` is allowed in path segments and query values.
+    /// The URL. `{{name}}` is allowed in path segments and query values.
     pub url: String,
-    /// Pairs that are added to the query. `{name}` is allowed in texts.
+    /// Pairs that are added to the query. `{{name}}` is allowed in texts.
     pub query: Vec<(String, Value)>,
-    /// Headers; their values are secrets. `{name}` is allowed.
+    /// Headers; their values are secrets. `{{name}}` is allowed.
     pub headers: Vec<(String, String)>,
-    /// The JSON body. `{name}` is allowed in texts.
+    /// The JSON body. `{{name}}` is allowed in texts.
     pub body: Option<Value>,
     /// Values from outside the configuration (`${VARIABLE}`). They are removed from everything that callers read.
     pub secrets: Vec<String>,
@@ -63,8 +63,8 @@ pub struct HttpProblem {
 }
 
 impl HttpProblem {
-    pub(super) fn new(field: impl Into<String>, wrong: impl Into<String>, right: impl Into<String>) -> Self {
-        Self { field: field.into(), message: wrong.into(), hint: right.into() }
+    pub(super) fn new(field: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into(), hint: hint.into() }
     }
 }
 

@@ -15,14 +15,11 @@ use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::QueryRows;
 
-/// Columns of a table at most.
 const COLUMNS_MAX: usize = 1_000;
-/// Rows of a batch.
 const BATCH_ROWS: usize = 1_024;
 /// The column of items that are not objects.
 const VALUE_COLUMN: &str = "value";
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JsonColumnType {
     Null,

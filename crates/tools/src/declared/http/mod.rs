@@ -15,14 +15,12 @@ mod json_rows;
 mod request;
 mod resolver;
 mod secrets;
-mod template;
 mod tool;
 mod url_template;
 
 pub use allowed_hosts::AllowedHosts;
 pub use client::HttpClient;
 pub use definition::{HttpArgument, HttpDefinition, HttpProblem};
-pub use request::{HttpRequestTemplate, RESERVED_ARGUMENTS};
+pub use request::HttpRequestTemplate;
 pub use resolver::DnsResolver;
-pub use template::escape_braces;
 pub use tool::HttpToolHandler;

@@ -15,17 +15,14 @@ use super::body_template::{BodyTemplate, parse_template};
 use super::call_arguments::CallArguments;
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::secrets::Secrets;
-use super::template::Template;
 use super::url_template::{UrlTemplate, host_and_port};
-
-/// Output arguments, which every http tool has.
-pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
+use crate::arguments::OUTPUT_ARGUMENTS;
+use crate::declared::template::TextTemplate;
 
 /// The default limit for a response body, in bytes.
 const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 /// The maximum limit for a response body: it is read whole, and its rows take several times as much memory.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of a header value at most.
 const HEADER_BYTES_MAX: usize = 8_192;
 
 /// Headers that belong to the connection, or would override a limit.
@@ -43,7 +40,6 @@ const RESERVED_HEADERS: [&str; 11] = [
     "proxy-authorization",
 ];
 
-/// The default headers.
 const ACCEPT_DEFAULT: &str = "application/json, text/*;q=0.5";
 const CONTENT_TYPE_DEFAULT: &str = "application/json";
 
@@ -52,7 +48,7 @@ const CONTENT_TYPE_DEFAULT: &str = "application/json";
 pub struct HttpRequestTemplate {
     method: Method,
     address: UrlTemplate,
-    headers: Vec<(HeaderName, Template)>,
+    headers: Vec<(HeaderName, TextTemplate)>,
     body: Option<BodyTemplate>,
     defaults: BTreeMap<String, Value>,
     secrets: Secrets,
@@ -130,11 +126,11 @@ impl HttpRequestTemplate {
 
     /// Fills in `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
-        let given = CallArguments { arguments, defaults: &self.defaults };
+        let call_arguments = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();
-        let url = self.address.render(given, &mut violations);
-        let mut headers = self.render_headers(given, &mut violations);
-        let body = self.body.as_ref().and_then(|body| body.render(given, &mut violations));
+        let url = self.address.render(call_arguments, &mut violations);
+        let mut headers = self.render_headers(call_arguments, &mut violations);
+        let body = self.body.as_ref().and_then(|body| body.render(call_arguments, &mut violations));
         let (Some(url), true) = (url, violations.is_empty()) else {
             return Err(Error::invalid_arguments("the arguments do not fit the request:", violations));
         };
@@ -146,10 +142,10 @@ impl HttpRequestTemplate {
         Ok(HttpRequest { method: self.method.clone(), url, headers, body })
     }
 
-    fn render_headers(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> HeaderMap {
+    fn render_headers(&self, call_arguments: CallArguments<'_>, violations: &mut Vec<Violation>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
-            let value = match template.render(|argument| header_text(argument, given)) {
+            let value = match template.render(|argument| header_text(argument, call_arguments)) {
                 Ok(Some(value)) => value,
                 // A missing argument omits its header.
                 Ok(None) => continue,
@@ -188,8 +184,8 @@ impl fmt::Debug for HttpRequest {
 }
 
 /// The value of an argument in a header. A line break would start another header.
-fn header_text(argument: &str, given: CallArguments<'_>) -> Result<Option<String>, Violation> {
-    let text = given.text(argument)?;
+fn header_text(argument: &str, call_arguments: CallArguments<'_>) -> Result<Option<String>, Violation> {
+    let text = call_arguments.text(argument)?;
     match &text {
         Some(text) if !text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) => {
             let message =
@@ -208,15 +204,15 @@ fn parse_method(text: &str, problems: &mut Vec<HttpProblem>) -> Option<Method> {
         "PATCH" => Some(Method::PATCH),
         "DELETE" => Some(Method::DELETE),
         _ => {
-            let wrong = format!("{text:?} is not a method of http tools");
-            problems.push(HttpProblem::new("method", wrong, "one of GET, POST, PUT, PATCH, DELETE"));
+            let message = format!("{text:?} is not a method of http tools");
+            problems.push(HttpProblem::new("method", message, "one of GET, POST, PUT, PATCH, DELETE"));
             None
         }
     }
 }
 
-fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) -> Vec<(HeaderName, Template)> {
-    let mut parsed: Vec<(HeaderName, Template)> = Vec::new();
+fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) -> Vec<(HeaderName, TextTemplate)> {
+    let mut parsed: Vec<(HeaderName, TextTemplate)> = Vec::new();
     for (text, value) in headers {
         let field = format!("headers.{text}");
         let template = parse_template(&field, value, problems);
@@ -234,9 +230,9 @@ fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) 
         }
         let Some(template) = template else { continue };
         if !template.texts().all(|text| HeaderValue::from_str(text).is_ok()) {
-            let wrong = "contains a line break or another character that headers do not allow";
-            let right = "printable ASCII characters; a secret that was read from a file may end in a line break";
-            problems.push(HttpProblem::new(field, wrong, right));
+            let message = "contains a line break or another character that headers do not allow";
+            let hint = "printable ASCII characters; a secret that was read from a file may end in a line break";
+            problems.push(HttpProblem::new(field, message, hint));
             continue;
         }
         parsed.push((name, template));
@@ -249,16 +245,16 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
         problems.push(HttpProblem::new("timeout", "is zero", "a time such as 10s, or leave it out"));
     }
     if definition.max_bytes.is_some_and(|bytes| bytes == 0 || bytes > BODY_BYTES_MAX) {
-        let wrong = "is out of range";
-        problems.push(HttpProblem::new("max_bytes", wrong, format!("from 1 to {BODY_BYTES_MAX} bytes (64 MiB)")));
+        let message = "is out of range";
+        problems.push(HttpProblem::new("max_bytes", message, format!("from 1 to {BODY_BYTES_MAX} bytes (64 MiB)")));
     }
     let is_pointer = |text: &str| {
-        let escapes_are_right = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
-        (text.is_empty() || text.starts_with('/')) && escapes_are_right
+        let escapes_are_valid = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+        (text.is_empty() || text.starts_with('/')) && escapes_are_valid
     };
     if definition.rows.as_deref().is_some_and(|rows| !is_pointer(rows)) {
-        let right = "begin each name with a slash: /items or /data/rows (RFC 6901)";
-        problems.push(HttpProblem::new("rows", "is not a JSON pointer", right));
+        let hint = "begin each name with a slash: /items or /data/rows (RFC 6901)";
+        problems.push(HttpProblem::new("rows", "is not a JSON pointer", hint));
     }
 }
 
@@ -273,7 +269,7 @@ impl ArgumentUses<'_> {
     fn check(
         &mut self,
         address: Option<&UrlTemplate>,
-        headers: &[(HeaderName, Template)],
+        headers: &[(HeaderName, TextTemplate)],
         body: Option<&BodyTemplate>,
     ) {
         if let Some(address) = address {
@@ -288,13 +284,13 @@ impl ArgumentUses<'_> {
         }
         for argument in self.arguments {
             let field = format!("input.{}", argument.name);
-            if RESERVED_ARGUMENTS.contains(&argument.name.as_str()) {
-                let right = "choose another name; {name} may differ from what the API calls it";
-                self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", right));
+            if OUTPUT_ARGUMENTS.contains(&argument.name.as_str()) {
+                let hint = "choose another name; {{name}} may differ from what the API calls it";
+                self.problems.push(HttpProblem::new(field, "is reserved: every http tool has this argument", hint));
             } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {
                 // Reported only without other problems, which may hide a use.
-                let right = format!("write {{{}}} into the url, query, headers or body", argument.name);
-                self.problems.push(HttpProblem::new(field, "is not used in the request", right));
+                let hint = format!("write {{{{{}}}}} into the url, query, headers or body", argument.name);
+                self.problems.push(HttpProblem::new(field, "is not used in the request", hint));
             }
         }
     }
@@ -302,11 +298,11 @@ impl ArgumentUses<'_> {
     fn record_use(&mut self, field: &str, name: &str) {
         if !self.arguments.iter().any(|argument| argument.name == name) {
             // The name is omitted where it may be part of a secret with braces.
-            let wrong = match field.starts_with("headers.") {
+            let message = match field.starts_with("headers.") {
                 true => "the braces name an undeclared argument".to_owned(),
-                false => format!("{{{name}}} is not a declared argument"),
+                false => format!("{{{{{name}}}}} is not a declared argument"),
             };
-            self.problems.push(HttpProblem::new(field, wrong, "declare it in input, or write {{ and }} for braces"));
+            self.problems.push(HttpProblem::new(field, message, "declare it in input, or write {{\"{\"}} for a brace"));
         }
         self.used.push(name.to_owned());
     }
@@ -315,8 +311,8 @@ impl ArgumentUses<'_> {
         self.record_use("url", name);
         let declared = self.arguments.iter().find(|argument| argument.name == name);
         if declared.is_some_and(|argument| !argument.is_required && argument.default.is_none()) {
-            let wrong = format!("{{{name}}} is part of the path but optional");
-            self.problems.push(HttpProblem::new("url", wrong, "make it required, or give it a default"));
+            let message = format!("{{{{{name}}}}} is part of the path but optional");
+            self.problems.push(HttpProblem::new("url", message, "make it required, or give it a default"));
         }
     }
 }

@@ -7,8 +7,8 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use serde_json::Value;
 
-use super::template::Template;
 use super::url_template::VALUE_ENCODE_SET;
+use crate::declared::template::TextTemplate;
 
 /// Bytes of a secret at least; shorter words would match everywhere.
 const SECRET_BYTES_MIN: usize = 6;
@@ -30,8 +30,8 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// The secrets in `headers`, and the `values` from outside the configuration. Parts of `origin` are not secret.
-    pub(super) fn new(headers: &[(HeaderName, Template)], values: &[String], origin: &Url) -> Self {
-        let words = |is_selected: &dyn Fn(&str) -> bool| -> Vec<String> {
+    pub(super) fn new(headers: &[(HeaderName, TextTemplate)], values: &[String], origin: &Url) -> Self {
+        let header_words = |is_selected: &dyn Fn(&str) -> bool| -> Vec<String> {
             let expected = headers.iter().filter(|(name, _)| is_selected(name.as_str()));
             let texts = expected.flat_map(|(_, template)| template.texts());
             texts
@@ -41,11 +41,11 @@ impl Secrets {
         };
         let values = values.iter().filter(|value| !origin.as_str().contains(value.as_str()));
         let values: Vec<String> = values.cloned().collect();
-        let proving = words(&|name| CREDENTIAL_HEADER_PARTS.iter().any(|part| name.contains(part)));
-        let all = words(&|name| !PLAIN_HEADERS.contains(&name));
+        let credentials = header_words(&|name| CREDENTIAL_HEADER_PARTS.iter().any(|part| name.contains(part)));
+        let all = header_words(&|name| !PLAIN_HEADERS.contains(&name));
         Self {
             in_errors: encoded_forms([all.as_slice(), &values].concat()),
-            in_answers: encoded_forms([proving.as_slice(), &values].concat()),
+            in_answers: encoded_forms([credentials.as_slice(), &values].concat()),
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     fn secrets() -> Secrets {
         let headers = [("x-api-key", "k3y-of-mine"), ("x-client", "tidegate")];
-        let headers = headers.map(|(name, text)| (HeaderName::from_static(name), Template::literal(text)));
+        let headers = headers.map(|(name, text)| (HeaderName::from_static(name), TextTemplate::literal(text)));
         let values = ["p/w\u{fc} \"x\"", "123456", "short", "api.example.com"].map(str::to_owned);
         Secrets::new(&headers, &values, &Url::parse("https://api.example.com/").unwrap())
     }

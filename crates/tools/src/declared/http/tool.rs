@@ -1,22 +1,24 @@
-//! The handler of an http tool.
+//! A declared tool: a request to an HTTP API.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Content, Error, ErrorKind, Violation};
 use tidegate_query::Executor;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use super::api_error::{body_too_large, status_error};
 use super::api_result::{ApiResult, interpret_response};
 use super::client::{HttpClient, HttpResponse};
+use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
 use crate::declared::consent::Consent;
 use crate::declared::elicited_parameters::ElicitedParameters;
+use crate::declared::{DeclarationProblem, DeclaredTool};
+use crate::node_view::NodeView;
 
-/// Bytes of a chunk at most.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the budget that are reserved for the note about truncation.
 const NOTE_BYTES: usize = 200;
@@ -37,19 +39,10 @@ impl HttpToolHandler {
         Self { template, client, executor, elicited: ElicitedParameters::default(), consent: None }
     }
 
-    /// Adds prompts for missing arguments and for consent.
-    pub(in crate::declared) fn with_elicitation(
-        self,
-        elicited_parameters: ElicitedParameters,
-        consent: Option<Consent>,
-    ) -> Self {
-        Self { elicited: elicited_parameters, consent, ..self }
-    }
-
     /// Sends the request. The call and the tool's time limit can cancel it.
     async fn call_api(&self, request: HttpRequest, job: &Job) -> Result<HttpResponse, Error> {
         let limit = self.template.timeout;
-        let overdue = async {
+        let time_limit = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
                 // Without a limit, the call's own deadline cancels the job.
@@ -59,8 +52,8 @@ impl HttpToolHandler {
         tokio::select! {
             biased;
             () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            fetched = self.client.fetch(request, self.template.bytes_max) => fetched,
-            () = overdue => {
+            response = self.client.fetch(request, self.template.bytes_max) => response,
+            () = time_limit => {
                 let (host, seconds) = (self.template.host(), limit.unwrap_or_default().as_secs_f64());
                 let message = format!("{host} did not answer within {seconds:.1} s, the time limit of this tool (timeout)");
                 Err(Error::new(ErrorKind::TimedOut, message))
@@ -81,14 +74,14 @@ impl Handler for HttpToolHandler {
             consent.request(&arguments, &reply).await?;
         }
         reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
-        let fetched = self.call_api(request, &job).await?;
-        if !fetched.status.is_success() {
-            return Err(status_error(&fetched, self.template.secrets()));
+        let response = self.call_api(request, &job).await?;
+        if !response.status.is_success() {
+            return Err(status_error(&response, self.template.secrets()));
         }
-        if fetched.is_cut {
-            return Err(body_too_large(&fetched.host, self.template.bytes_max));
+        if response.is_cut {
+            return Err(body_too_large(&response.host, self.template.bytes_max));
         }
-        match interpret_response(fetched, self.template.rows.as_deref(), self.template.secrets())? {
+        match interpret_response(response, self.template.rows.as_deref(), self.template.secrets())? {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
                 let output_options = shape.output_options("Request less with the tool's arguments.")?;
@@ -104,6 +97,41 @@ impl Handler for HttpToolHandler {
     }
 }
 
+impl DeclaredTool<HttpDefinition> {
+    /// Builds the tool, which sends its requests through `client`. The default annotations follow from the method.
+    ///
+    /// # Errors
+    /// All errors of the declaration.
+    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+        self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
+        let (elicited_parameters, consent) = self.elicitation()?;
+        let arguments = self.inputs.iter().map(|input| HttpArgument {
+            name: input.name.clone(),
+            is_required: input.is_never_null(),
+            default: input.default.clone(),
+        });
+        let arguments: Vec<HttpArgument> = arguments.collect();
+        let template = HttpRequestTemplate::parse(&self.action, &arguments, client.allowed_hosts());
+        let template =
+            template.map_err(|problems| problems.into_iter().map(to_declaration_problem).collect::<Vec<_>>())?;
+        let hints = template.annotations(self.annotations.destructive);
+        let annotations = ToolAnnotations {
+            read_only: self.annotations.read_only.or(hints.read_only),
+            destructive: self.annotations.destructive.or(hints.destructive),
+            idempotent: self.annotations.idempotent.or(hints.idempotent),
+            open_world: self.annotations.open_world.or(hints.open_world),
+        };
+        let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone());
+        let handler = HttpToolHandler { elicited: elicited_parameters, consent, ..handler };
+        self.into_tool(Arc::new(handler), annotations, output_properties())
+    }
+}
+
+fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
+    let error = Error::new(ErrorKind::InvalidArguments, problem.message).with_hint(problem.hint);
+    DeclarationProblem::new(format!("http.{}", problem.field), error)
+}
+
 /// Sends `text` within the inline budget of `job`, with a note if it is truncated.
 async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
     // The whole text is redacted before it is cut.
@@ -115,8 +143,8 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
     let fenced = job.fence().map(|fence| fence.wrap(visible));
     let mut rest = fenced.as_deref().unwrap_or(visible);
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
-        reply.send_text(piece).await?;
+        let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
+        reply.send_text(chunk).await?;
         rest = after;
     }
     reply.end_text().await?;
@@ -124,6 +152,6 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadat
         let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
-    let facts = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
-    Ok(facts.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
+    let entries = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
+    Ok(entries.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
 }

@@ -13,7 +13,7 @@ use super::allowed_hosts::AllowedHosts;
 use super::body_template::{parse_name, parse_template};
 use super::call_arguments::{CallArguments, value_to_text};
 use super::definition::HttpProblem;
-use super::template::Template;
+use crate::declared::template::TextTemplate;
 
 /// Bytes of a URL at most, as with most servers.
 const URL_BYTES_MAX: usize = 8_192;
@@ -28,14 +28,14 @@ const PATH_ENCODE_SET: &AsciiSet =
 pub(super) struct UrlTemplate {
     /// Scheme, host and port, with an empty path.
     origin: Url,
-    segments: Vec<Template>,
+    segments: Vec<TextTemplate>,
     query: Vec<QueryPair>,
 }
 
 #[derive(Clone)]
 struct QueryPair {
     name: String,
-    value: Template,
+    value: TextTemplate,
 }
 
 impl UrlTemplate {
@@ -67,7 +67,7 @@ impl UrlTemplate {
 
     /// The arguments in the path, which must always have a value.
     pub(super) fn path_arguments(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().flat_map(Template::arguments)
+        self.segments.iter().flat_map(TextTemplate::arguments)
     }
 
     /// The arguments in the query.
@@ -76,19 +76,19 @@ impl UrlTemplate {
     }
 
     /// Fills in the arguments.
-    pub(super) fn render(&self, given: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
+    pub(super) fn render(&self, call_arguments: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
         let before = violations.len();
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
         for segment in &self.segments {
             text.push('/');
-            match render_segment(segment, given) {
+            match render_segment(segment, call_arguments) {
                 Ok(segment) => text.push_str(&segment),
                 Err(violation) => violations.push(violation),
             }
         }
         let mut separator = '?';
         for pair in &self.query {
-            match pair.values(given) {
+            match pair.values(call_arguments) {
                 Ok(values) => {
                     for value in values {
                         text.push(separator);
@@ -140,30 +140,30 @@ pub(super) fn host_and_port(url: &Url) -> String {
 
 impl QueryPair {
     /// The values in the query: empty for a missing argument, several for an array.
-    fn values(&self, given: CallArguments<'_>) -> Result<Vec<String>, Violation> {
+    fn values(&self, call_arguments: CallArguments<'_>) -> Result<Vec<String>, Violation> {
         if let Some(name) = self.value.only_argument()
-            && let Some(Value::Array(items)) = given.value(name)
+            && let Some(Value::Array(items)) = call_arguments.value(name)
         {
             let texts = items.iter().map(|item| value_to_text(name, item));
             return Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect());
         }
-        Ok(self.value.render(|name| given.text(name))?.into_iter().collect())
+        Ok(self.value.render(|name| call_arguments.text(name))?.into_iter().collect())
     }
 }
 
-fn render_segment(segment: &Template, given: CallArguments<'_>) -> Result<String, Violation> {
+fn render_segment(segment: &TextTemplate, call_arguments: CallArguments<'_>) -> Result<String, Violation> {
     let Some(name) = segment.arguments().next() else { return Ok(segment.texts().collect()) };
-    let wrong = |message: &str| Violation { path: name.to_owned(), message: message.to_owned() };
+    let violation = |message: &str| Violation { path: name.to_owned(), message: message.to_owned() };
     let encoded = segment.render(|name| {
-        let text = given.text(name)?;
+        let text = call_arguments.text(name)?;
         Ok::<_, Violation>(text.map(|text| utf8_percent_encode(&text, VALUE_ENCODE_SET).to_string()))
     })?;
-    let encoded = encoded.ok_or_else(|| wrong("is part of the address and must have a value"))?;
+    let encoded = encoded.ok_or_else(|| violation("is part of the address and must have a value"))?;
     if encoded.is_empty() {
-        return Err(wrong("is part of the address and must not be empty"));
+        return Err(violation("is part of the address and must not be empty"));
     }
     if has_dot_segment(&encoded) {
-        return Err(wrong("is a path segment of only dots, which is not allowed"));
+        return Err(violation("is a path segment of only dots, which is not allowed"));
     }
     Ok(encoded)
 }
@@ -177,17 +177,17 @@ fn has_dot_segment(encoded: &str) -> bool {
 fn add_pair(name: &str, value: &Value, query: &mut Vec<QueryPair>, problems: &mut Vec<HttpProblem>) {
     let field = format!("query.{name}");
     let Some(name) = parse_name(&field, name, problems) else { return };
-    let mut add = |value: Template| query.push(QueryPair { name: name.clone(), value });
+    let mut add = |value: TextTemplate| query.push(QueryPair { name: name.clone(), value });
     match value {
         Value::String(text) => {
             if let Some(value) = parse_template(&field, text, problems) {
                 add(value);
             }
         }
-        Value::Bool(_) | Value::Number(_) => add(Template::literal(value.to_string())),
+        Value::Bool(_) | Value::Number(_) => add(TextTemplate::literal(value.to_string())),
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            let right = "a text, a number, true or false; an argument that is an array repeats its pair";
-            problems.push(HttpProblem::new(field, "is not one value", right));
+            let hint = "a text, a number, true or false; an argument that is an array repeats its pair";
+            problems.push(HttpProblem::new(field, "is not one value", hint));
         }
     }
 }
@@ -202,19 +202,19 @@ struct UrlParts<'a> {
 
 impl<'a> UrlParts<'a> {
     fn split(url: &'a str, problems: &mut Vec<HttpProblem>) -> Option<Self> {
-        let mut wrong = |wrong: &str, right: &str| {
-            problems.push(HttpProblem::new("url", wrong, right));
+        let mut reject = |message: &str, hint: &str| {
+            problems.push(HttpProblem::new("url", message, hint));
             None
         };
         if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
-            return wrong("contains white space or a control character", "percent-encode it, for example %20");
+            return reject("contains white space or a control character", "percent-encode it, for example %20");
         }
         let scheme_and_rest = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
         let Some((scheme, rest)) = scheme_and_rest else {
-            return wrong("does not begin with a scheme", "begin with https:// or http://, without arguments");
+            return reject("does not begin with a scheme", "begin with https:// or http://, without arguments");
         };
         if rest.contains('#') {
-            return wrong("has a fragment (#), which is never sent", "leave it out, or write %23");
+            return reject("has a fragment (#), which is never sent", "leave it out, or write %23");
         }
         let end = rest.find(['/', '?', '\\']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
@@ -223,44 +223,44 @@ impl<'a> UrlParts<'a> {
     }
 
     fn origin(&self, hosts: &AllowedHosts, problems: &mut Vec<HttpProblem>) -> Option<Url> {
-        let mut wrong = |wrong: String, right: &str| {
-            problems.push(HttpProblem::new("url", wrong, right));
+        let mut reject = |message: String, hint: &str| {
+            problems.push(HttpProblem::new("url", message, hint));
             None
         };
         if self.authority.contains(['{', '}']) {
-            let right = "write them out; arguments are allowed in the path and the query";
-            return wrong("host and port cannot contain arguments".to_owned(), right);
+            let hint = "write them out; arguments are allowed in the path and the query";
+            return reject("host and port cannot contain arguments".to_owned(), hint);
         }
         if self.authority.contains('@') {
-            return wrong("contains credentials".to_owned(), "send them in headers: Authorization");
+            return reject("contains credentials".to_owned(), "send them in headers: Authorization");
         }
         let Some(origin) = Url::parse(&format!("{}://{}/", self.scheme, self.authority)).ok() else {
-            return wrong("has no valid host and port".to_owned(), "for example https://api.example.com/v1/tickets");
+            return reject("has no valid host and port".to_owned(), "for example https://api.example.com/v1/tickets");
         };
         if !hosts.permits(&origin) {
-            let wrong_host = format!("{} is not among the hosts that http tools may reach", host_and_port(&origin));
-            return wrong(wrong_host, "add it to http.allow_hosts");
+            let message = format!("{} is not among the hosts that http tools may reach", host_and_port(&origin));
+            return reject(message, "add it to http.allow_hosts");
         }
         Some(origin)
     }
 
-    fn segments(&self, problems: &mut Vec<HttpProblem>) -> Option<Vec<Template>> {
+    fn segments(&self, problems: &mut Vec<HttpProblem>) -> Option<Vec<TextTemplate>> {
         let path = self.path.strip_prefix('/').unwrap_or(self.path);
         let mut segments = Vec::new();
-        let mut is_right = true;
+        let mut is_valid = true;
         for (index, text) in path.split('/').enumerate() {
             let field = format!("url (part {} of the path)", index + 1);
             let Some(template) = parse_template(&field, text, problems) else {
-                is_right = false;
+                is_valid = false;
                 continue;
             };
             if template.fixed_text().is_some_and(|text| has_dot_segment(&text)) {
                 problems.push(HttpProblem::new(field, "consists of dots only", "write the path without it"));
-                is_right = false;
+                is_valid = false;
             }
             segments.push(template.map_texts(|text| utf8_percent_encode(text, PATH_ENCODE_SET).to_string()));
         }
-        is_right.then_some(segments)
+        is_valid.then_some(segments)
     }
 
     fn query(&self, problems: &mut Vec<HttpProblem>) -> Option<Vec<QueryPair>> {

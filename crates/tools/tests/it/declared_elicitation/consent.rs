@@ -7,7 +7,7 @@ use tidegate_core::{ErrorKind, InputAnswer, ProvidedAnswer};
 use tidegate_runtime::{Call, Registry};
 use tidegate_sql::Transaction;
 use tidegate_tools::DISCOVER_TOOLSET;
-use tidegate_tools::declared::{DeclaredSqlTool, ScalarType, TextTemplate};
+use tidegate_tools::declared::{DeclaredSql, DeclaredTool, ScalarType, TextTemplate};
 
 use super::conversation::{
     ElicitationMode, call_with_forms, collect_text, consent_answer, filled_form, run_conversation,
@@ -17,7 +17,7 @@ use super::recording_database::{declaration_problems, elicited_input, input, ref
 const MODES: [ElicitationMode; 2] = [ElicitationMode::Rounds, ElicitationMode::Live];
 
 /// The conversation, and the statements that the database ran; the same in both ways.
-async fn check(tool: impl Fn() -> DeclaredSqlTool, arguments: Value, answers: &[InputAnswer]) -> String {
+async fn check(tool: impl Fn() -> DeclaredTool<DeclaredSql>, arguments: Value, answers: &[InputAnswer]) -> String {
     let mut message = Vec::new();
     for way in MODES {
         let (registry, ran) = registry_offering(tool()).await;
@@ -100,7 +100,7 @@ async fn client_without_forms_gets_incapable_error() {
 }
 
 /// The key of the input request in the first round, for `arguments`, and the marker of its answer.
-async fn first_question(tool: DeclaredSqlTool, arguments: Value) -> (String, String) {
+async fn first_question(tool: DeclaredTool<DeclaredSql>, arguments: Value) -> (String, String) {
     let (registry, _) = registry_offering(tool).await;
     let reply = registry.call(call_with_forms("refund", arguments)).unwrap();
     let (key, request) =
@@ -115,7 +115,7 @@ async fn consent_is_bound_to_the_exact_request() {
         let requested = was_requested.then(|| mark.clone());
         BTreeMap::from([(key.clone(), ProvidedAnswer { value: consent_answer(), request_fingerprint: requested })])
     };
-    let other_question = || DeclaredSqlTool { confirm: Some(TextTemplate::parse("Refund?").unwrap()), ..refund() };
+    let other_question = || DeclaredTool { confirm: Some(TextTemplate::parse("Refund?").unwrap()), ..refund() };
     let more = json!({"amount": 1_250, "order": "A-17"});
     let cases = [
         ("the same", refund(), order_arguments(), true, true),
@@ -149,7 +149,11 @@ async fn arguments_are_validated_before_elicitation() {
 
 #[tokio::test]
 async fn read_only_tool_may_require_consent() {
-    let reading = || DeclaredSqlTool { transaction: Transaction::read_only(), ..refund() };
+    let reading = || {
+        let tool = refund();
+        let action = DeclaredSql { transaction: Transaction::read_only(), ..tool.action };
+        DeclaredTool { action, ..tool }
+    };
     let declined = check(reading, order_arguments(), &[InputAnswer::Declined]).await;
     assert!(declined.ends_with("ran: []"), "{declined}");
     let agreed = check(reading, order_arguments(), &[consent_answer()]).await;
@@ -205,7 +209,7 @@ async fn call_tool_forwards_elicitation() {
 
 #[tokio::test]
 async fn rejects_invalid_confirm_templates() {
-    let confirm = |text: &str| DeclaredSqlTool { confirm: Some(TextTemplate::parse(text).unwrap()), ..refund() };
+    let confirm = |text: &str| DeclaredTool { confirm: Some(TextTemplate::parse(text).unwrap()), ..refund() };
     insta::assert_snapshot!(declaration_problems(confirm("Refund {{sum}} to {{to}}?")).await, @r#"
     confirm: {{sum}} is not declared under input
     Valid choices: amount, order

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, CallLimits, InputAnswer};
 use tidegate_runtime::{Registry, ToolAnnotations};
 use tidegate_tools::declared::{
-    AllowedHosts, DeclarationProblem, DeclaredHttpTool, DeclaredInput, HttpClient, HttpDefinition, ScalarType,
-    TextTemplate,
+    AllowedHosts, DeclarationProblem, DeclaredInput, DeclaredTool, HttpClient, HttpDefinition, ScalarType, TextTemplate,
 };
 
 use super::conversation::{ElicitationMode, call_with_forms, consent_answer, filled_form, run_conversation};
@@ -15,17 +14,17 @@ use super::recording_database::{elicited_input, input, node, registry};
 use crate::declared_http::test_server::{TestServer, json_response};
 
 /// Posts a refund to `test_server` after the consent to `confirm`.
-fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredHttpTool {
+fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredTool<HttpDefinition> {
     let default = DeclaredInput { default: Some(json!("EUR")), ..input("currency", ScalarType::String, json!({})) };
-    DeclaredHttpTool {
+    DeclaredTool {
         name: "refund".to_owned(),
         title: None,
         description: "Pays money back.".to_owned(),
         annotations: ToolAnnotations::default(),
-        request: HttpDefinition {
+        action: HttpDefinition {
             method: "POST".to_owned(),
-            url: server.url("/orders/{order}/refunds"),
-            body: Some(json!({"amount": "{amount}", "currency": "{currency}"})),
+            url: server.url("/orders/{{order}}/refunds"),
+            body: Some(json!({"amount": "{{amount}}", "currency": "{{currency}}"})),
             ..HttpDefinition::default()
         },
         inputs: vec![

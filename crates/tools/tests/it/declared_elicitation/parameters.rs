@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 use tidegate_core::{CallTarget, ErrorKind, InputAnswer};
 use tidegate_sql::Transaction;
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredResource, DeclaredSqlTool, InputKind, ResourceSource, ScalarType,
+    DeclaredInput, DeclaredResource, DeclaredSql, DeclaredTool, InputKind, ResourceSource, ScalarType,
 };
 
 use super::conversation::{ElicitationMode, call_with_forms, filled_form, run_conversation};
 use super::recording_database::{declaration_problems, elicited_input, input, node, registry_offering, writing_tool};
 
 /// Takes a year and a code, both with `ask`.
-fn tool() -> DeclaredSqlTool {
+fn tool() -> DeclaredTool<DeclaredSql> {
     let year = elicited_input("year", ScalarType::Integer, json!({"minimum": 2000, "maximum": 2030}), "Which year?");
     let code =
         elicited_input("code", ScalarType::String, json!({"pattern": "^[A-Z]{2}$", "maxLength": 2}), "Whose flights?");
     let day = DeclaredInput { required: false, ..input("day", ScalarType::Date, json!({})) };
     let reading = writing_tool("SELECT flights(:year, :code, :day)", vec![year, code, day], None);
-    DeclaredSqlTool { transaction: Transaction::read_only(), ..reading }
+    DeclaredTool { action: DeclaredSql { transaction: Transaction::read_only(), ..reading.action }, ..reading }
 }
 
 /// The conversation, and the statements that the database ran; the same in both ways.

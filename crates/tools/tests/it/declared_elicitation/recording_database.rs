@@ -12,7 +12,7 @@ use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, 
 use tidegate_runtime::{Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
-    DeclarationProblem, DeclaredInput, DeclaredSqlTool, InputKind, ScalarType, TextTemplate,
+    DeclarationProblem, DeclaredInput, DeclaredSql, DeclaredTool, InputKind, ScalarType, TextTemplate,
 };
 use tidegate_tools::{NodeIdentity, NodeView, register};
 
@@ -118,34 +118,37 @@ pub(super) fn elicited_input(name: &str, scalar: ScalarType, constraints: Value,
 }
 
 /// A tool that writes `sql`.
-pub(super) fn writing_tool(sql: &str, inputs: Vec<DeclaredInput>, confirm: Option<&str>) -> DeclaredSqlTool {
-    DeclaredSqlTool {
+pub(super) fn writing_tool(sql: &str, inputs: Vec<DeclaredInput>, confirm: Option<&str>) -> DeclaredTool<DeclaredSql> {
+    DeclaredTool {
         name: "refund".to_owned(),
         description: "Pays money back.".to_owned(),
-        sql: sql.to_owned(),
+        action: DeclaredSql {
+            database: None,
+            sql: sql.to_owned(),
+            transaction: Arc::new(Transaction { writes: true, ..Transaction::default() }),
+        },
         inputs,
         confirm: confirm.map(|question| TextTemplate::parse(question).unwrap()),
-        transaction: Arc::new(Transaction { writes: true, ..Transaction::default() }),
-        ..DeclaredSqlTool::default()
+        ..DeclaredTool::default()
     }
 }
 
 /// A registry with `tool`, and what its database ran.
-pub(super) async fn registry_offering(tool: DeclaredSqlTool) -> (Arc<Registry>, ExecutedStatements) {
+pub(super) async fn registry_offering(tool: DeclaredTool<DeclaredSql>) -> (Arc<Registry>, ExecutedStatements) {
     let (view, ran) = node();
     let (tool, _) = tool.prepare(&view, CallLimits::default()).await.unwrap();
     (registry(&view, tool), ran)
 }
 
 /// Refunds an amount to an order after consent.
-pub(super) fn refund() -> DeclaredSqlTool {
+pub(super) fn refund() -> DeclaredTool<DeclaredSql> {
     let inputs =
         vec![input("amount", ScalarType::Number, json!({"minimum": 0})), input("order", ScalarType::String, json!({}))];
     writing_tool("SELECT refund(:amount, :order)", inputs, Some("Refund {{amount}} to order {{order}}?"))
 }
 
 /// The errors of `tool`.
-pub(super) async fn declaration_problems(tool: DeclaredSqlTool) -> String {
+pub(super) async fn declaration_problems(tool: DeclaredTool<DeclaredSql>) -> String {
     let (view, _) = node();
     let Err(problems) = tool.prepare(&view, CallLimits::default()).await else { panic!("nothing is wrong") };
     let message = problems.into_iter().map(|DeclarationProblem { path: at, error }| format!("{at}: {error}"));

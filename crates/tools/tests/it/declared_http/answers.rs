@@ -75,12 +75,12 @@ async fn empty_body_is_accepted_and_images_are_rejected() {
 #[tokio::test]
 async fn request_matches_definition() {
     let mut server = TestServer::respond_with(json_response("{}")).await;
-    let url = server.url("/v1/tickets/{customer}?lang=en");
+    let url = server.url("/v1/tickets/{{customer}}?lang=en");
     let api = ApiFixture::get(url, [server.host()]).with_argument("customer").with(|definition| {
         definition.method = "POST".to_owned();
-        definition.query = vec![("limit".to_owned(), json!("{limit}")), ("page".to_owned(), json!("{page}"))];
+        definition.query = vec![("limit".to_owned(), json!("{{limit}}")), ("page".to_owned(), json!("{{page}}"))];
         definition.body =
-            Some(json!({"customer": "{customer}", "nested": {"note": "for {customer}", "page": "{page}"}}));
+            Some(json!({"customer": "{{customer}}", "nested": {"note": "for {{customer}}", "page": "{{page}}"}}));
     });
     let api = ApiFixture {
         arguments: [

@@ -97,7 +97,7 @@ async fn argument_cannot_inject_a_header() {
     let mut server = TestServer::respond_with(json_response("{}")).await;
     let api = || {
         ApiFixture::for_server(&server).with_argument("trace").with(|definition| {
-            definition.headers.push(("X-Trace".to_owned(), "t {trace}".to_owned()));
+            definition.headers.push(("X-Trace".to_owned(), "t {{trace}}".to_owned()));
         })
     };
     for value in ["a\r\nX-Admin: 1", "a\nX-Admin: 1", "a\rX", "a\0", "ä"] {

@@ -139,7 +139,7 @@ impl ProblemType {
             ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call exceeded its time limit"),
             ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
             ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request or its answer is too large"),
-            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node is unavailable"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the server is unavailable"),
             ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
                 (StatusCode::NOT_IMPLEMENTED, "The call needs user input, which REST does not support")
             }

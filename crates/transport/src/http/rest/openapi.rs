@@ -62,12 +62,12 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
         "info": {
             "title": about.title.as_deref().unwrap_or(&about.name),
             "version": about.version,
-            "description": "The tools of this node. The document contains only what the caller may use.",
+            "description": "The tools of this server. The document contains only what the caller may use.",
         },
         "paths": paths,
     });
     if http_state.options.authenticator.enforces_authentication() {
-        let description = "A key or a token of this node";
+        let description = "A key or a token of this server";
         components["securitySchemes"] =
             json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
         document["security"] = json!([{"bearer": []}]);

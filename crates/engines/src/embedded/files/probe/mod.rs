@@ -19,7 +19,7 @@ use super::limits::FileLimits;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::read_workbook;
 use super::table_options::{CsvDialect, TableDeclarations};
-use super::walk::FoundFile;
+use super::walk::DataFile;
 
 pub(crate) use csv::{configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
@@ -74,7 +74,7 @@ impl FileProfile {
 
 /// Probes `file`. The error is the reason why it cannot be read, for the operator.
 pub(crate) fn probe_file(
-    file: &FoundFile,
+    file: &DataFile,
     path_sandbox: &PathSandbox,
     limits: &FileLimits,
     table_declarations: &TableDeclarations,

@@ -1,13 +1,12 @@
-//! Results as the XML that build servers read.
+//! Results as JUnit XML.
 //!
-//! [The JUnit format, as it is commonly read](https://github.com/testmoapp/junitxml)
+//! [The common JUnit format](https://github.com/testmoapp/junitxml)
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::TestFileRun;
 
-/// The document of all files.
 pub(super) fn render_junit(tested: &[TestFileRun]) -> String {
     let tests: usize = tested.iter().map(|file| file.report.results.len()).sum();
     let failures: usize = tested.iter().map(|file| file.report.failed()).sum();
@@ -49,7 +48,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64())
 }
 
-/// As it may stand in text and in quotes. What XML cannot hold at all becomes a mark.
+/// Escapes text for elements and attributes. Characters that XML cannot contain become `\u{fffd}`.
 fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -141,7 +141,7 @@ const NAMES: &[(&str, &str)] = &[
     ),
     (
         "requests that cannot be",
-        "http: {allow_hosts: [a.example]}\ntools: [{name: t, description: T, http: {url: 'ftp://a.example/{x}', \
+        "http: {allow_hosts: [a.example]}\ntools: [{name: t, description: T, http: {url: 'ftp://a.example/{{x}}', \
          method: FETCH, rows: items, headers: {'a b': c}}}]\n",
     ),
     (

@@ -18,10 +18,10 @@ fn argument(name: &str) -> HttpArgument {
 fn definition() -> HttpDefinition {
     HttpDefinition {
         method: "POST".to_owned(),
-        url: "https://api.example.com/v1/{a}".to_owned(),
-        query: vec![("q".to_owned(), json!("{b}"))],
-        headers: vec![("Authorization".to_owned(), TOKEN.to_owned()), ("X-Trace".to_owned(), "t-{c}".to_owned())],
-        body: Some(json!({"a": "{a}"})),
+        url: "https://api.example.com/v1/{{a}}".to_owned(),
+        query: vec![("q".to_owned(), json!("{{b}}"))],
+        headers: vec![("Authorization".to_owned(), TOKEN.to_owned()), ("X-Trace".to_owned(), "t-{{c}}".to_owned())],
+        body: Some(json!({"a": "{{a}}"})),
         ..HttpDefinition::default()
     }
 }
@@ -72,17 +72,17 @@ fn reports_all_invalid_arguments() {
 fn reports_all_definition_problems() {
     let definition = HttpDefinition {
         method: "HEAD".to_owned(),
-        url: "https://evil.example/{a}".to_owned(),
+        url: "https://evil.example/{{a}}".to_owned(),
         query: vec![("n".to_owned(), Value::Null)],
         headers: vec![
             ("Host".to_owned(), "other.example".to_owned()),
             ("X Y".to_owned(), "1".to_owned()),
             ("X-A".to_owned(), "s3cr3t\n".to_owned()),
-            ("X-B".to_owned(), "s3cr3t{".to_owned()),
-            ("X-C".to_owned(), "s3{cr3t}".to_owned()),
+            ("X-B".to_owned(), "s3cr3t{{".to_owned()),
+            ("X-C".to_owned(), "s3{{cr3t}}".to_owned()),
             ("x-c".to_owned(), "s3cr3t".to_owned()),
         ],
-        body: Some(json!(["{b}", "}"])),
+        body: Some(json!(["{{b}}", "{{}}"])),
         rows: Some("items".to_owned()),
         timeout: Some(Duration::ZERO),
         max_bytes: Some(usize::MAX),
@@ -95,26 +95,26 @@ fn reports_all_definition_problems() {
     headers.Host: is set by the connection itself; leave it out
     headers.X Y: is not a header name; letters, digits and -, such as X-Api-Key
     headers.X-A: contains a line break or another character that headers do not allow; printable ASCII characters; a secret that was read from a file may end in a line break
-    headers.X-B: the brace is not closed (character 7); write {name} for an argument, {{ and }} for braces
+    headers.X-B: the braces are not closed (character 7); write {{name}} for an argument, {{"{"}} and {{"}"}} for braces
     headers.x-c: is set twice; set it once; case does not matter
-    body[1]: the closing brace has no opening brace (character 1); write {name} for an argument, {{ and }} for braces
+    body[1]: the braces contain no valid name (character 1); write {{name}} for an argument, {{"{"}} and {{"}"}} for braces
     timeout: is zero; a time such as 10s, or leave it out
     max_bytes: is out of range; from 1 to 67108864 bytes (64 MiB)
     rows: is not a JSON pointer; begin each name with a slash: /items or /data/rows (RFC 6901)
-    headers.x-c: the braces name an undeclared argument; declare it in input, or write {{ and }} for braces
-    input.format: is reserved: every http tool has this argument; choose another name; {name} may differ from what the API calls it
+    headers.x-c: the braces name an undeclared argument; declare it in input, or write {{"{"}} for a brace
+    input.format: is reserved: every http tool has this argument; choose another name; {{name}} may differ from what the API calls it
     "#);
 }
 
 #[test]
 fn arguments_must_be_declared_used_and_given_where_the_path_needs_them() {
     let optional = HttpArgument { is_required: false, ..argument("a") };
-    insta::assert_snapshot!(problems(&definition(), &[optional, argument("b")]), @r"
-    url: {a} is part of the path but optional; make it required, or give it a default
-    headers.x-trace: the braces name an undeclared argument; declare it in input, or write {{ and }} for braces
-    ");
+    insta::assert_snapshot!(problems(&definition(), &[optional, argument("b")]), @r#"
+    url: {{a}} is part of the path but optional; make it required, or give it a default
+    headers.x-trace: the braces name an undeclared argument; declare it in input, or write {{"{"}} for a brace
+    "#);
     let all = ["a", "b", "c", "d"].map(argument);
-    insta::assert_snapshot!(problems(&definition(), &all), @"input.d: is not used in the request; write {d} into the url, query, headers or body");
+    insta::assert_snapshot!(problems(&definition(), &all), @"input.d: is not used in the request; write {{d}} into the url, query, headers or body");
     let get = HttpDefinition { method: String::new(), ..definition() };
     insta::assert_snapshot!(problems(&get, &all[..3]), @"body: a GET request has no body; use query, or method: POST");
 }
@@ -122,7 +122,7 @@ fn arguments_must_be_declared_used_and_given_where_the_path_needs_them() {
 #[test]
 fn annotations_follow_the_method() {
     let hints = |method: &str, destructive| {
-        let body = (method != "GET").then(|| json!({"a": "{a}"}));
+        let body = (method != "GET").then(|| json!({"a": "{{a}}"}));
         let definition = HttpDefinition { method: method.to_owned(), body, ..definition() };
         let template = HttpRequestTemplate::parse(&definition, &["a", "b", "c"].map(argument), &hosts()).unwrap();
         let ToolAnnotations { read_only, destructive, idempotent, open_world } = template.annotations(destructive);

@@ -39,21 +39,21 @@ fn arguments_are_percent_encoded() {
     let at = |url, arguments| check(url, &json!({}), &arguments);
     assert_eq!(at("https://api.example.com", json!({})), "https://api.example.com/");
     assert_eq!(
-        at("https://api.example.com/a/{b}", json!({"b": "c d/é?#"})),
+        at("https://api.example.com/a/{{b}}", json!({"b": "c d/é?#"})),
         "https://api.example.com/a/c%20d%2F%C3%A9%3F%23"
     );
-    assert_eq!(at("https://api.example.com/a/{b}.json", json!({"b": 5.0})), "https://api.example.com/a/5.json");
+    assert_eq!(at("https://api.example.com/a/{{b}}.json", json!({"b": 5.0})), "https://api.example.com/a/5.json");
     assert_eq!(at("https://api.example.com/x:go/a%20b/", json!({})), "https://api.example.com/x:go/a%20b/");
     assert_eq!(
-        at("https://api.example.com/?a={b}&c+d=%7Be%7D", json!({"b": "1&c=2"})),
+        at("https://api.example.com/?a={{b}}&c+d=%7Be%7D", json!({"b": "1&c=2"})),
         "https://api.example.com/?a=1%26c%3D2&c%20d=%7Be%7D"
     );
-    assert_eq!(at("http://127.0.0.1:8080/{a}", json!({"a": true})), "http://127.0.0.1:8080/true");
+    assert_eq!(at("http://127.0.0.1:8080/{{a}}", json!({"a": true})), "http://127.0.0.1:8080/true");
 }
 
 #[test]
 fn missing_values_drop_pairs_and_arrays_repeat_them() {
-    let query = json!({"state": "open", "n": 5, "limit": "{limit}", "label": "{labels}", "since": ">{since}"});
+    let query = json!({"state": "open", "n": 5, "limit": "{{limit}}", "label": "{{labels}}", "since": ">{{since}}"});
     let at = |arguments| check("https://api.example.com/t?v=1", &query, &arguments);
     assert_eq!(at(json!({})), "https://api.example.com/t?v=1&state=open&n=5");
     assert_eq!(at(json!({"limit": null, "labels": []})), "https://api.example.com/t?v=1&state=open&n=5");
@@ -68,15 +68,15 @@ fn rejects_dot_segments_and_empty_path_values() {
     let at = |url: &str, arguments| check(&format!("https://api.example.com{url}"), &json!({}), &arguments);
     let dots = "a: is a path segment of only dots, which is not allowed";
     for value in [".", "..", "../x", "x/..", "..\\x", "x/./y"] {
-        assert_eq!(at("/v1/{a}/z", json!({"a": value})), dots, "{value}");
+        assert_eq!(at("/v1/{{a}}/z", json!({"a": value})), dots, "{value}");
     }
-    assert_eq!(at("/v1/{a}{b}", json!({"a": ".", "b": "."})), dots);
-    assert_eq!(at("/v1/%2e{a}", json!({"a": "."})), dots);
-    assert_eq!(at("/v1/{a}", json!({"a": ""})), "a: is part of the address and must not be empty");
-    assert_eq!(at("/v1/{a}", json!({})), "a: is part of the address and must have a value");
-    assert_eq!(at("/v1/{a}", json!({"a": "..."})), "https://api.example.com/v1/...");
-    assert_eq!(at("/v1/{a}", json!({"a": "%2e%2e"})), "https://api.example.com/v1/%252e%252e");
-    assert!(at("/v1/{a}", json!({"a": "x".repeat(9_000)})).contains("at most 8192"));
+    assert_eq!(at("/v1/{{a}}{{b}}", json!({"a": ".", "b": "."})), dots);
+    assert_eq!(at("/v1/%2e{{a}}", json!({"a": "."})), dots);
+    assert_eq!(at("/v1/{{a}}", json!({"a": ""})), "a: is part of the address and must not be empty");
+    assert_eq!(at("/v1/{{a}}", json!({})), "a: is part of the address and must have a value");
+    assert_eq!(at("/v1/{{a}}", json!({"a": "..."})), "https://api.example.com/v1/...");
+    assert_eq!(at("/v1/{{a}}", json!({"a": "%2e%2e"})), "https://api.example.com/v1/%252e%252e");
+    assert!(at("/v1/{{a}}", json!({"a": "x".repeat(9_000)})).contains("at most 8192"));
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn rejects_invalid_urls_at_load() {
     };
     for (url, wrong) in [
         ("ftp://api.example.com/", "does not begin with a scheme"),
-        ("{s}://api.example.com/", "does not begin with a scheme"),
-        ("https://{h}.example.com/", "host and port cannot contain arguments"),
-        ("https://api.example.com:{p}/", "host and port cannot contain arguments"),
+        ("{{s}}://api.example.com/", "does not begin with a scheme"),
+        ("https://{{h}}.example.com/", "host and port cannot contain arguments"),
+        ("https://api.example.com:{{p}}/", "host and port cannot contain arguments"),
         ("https://user:pass@api.example.com/", "contains credentials"),
         ("https://api.example.com:99999/", "has no valid host"),
         ("https:///x", "has no valid host"),
@@ -102,8 +102,8 @@ fn rejects_invalid_urls_at_load() {
         ("https://api.example.com/#x", "fragment"),
         ("https://api.example.com/a/../b", "consists of dots only"),
         ("https://api.example.com/a/%2E%2e/b", "consists of dots only"),
-        ("https://api.example.com/{a", "part 1 of the path): the brace is not closed"),
-        ("https://api.example.com/?{a}=1", "pair 1 of the query): the name contains an argument"),
+        ("https://api.example.com/{{a", "part 1 of the path): the braces are not closed"),
+        ("https://api.example.com/?{{a}}=1", "pair 1 of the query): the name contains an argument"),
     ] {
         let problem = problem(url);
         assert!(problem.contains(wrong) && problem.is_empty() == wrong.is_empty(), "{url}: {problem}");
@@ -114,8 +114,8 @@ fn rejects_invalid_urls_at_load() {
 #[test]
 fn reports_all_url_problems() {
     let mut problems = Vec::new();
-    let query = [("a".to_owned(), json!([1])), ("b".to_owned(), json!("{"))];
-    UrlTemplate::parse("https://evil.example/{/}?x={", &query, &hosts(), &mut problems);
+    let query = [("a".to_owned(), json!([1])), ("b".to_owned(), json!("{{"))];
+    UrlTemplate::parse("https://evil.example/{{/{{}}?x={{", &query, &hosts(), &mut problems);
     let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
     assert_eq!(
         fields,
@@ -133,7 +133,7 @@ fn reports_all_url_problems() {
 proptest! {
     #[test]
     fn no_value_changes_the_request_target(a in any_text(), b in any_text(), c in any_text()) {
-        let template = template("https://api.example.com/v1/{a}/x-{b}.json?q={c}", &json!({"r": "{a}", "s": "s{b}"}));
+        let template = template("https://api.example.com/v1/{{a}}/x-{{b}}.json?q={{c}}", &json!({"r": "{{a}}", "s": "s{{b}}"}));
         let arguments = json!({"a": a, "b": b, "c": c});
         if let Ok(url) = render_with(&template, arguments.as_object().unwrap()) {
             prop_assert_eq!((url.scheme(), url.host_str(), url.port()), ("https", Some("api.example.com"), None));

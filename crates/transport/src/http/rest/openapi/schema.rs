@@ -39,7 +39,7 @@ pub(super) fn common_schemas() -> Map<String, Value> {
             "violations": {"type": "array", "items": violation, "description": "Each error, with its path"},
             "choices": {"type": "array", "items": text(), "description": "Valid values, nearest first"},
             "hint": {"type": "string", "description": "The next step"},
-            "id": {"type": "string", "description": "The id under which the log of the node has the detail"},
+            "id": {"type": "string", "description": "The id under which the log of the server has the detail"},
         },
         "required": ["type", "title", "status", "detail"],
     });

@@ -156,7 +156,7 @@ async fn error_statuses_match_the_documentation() {
     | `timed_out` | 504 | The call exceeded its time limit
     | `cancelled` | 409 | The call was cancelled
     | `too_large` | 413 | The request or its answer is too large
-    | `unavailable` | 503 | A part of the node is unavailable
+    | `unavailable` | 503 | A part of the server is unavailable
     | `internal` | 500 | Internal error
     "#);
     for row in table.lines() {

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, CallLimits, CallTarget, Caller, Error, ErrorKind};
 use tidegate_runtime::{
-    Call, Chunk, Handler, Job, Metadata, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender,
-    Tool, ToolAnnotations,
+    Call, Chunk, Job, Metadata, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool,
+    ToolAnnotations,
 };
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
 
 /// The called tool has its own time limit, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -29,13 +28,11 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
             .with("arguments", json!({"type": "object", "description": "As in the tool's inputSchema"})),
         // The called tool may do anything that the caller may do.
         ToolAnnotations::default(),
-        CallTool(node.clone()),
+        node_handler(node, handle),
     );
     // The budget of the called tool and of the transport apply.
     tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })
 }
-
-struct CallTool(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -44,41 +41,38 @@ struct Arguments {
     arguments: Map<String, Value>,
 }
 
-#[async_trait]
-impl Handler for CallTool {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { name, arguments } = parse_arguments(&job)?;
-        let caller = Caller { toolset: None, ..job.caller().clone() };
-        let mut call = Call::new(CallTarget::Tool(name), caller);
-        call.arguments = arguments;
-        call.inline_limit = job.inline_budget();
-        call.format = job.format();
-        call.on_behalf_of = Some(job.clone());
-        call.cancellation = job.cancellation();
-        call.wants_progress = job.wants_progress();
-        call.log_level = job.log_level();
-        call.client_capabilities = job.client_capabilities();
-        call.supports_live_input = job.supports_live_input();
-        call.input_answers = job.input_answers().clone();
-        let mut called = self.0.registry()?.call(call)?;
-        let ended = called.job().cancellation();
-        while let Some(reply_message) = called.next_message().await {
-            match reply_message {
-                ReplyMessage::InputRequest(pending_input_request) => {
-                    reply.forward_input_request(pending_input_request).await?
-                }
-                ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
-                    biased;
-                    handed = forward_chunk(chunk, &reply) => handed?,
-                    // A stalled reader holds neither call longer than the time limit of the called one.
-                    () = ended.cancelled() => return drain_outcome(&mut called).await,
-                },
-                ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
-                ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { name, arguments } = parse_arguments(&job)?;
+    let caller = Caller { toolset: None, ..job.caller().clone() };
+    let mut call = Call::new(CallTarget::Tool(name), caller);
+    call.arguments = arguments;
+    call.inline_limit = job.inline_budget();
+    call.format = job.format();
+    call.on_behalf_of = Some(job.clone());
+    call.cancellation = job.cancellation();
+    call.wants_progress = job.wants_progress();
+    call.log_level = job.log_level();
+    call.client_capabilities = job.client_capabilities();
+    call.supports_live_input = job.supports_live_input();
+    call.input_answers = job.input_answers().clone();
+    let mut called = node.registry()?.call(call)?;
+    let ended = called.job().cancellation();
+    while let Some(reply_message) = called.next_message().await {
+        match reply_message {
+            ReplyMessage::InputRequest(pending_input_request) => {
+                reply.forward_input_request(pending_input_request).await?
             }
+            ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
+                biased;
+                handed = forward_chunk(chunk, &reply) => handed?,
+                // A stalled reader holds neither call longer than the time limit of the called one.
+                () = ended.cancelled() => return drain_outcome(&mut called).await,
+            },
+            ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
+            ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
         }
-        Err(Error::internal("a called tool ended without an outcome"))
     }
+    Err(Error::internal("a called tool ended without an outcome"))
 }
 
 /// The result of a call whose answer is no longer read.

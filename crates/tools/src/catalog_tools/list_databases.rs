@@ -2,37 +2,31 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use tidegate_core::Error;
 use tidegate_query::{QueryRows, TableStatus};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
         "list_databases",
         "List databases",
-        "Databases of this node with kind, number of tables and status. Start here.",
+        "Databases of this server with kind, number of tables and status. Start here.",
         InputSchemaBuilder::new().with_output_arguments(),
-        ListDatabases(node.clone()),
+        node_handler(node, handle),
     )
 }
 
-struct ListDatabases(Arc<NodeView>);
-
-#[async_trait]
-impl Handler for ListDatabases {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: OutputArguments = parse_arguments(&job)?;
-        let found = list_catalogs(&self.0.databases, None, job.principal()).await?;
-        let output_options = shape.output_options("Call list_tables with one database.")?;
-        self.0.executor.answer_rows(rows(&found)?, output_options, &job, &reply).await
-    }
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let shape: OutputArguments = parse_arguments(&job)?;
+    let found = list_catalogs(&node.databases, None, job.principal()).await?;
+    let output_options = shape.output_options("Call list_tables with one database.")?;
+    node.executor.answer_rows(rows(&found)?, output_options, &job, &reply).await
 }
 
 fn rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Caller, Error};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::node_view::NodeView;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-/// The default number of tools.
 const LIMIT_DEFAULT: usize = 5;
 const LIMIT_MAX: usize = 50;
 /// Weights: a word in the name counts more than one in the title, and that more than one in the description.
@@ -30,11 +28,9 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
                 json!({"type": "string", "description": "What you want to do; if empty, all tools are listed by name"}),
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
-        FindTool(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct FindTool(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -42,25 +38,22 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-#[async_trait]
-impl Handler for FindTool {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { words, limit } = parse_arguments(&job)?;
-        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let snapshot = self.0.registry()?.snapshot_for(job.caller());
-        // The search covers everything that the caller may call, not only this toolset.
-        let caller = Caller { toolset: None, ..job.caller().clone() };
-        let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
-            .tools(&caller)
-            .map(|tool| (score(tool, &words), tool))
-            .filter(|(score, _)| *score > 0 || words.is_empty())
-            .collect();
-        found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
-        let visible = limit.unwrap_or(LIMIT_DEFAULT);
-        let tools: Vec<_> = found.iter().take(visible).map(|(_, tool)| tool_json(tool)).collect();
-        reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
-        Ok(Metadata::new())
-    }
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { words, limit } = parse_arguments(&job)?;
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let snapshot = node.registry()?.snapshot_for(job.caller());
+    // The search covers everything that the caller may call, not only this toolset.
+    let caller = Caller { toolset: None, ..job.caller().clone() };
+    let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
+        .tools(&caller)
+        .map(|tool| (score(tool, &words), tool))
+        .filter(|(score, _)| *score > 0 || words.is_empty())
+        .collect();
+    found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
+    let visible = limit.unwrap_or(LIMIT_DEFAULT);
+    let tools: Vec<_> = found.iter().take(visible).map(|(_, tool)| tool_json(tool)).collect();
+    reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
+    Ok(Metadata::new())
 }
 
 /// The relevance of a tool: the sum of the weights of all matching words.

@@ -9,9 +9,7 @@ use tidegate_runtime::Job;
 
 /// Described tables at most; only the number of the others is given.
 const TABLES_MAX: usize = 40;
-/// Described columns of a table at most.
 const COLUMNS_MAX: usize = 60;
-/// Tables whose columns are read concurrently.
 const TABLES_AT_ONCE: usize = 4;
 
 /// One line for each table: name, number of rows if known, columns with types.

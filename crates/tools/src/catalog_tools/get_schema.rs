@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
 use tidegate_query::ColumnEntry;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, sample_column};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, boolean_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     let samples = json!({
@@ -28,11 +27,9 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
             .with_required("table", json!({"type": "string"}))
             .with("samples", samples)
             .with_output_arguments(),
-        GetSchema(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct GetSchema(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -44,19 +41,16 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-#[async_trait]
-impl Handler for GetSchema {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
-        let output_options = shape.output_options("Use extract=name for the names alone.")?;
-        let database = self.0.databases.get(database.as_deref(), job.principal())?;
-        let columns = database.columns(&table, job.principal()).await?;
-        let mut answer = describe_columns(&columns);
-        if expected > 0 {
-            answer = answer.with_column("samples", sample_column(&**database, &table, &columns, expected, &job).await?);
-        }
-        self.0.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
+    let output_options = shape.output_options("Use extract=name for the names alone.")?;
+    let database = node.databases.get(database.as_deref(), job.principal())?;
+    let columns = database.columns(&table, job.principal()).await?;
+    let mut answer = describe_columns(&columns);
+    if expected > 0 {
+        answer = answer.with_column("samples", sample_column(&**database, &table, &columns, expected, &job).await?);
     }
+    node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await
 }
 
 fn describe_columns(columns: &[ColumnEntry]) -> TableBuilder {

@@ -5,19 +5,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Content, Error};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, filter_tables, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::table_name_pattern::TableNamePattern;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only_tool(
@@ -28,11 +26,9 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
             .with_database()
             .with("pattern", json!({"type": "string", "description": "Part of the name, or a glob: ord*"}))
             .with_output_arguments(),
-        ListTables(node.clone()),
+        node_handler(node, handle),
     )
 }
-
-struct ListTables(Arc<NodeView>);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -42,27 +38,24 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-#[async_trait]
-impl Handler for ListTables {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, pattern, shape } = parse_arguments(&job)?;
-        let named = database.is_some();
-        let mut found = list_catalogs(&self.0.databases, database.as_deref(), job.principal()).await?;
-        if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
-            // A call for one database reports its error as an error.
-            return found.remove(0).catalog.map(|_| Metadata::new());
-        }
-        let is_default_shape = shape.is_default();
-        let is_terse = is_default_shape && found.len() == 1;
-        let output_options = shape.output_options("Narrow the list with pattern or database.")?;
-        let rows = rows(&found, pattern.as_deref().map(TableNamePattern::new).as_ref(), is_terse)?;
-        let metadata = self.0.executor.answer_rows(rows, output_options, &job, &reply).await?;
-        // Programs that set a format expect only rows.
-        if pattern.is_none() && is_default_shape && job.format().is_none() {
-            send_notes(&found, &job, &reply).await?;
-        }
-        Ok(metadata)
+async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { database, pattern, shape } = parse_arguments(&job)?;
+    let named = database.is_some();
+    let mut found = list_catalogs(&node.databases, database.as_deref(), job.principal()).await?;
+    if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
+        // A call for one database reports its error as an error.
+        return found.remove(0).catalog.map(|_| Metadata::new());
     }
+    let is_default_shape = shape.is_default();
+    let is_terse = is_default_shape && found.len() == 1;
+    let output_options = shape.output_options("Narrow the list with pattern or database.")?;
+    let rows = rows(&found, pattern.as_deref(), is_terse)?;
+    let metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
+    // Programs that set a format expect only rows.
+    if pattern.is_none() && is_default_shape && job.format().is_none() {
+        send_notes(&found, &job, &reply).await?;
+    }
+    Ok(metadata)
 }
 
 /// Appends notes on merged and skipped files. Names of files are data, as rows are.
@@ -81,7 +74,6 @@ async fn send_notes(found: &[DatabaseListing], job: &Job, reply: &ReplySender) -
     reply.send_block(Content::text(text)).await
 }
 
-/// One row of the answer.
 struct ListedTable {
     database: String,
     name: Option<String>,
@@ -89,12 +81,12 @@ struct ListedTable {
     comment: Option<String>,
 }
 
-fn rows(found: &[DatabaseListing], pattern: Option<&TableNamePattern>, is_terse: bool) -> Result<QueryRows, Error> {
-    let mut lines = Vec::new();
+fn rows(found: &[DatabaseListing], pattern: Option<&str>, is_terse: bool) -> Result<QueryRows, Error> {
+    let mut tables = Vec::new();
     for listing in found {
         let database = || listing.database.name().to_owned();
         match &listing.catalog {
-            Ok(catalog) => lines.extend(filter_tables(catalog, pattern).map(|table| ListedTable {
+            Ok(catalog) => tables.extend(filter_tables(catalog, pattern).map(|table| ListedTable {
                 database: database(),
                 name: Some(table.name.clone()),
                 rows: table.rows,
@@ -102,18 +94,18 @@ fn rows(found: &[DatabaseListing], pattern: Option<&TableNamePattern>, is_terse:
             })),
             Err(error) => {
                 let comment = Some(format!("the database cannot be read: {error}"));
-                lines.push(ListedTable { database: database(), name: None, rows: None, comment });
+                tables.push(ListedTable { database: database(), name: None, rows: None, comment });
             }
         }
     }
     let mut table = TableBuilder::new();
     if !is_terse {
-        table = table.with_column("database", text_column(lines.iter().map(|line| Some(line.database.clone()))));
+        table = table.with_column("database", text_column(tables.iter().map(|table| Some(table.database.clone()))));
     }
     table
-        .with_column("name", text_column(lines.iter().map(|line| line.name.clone())))
-        .with_column("rows", count_column(lines.iter().map(|line| line.rows)))
-        .with_column("comment", text_column(lines.iter().map(|line| line.comment.clone())))
+        .with_column("name", text_column(tables.iter().map(|table| table.name.clone())))
+        .with_column("rows", count_column(tables.iter().map(|table| table.rows)))
+        .with_column("comment", text_column(tables.iter().map(|table| table.comment.clone())))
         .into_rows()
 }
 

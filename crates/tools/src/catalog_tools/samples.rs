@@ -11,9 +11,7 @@ use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows};
 use tidegate_runtime::Job;
 use tidegate_sql::Statement;
 
-/// Examples of a column at most.
 pub(crate) const SAMPLES_MAX: usize = 20;
-/// Rows that are searched for examples.
 const ROWS_READ_MAX: usize = 1_000;
 /// Characters of an example; longer ones are cut and end with `…`.
 const EXAMPLE_CHARACTERS_MAX: usize = 60;
@@ -34,7 +32,6 @@ pub(crate) async fn sample_column(
     Ok(Arc::new(lists.finish()))
 }
 
-/// The examples as texts.
 pub(crate) async fn fetch_examples(
     database: &dyn Database,
     table: &str,
@@ -47,7 +44,6 @@ pub(crate) async fn fetch_examples(
     Ok(columns.iter().map(|column| distinct_examples(&batches, &column.name, expected.min(SAMPLES_MAX))).collect())
 }
 
-/// The first rows of `table`.
 pub(crate) async fn read_first_rows(
     database: &dyn Database,
     table: &str,
