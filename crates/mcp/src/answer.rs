@@ -13,8 +13,9 @@ use tidegate_runtime::{
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::input_rounds::InputRound;
-use crate::jsonrpc::{ResponseMessage, RpcError, RpcRequest};
+use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::listen::ListenStream;
+use crate::request::InFlightRequest;
 use crate::session::McpSession;
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
 use crate::wire::encode_notification;
@@ -42,14 +43,6 @@ pub enum AnswerFrame {
     Notification(Bytes),
     /// The next bytes of the response message.
     ResponseBytes(Bytes),
-}
-
-/// A request that is being answered.
-pub(crate) struct OpenRequest {
-    pub(crate) request: RpcRequest,
-    pub(crate) envelope: ResponseEnvelope,
-    /// The registration through which its client can cancel it.
-    pub(crate) guard: Option<InFlightGuard>,
 }
 
 /// How a handler can request input from its client.
@@ -94,9 +87,14 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    pub(crate) fn new(reply: Reply, encoder: Box<dyn ReplyEncoder>, open: OpenRequest, input_mode: InputMode) -> Self {
-        let OpenRequest { request, envelope, guard } = open;
-        let progress_token = request.meta.progress_token;
+    pub(crate) fn new(
+        reply: Reply,
+        encoder: Box<dyn ReplyEncoder>,
+        request: InFlightRequest<'_>,
+        input_mode: InputMode,
+    ) -> Self {
+        let InFlightRequest { rpc, envelope, guard, .. } = request;
+        let progress_token = rpc.meta.progress_token;
         let sends_notifications = progress_token.is_some() || reply.job().log_level().is_some();
         Self {
             job: reply.job().clone(),

@@ -1,7 +1,7 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
-mod conversation;
 pub mod http;
+mod mcp_connection;
 mod metrics;
 mod notifications;
 mod outbox;

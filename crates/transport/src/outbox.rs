@@ -1,4 +1,4 @@
-//! Outgoing messages: a bounded queue between the open requests of a conversation and the writer.
+//! Outgoing messages: a bounded queue between the open requests of a connection and the writer.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -25,10 +25,10 @@ impl OutgoingMessage {
     }
 }
 
-/// The receiving end of the outgoing queue of one conversation.
+/// The receiving end of the outgoing queue of one connection.
 pub(crate) struct Outbox {
     messages: mpsc::Receiver<OutgoingMessage>,
-    /// The open requests; closed when the conversation accepts no more.
+    /// The open requests; closed when the connection accepts no more.
     tasks: TaskTracker,
 }
 

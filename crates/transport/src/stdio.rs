@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::{ConnectionLimits, Conversation};
+use crate::mcp_connection::{ConnectionLimits, McpConnection};
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{CallerResolver, configuration_changing_error};
 
@@ -75,7 +75,7 @@ pub async fn serve(
         inline_bytes_max: INLINE_BYTES_MAX,
         answer_bytes_max: options.answer_bytes_max,
     };
-    let (conversation, outbox) = Conversation::open(service.clone(), CallOrigin { transport, peer: None }, bounds);
+    let (connection, outbox) = McpConnection::open(service.clone(), CallOrigin { transport, peer: None }, bounds);
     let mut writing = tokio::spawn(write_lines(outbox, writer));
     let (drain_within, message_bytes_max) = (options.drain_within, options.message_bytes_max);
     let user = Arc::new(LocalCallerResolver {
@@ -87,9 +87,9 @@ pub async fn serve(
         biased;
         // Also if a client that does not read blocks the output.
         () = shutdown.cancelled() => Ok(()),
-        read = read_until_end(&conversation, &user, reader, message_bytes_max) => read,
+        read = read_until_end(&connection, &user, reader, message_bytes_max) => read,
     };
-    conversation.drain(drain_within).await;
+    connection.drain(drain_within).await;
     // A client that no longer reads must not keep the process alive.
     let written = match tokio::time::timeout(drain_within, &mut writing).await {
         Ok(joined) => joined.unwrap_or(Ok(())),
@@ -174,7 +174,7 @@ impl CallerResolver for LocalCallerResolver {
 }
 
 async fn read_until_end(
-    conversation: &Conversation,
+    connection: &McpConnection,
     user: &Arc<LocalCallerResolver>,
     reader: impl tokio::io::AsyncRead + Unpin,
     message_bytes_max: usize,
@@ -184,15 +184,15 @@ async fn read_until_end(
     loop {
         tokio::select! {
             biased;
-            () = conversation.output_closed() => return Ok(()),
+            () = connection.output_closed() => return Ok(()),
             read = read_line(&mut reader, &mut line, message_bytes_max) => {
                 match read? {
                     ReadLine::End => return Ok(()),
                     ReadLine::TooLong => {
                         let message = format!("Invalid request: the message is longer than {message_bytes_max} bytes");
-                        conversation.refuse(None, &RpcError::invalid_request(message)).await;
+                        connection.refuse(None, &RpcError::invalid_request(message)).await;
                     }
-                    ReadLine::Whole => receive_line(conversation, user, &line).await,
+                    ReadLine::Whole => receive_line(connection, user, &line).await,
                 }
                 line.clear();
             }
@@ -200,10 +200,10 @@ async fn read_until_end(
     }
 }
 
-async fn receive_line(conversation: &Conversation, user: &Arc<LocalCallerResolver>, line: &[u8]) {
+async fn receive_line(connection: &McpConnection, user: &Arc<LocalCallerResolver>, line: &[u8]) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
     let identity: Arc<dyn CallerResolver> = user.clone();
-    conversation.receive_decoded(decode(line), LocalCallerResolver::resolve_caller(user).await, &identity).await;
+    connection.receive_decoded(decode(line), LocalCallerResolver::resolve_caller(user).await, &identity).await;
 }

@@ -8,5 +8,6 @@ mod read_resource;
 
 pub(crate) use call_tool::CallToolEncoder;
 pub(crate) use collected::{CompleteEncoder, GetPromptEncoder};
+pub use content_blocks::ContentBlocks;
 pub(crate) use envelope::{ReplyEncoder, ResponseEnvelope, ResultType};
 pub(crate) use read_resource::ReadResourceEncoder;

@@ -4,9 +4,7 @@
 //! [MCP 2026-07-28, Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress)
 
 use bytes::Bytes;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tidegate_runtime::ReplyNotification;
 
 use crate::jsonrpc::RequestId;
@@ -20,120 +18,58 @@ pub(crate) enum ListKind {
     Prompts,
 }
 
-#[derive(Serialize)]
-struct Notification<'a, P> {
-    jsonrpc: &'a str,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<P>,
-}
-
-#[derive(Serialize)]
-struct ProgressParams<'a> {
-    /// The received text, as for ids: a number of 23 digits would not survive decoding.
-    #[serde(rename = "progressToken")]
-    token: &'a RawValue,
-    progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct UpdatedParams<'a> {
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<SubscriptionMeta<'a>>,
-    uri: &'a str,
-}
-
-#[derive(Serialize)]
-struct ChangedParams<'a> {
-    #[serde(rename = "_meta")]
-    meta: SubscriptionMeta<'a>,
-}
-
-#[derive(Serialize)]
-struct AcknowledgedParams<'a> {
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<SubscriptionMeta<'a>>,
-    notifications: &'a Value,
-}
-
-/// The stream that a notification belongs to, as the text of its request's id.
-#[derive(Serialize)]
-struct SubscriptionMeta<'a> {
-    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
-    stream: &'a RawValue,
-}
-
-impl<'a> SubscriptionMeta<'a> {
-    fn new(stream: &'a RequestId) -> Option<Self> {
-        // An id is JSON text.
-        serde_json::from_str(stream.as_json()).ok().map(|stream| Self { stream })
-    }
-}
-
-#[derive(Serialize)]
-struct LogParams<'a> {
-    level: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logger: Option<&'a str>,
-    data: &'a Value,
-}
-
 /// The stream is open and sends the notifications of `honoured`, a `SubscriptionFilter`.
 pub(crate) fn encode_acknowledgement(honoured: &Value, stream: &RequestId) -> Bytes {
-    let params = AcknowledgedParams { meta: SubscriptionMeta::new(stream), notifications: honoured };
-    encode_message("notifications/subscriptions/acknowledged", Some(params))
+    let params = format!("{},\"notifications\":{honoured}", subscription_meta(stream));
+    encode_message("notifications/subscriptions/acknowledged", &params)
 }
 
 /// A list has changed. `stream` is the stream of the notification; `None` for a legacy session.
 pub(crate) fn encode_list_changed(kind: ListKind, stream: Option<&RequestId>) -> Bytes {
-    let list = match kind {
-        ListKind::Tools => "tools",
-        ListKind::Resources => "resources",
-        ListKind::Prompts => "prompts",
+    let method = match kind {
+        ListKind::Tools => "notifications/tools/list_changed",
+        ListKind::Resources => "notifications/resources/list_changed",
+        ListKind::Prompts => "notifications/prompts/list_changed",
     };
-    let params = stream.and_then(SubscriptionMeta::new).map(|meta| ChangedParams { meta });
-    encode_message(&format!("notifications/{list}/list_changed"), params)
+    match stream {
+        Some(stream) => encode_message(method, &subscription_meta(stream)),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}").into(),
+    }
 }
 
 /// The contents of a resource may have changed. `stream` as above.
 pub(crate) fn encode_resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
-    let params = UpdatedParams { meta: stream.and_then(SubscriptionMeta::new), uri };
-    encode_message("notifications/resources/updated", Some(params))
+    let meta = stream.map(|stream| subscription_meta(stream) + ",").unwrap_or_default();
+    encode_message("notifications/resources/updated", &format!("{meta}\"uri\":{}", json!(uri)))
 }
 
 /// A task has changed; `task` contains the members of its `DetailedTask`.
 pub(crate) fn encode_task_status(task: &str, stream: &RequestId) -> Bytes {
-    format!(
-        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{{{task},\
-         \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}}}}}",
-        stream.as_json()
-    )
-    .into()
+    encode_message("notifications/tasks", &format!("{task},{}", subscription_meta(stream)))
 }
 
 /// A notification of a request. Progress needs the token with which the client requested it.
 pub(crate) fn encode_notification(
-    notice: &ReplyNotification,
+    notification: &ReplyNotification,
     progress_token: Option<&str>,
     dialect: &Dialect,
 ) -> Option<Bytes> {
-    match notice {
+    match notification {
         ReplyNotification::Progress { done, total, message } => {
-            let params = ProgressParams {
-                token: serde_json::from_str(progress_token?).ok()?,
-                progress: *done,
-                total: *total,
-                message: message.as_deref().filter(|_| dialect.annotations),
-            };
-            Some(encode_message("notifications/progress", Some(params)))
+            // The token as received, like ids: a number of 23 digits would not survive decoding.
+            let mut params = format!("\"progressToken\":{},\"progress\":{}", progress_token?, json!(done));
+            if let Some(total) = total {
+                params.push_str(&format!(",\"total\":{}", json!(total)));
+            }
+            if let Some(message) = message.as_ref().filter(|_| dialect.annotations) {
+                params.push_str(&format!(",\"message\":{}", json!(message)));
+            }
+            Some(encode_message("notifications/progress", &params))
         }
         ReplyNotification::Log { level, logger, data } => {
-            let params = LogParams { level: level.name(), logger: logger.as_deref(), data };
-            Some(encode_message("notifications/message", Some(params)))
+            let logger = logger.as_ref().map(|logger| format!("\"logger\":{},", json!(logger))).unwrap_or_default();
+            let params = format!("\"level\":\"{}\",{logger}\"data\":{data}", level.name());
+            Some(encode_message("notifications/message", &params))
         }
     }
 }
@@ -143,7 +79,12 @@ pub(crate) fn encode_server_request(id: u64, method: &str, params: &Value) -> By
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into()
 }
 
-fn encode_message<P: Serialize>(method: &str, params: Option<P>) -> Bytes {
-    // Serializing text and values into memory cannot fail.
-    serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default().into()
+/// The stream that a notification belongs to, as the text of its request's id.
+fn subscription_meta(stream: &RequestId) -> String {
+    format!("\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}", stream.as_json())
+}
+
+/// A notification with `params` (JSON text without braces).
+fn encode_message(method: &str, params: &str) -> Bytes {
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{{{params}}}}}").into()
 }

@@ -71,7 +71,7 @@ async fn losing_database_access_hides_its_tasks() {
     let owner = Principal::process_user();
     let grants = Arc::new(Grants { databases: AllowedNames::matching(["other"]), ..Grants::everything() });
     let narrowed = Principal { grants, ..(*owner).clone() };
-    client.peer.caller = Caller::new(Arc::new(narrowed), client.peer.caller.origin);
+    client.context.caller = Caller::new(Arc::new(narrowed), client.context.caller.origin);
     assert_eq!(get_task(&client, &id).await["error"]["code"], -32_602);
 }
 
@@ -105,7 +105,7 @@ async fn tenant_has_half_of_tasks() {
     let of = |tenant: &str, name: &str| {
         let (mut of, owner) = (client.clone(), Principal::process_user());
         let principal = Principal { subject: name.to_owned(), tenant: Some(tenant.to_owned()), ..(*owner).clone() };
-        of.peer.caller = Caller::new(Arc::new(principal), client.peer.caller.origin);
+        of.context.caller = Caller::new(Arc::new(principal), client.context.caller.origin);
         of
     };
     let mut refusals = Vec::new();

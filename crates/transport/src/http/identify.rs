@@ -17,12 +17,12 @@ use tidegate_runtime::Snapshot;
 use tokio::sync::watch;
 
 use super::authorization::Authorization;
-use super::challenge::Challenge;
+use super::body;
 use super::path::transport_of;
+use super::protected_resource::Challenge;
 use super::response::refusal;
-use super::{HttpState, PeerAddress, body};
-use crate::revalidation::{CallerResolver, configuration_changing_error};
-use crate::revalidation::{Revoked, SessionValidity};
+use super::state::{HttpState, PeerAddress};
+use crate::revalidation::{CallerResolver, Revoked, SessionValidity, configuration_changing_error};
 use crate::tls::{TlsPeer, UntrustedCertificate};
 
 /// Number and interval of attempts while a new configuration is being applied, which takes a moment.
@@ -145,18 +145,15 @@ impl RequestCredentials {
 }
 
 impl HttpCallerResolver {
-    /// The validity of `caller`, which was admitted just now with `request_credentials`.
-    pub(super) fn session_validity(
-        endpoint: &Arc<HttpState>,
-        request_credentials: &RequestCredentials,
-        caller: &Caller,
-    ) -> SessionValidity {
-        let resolver = Self {
-            http_state: endpoint.clone(),
-            credentials: request_credentials.clone(),
-            owner: caller.principal.clone(),
-        };
-        SessionValidity::new(Arc::new(resolver), endpoint.service.registry())
+    /// Resolves `caller`, which was admitted just now with `credentials`.
+    pub(super) fn new(http_state: &Arc<HttpState>, credentials: RequestCredentials, caller: &Caller) -> Self {
+        Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
+    }
+
+    /// The validity of the caller.
+    pub(super) fn into_validity(self) -> SessionValidity {
+        let http_state = self.http_state.clone();
+        SessionValidity::new(Arc::new(self), http_state.service.registry())
     }
 
     /// Resolves the caller anew.

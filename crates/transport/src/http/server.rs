@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::routes::build_routes;
+use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
-use super::{HttpOptions, HttpState, PeerAddress, build_routes};
 use crate::metrics::Metrics;
 use crate::tls::TlsPeer;
 
@@ -31,10 +32,6 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Delay after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// A permit for a connection, held as long as the connection lives, also after an upgrade.
-#[derive(Clone)]
-pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
 /// A server that runs in its own tasks.
 #[derive(Debug)]
@@ -91,7 +88,7 @@ async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: Cancel
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let http_connection_permit = HttpConnectionPermit(Arc::new(permit));
+                let http_connection_permit = HttpConnectionPermit::new(permit);
                 connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
             }
         }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::replay::ReplayBuffer;
+use crate::mcp_connection::McpConnection;
 
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
@@ -133,6 +134,57 @@ impl HttpSession {
     }
 }
 
+/// All open event streams.
+#[derive(Default)]
+pub(super) struct SseSessions {
+    by_id: Mutex<HashMap<String, Arc<SseSession>>>,
+}
+
+/// The state that an event stream and the messages posted to it share.
+pub(super) struct SseSession {
+    pub(super) connection: McpConnection,
+    /// The principal that opened the session; for all others it does not exist.
+    pub(super) owner: Arc<Principal>,
+    /// The toolset of the endpoint at which the session was opened.
+    pub(super) toolset: Option<String>,
+    last_used: Mutex<Instant>,
+}
+
+impl SseSessions {
+    /// Adds a session and returns its unguessable id.
+    pub(super) fn insert(&self, session: Arc<SseSession>) -> String {
+        let id = Uuid::new_v4().simple().to_string();
+        self.by_id.lock().insert(id.clone(), session);
+        id
+    }
+
+    /// The session `id`, if `principal` opened it.
+    pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
+        self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
+    }
+
+    /// Removes the session `id`.
+    pub(super) fn remove(&self, id: &str) {
+        self.by_id.lock().remove(id);
+    }
+}
+
+impl SseSession {
+    pub(super) fn new(connection: McpConnection, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
+        Arc::new(Self { connection, owner, toolset, last_used: Mutex::new(Instant::now()) })
+    }
+
+    /// Marks the session as used now.
+    pub(super) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// The time of the last message in either direction. Comments are not messages.
+    pub(super) fn last_used(&self) -> Instant {
+        *self.last_used.lock()
+    }
+}
+
 /// The session permits of the server.
 pub(super) struct SessionPermits {
     sessions_max: usize,
@@ -148,8 +200,8 @@ pub(super) struct SessionPermit {
 }
 
 impl SessionPermits {
-    pub(super) fn new(places_max: usize, events: EventDispatcher) -> Arc<Self> {
-        Arc::new(Self { sessions_max: places_max, events, shares: Mutex::default() })
+    pub(super) fn new(sessions_max: usize, events: EventDispatcher) -> Arc<Self> {
+        Arc::new(Self { sessions_max, events, shares: Mutex::default() })
     }
 
     /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be

@@ -28,7 +28,7 @@ pub(super) use self::content_writer::ContentWriter;
 pub(super) use self::parameter::{FORMAT, ParameterKind, QueryParameter, parse_query, require_no_parameters};
 pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
-use super::{HttpState, TRACE};
+use super::state::{HttpState, TRACE};
 
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -8,10 +8,10 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AuthenticationError, Error, ErrorKind};
 
-use crate::http::HttpState;
-use crate::http::challenge::Challenge;
 use crate::http::identify::AdmissionError;
+use crate::http::protected_resource::Challenge;
 use crate::http::response::retry_after_value;
+use crate::http::state::HttpState;
 
 /// The media type of problem details.
 pub(in crate::http) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";

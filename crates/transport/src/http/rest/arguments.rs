@@ -2,13 +2,13 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
 use super::super::body::{self, BodyError};
-use super::super::{HttpOptions, HttpState};
+use super::super::state::{HttpOptions, HttpState};
 
 pub(super) const EXTRACT: QueryParameter =
     QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
@@ -88,7 +88,7 @@ impl BodyKind {
 /// Reads the body of a request within its limits.
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
-    if super::is_read_method(&parts.method) {
+    if is_read_method(&parts.method) {
         body::discard(body, read_within).await;
         return Ok(Bytes::new());
     }
@@ -99,4 +99,15 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete".to_owned()),
         BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly".to_owned()),
     })
+}
+
+/// Reads an unused body, so that the connection can be reused.
+pub(super) async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
+    body::discard(body, http_state.options.read_within).await;
+    problem
+}
+
+/// Whether the method only reads.
+pub(super) fn is_read_method(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }

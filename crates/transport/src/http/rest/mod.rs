@@ -15,15 +15,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use tidegate_core::{Caller, TransportKind};
 use uuid::Uuid;
 
+use self::arguments::discard_body;
 use self::route::RestRoute;
 use super::answer::{ProblemDetails, finish, options_response, require_no_parameters};
 use super::identify::RequestCredentials;
-use super::{HttpState, PeerAddress, body};
+use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.
 const PAGE: &str = include_str!("page.html");
@@ -107,15 +108,4 @@ fn page() -> Response {
     // A nonce consists of hexadecimal digits.
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response
-}
-
-/// Reads an unused body, so that the connection can be reused.
-async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
-    body::discard(body, http_state.options.read_within).await;
-    problem
-}
-
-/// Whether the method only reads.
-fn is_read_method(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Caller};
 use tidegate_runtime::{Snapshot, Tool};
 
-use super::super::HttpState;
+use super::super::state::HttpState;
 use super::route::RestRoute;
 use crate::http::answer::{FORMAT, ParameterKind, QueryParameter};
 use crate::http::answer::{PROBLEM_MEDIA_TYPE, ProblemType};

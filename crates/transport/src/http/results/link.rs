@@ -15,12 +15,11 @@ use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
-use super::super::challenge::Challenge;
 use super::super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
-use super::super::{HttpState, PeerAddress};
+use super::super::protected_resource::Challenge;
+use super::super::state::{HttpState, PeerAddress};
 use super::route::ResultRoute;
-use crate::revalidation::CallerResolver;
-use crate::revalidation::{Revoked, SessionValidity};
+use crate::revalidation::{CallerResolver, Revoked, SessionValidity};
 
 /// A link replaces the key of the caller that created it.
 pub(super) const LINK: QueryParameter =
@@ -29,23 +28,23 @@ pub(super) const LINK: QueryParameter =
 /// The caller of the link in the query string, if there is one; otherwise the caller of the credentials. It is
 /// revalidated while the answer streams.
 pub(super) async fn resolve_caller(
-    endpoint: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     parts: &Parts,
     route: &ResultRoute,
 ) -> Result<(Caller, Option<SessionValidity>), ProblemDetails> {
     let Some(link) = link_parameter(&parts.uri) else {
-        let request_credentials =
-            RequestCredentials::from_request(endpoint, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-        let caller = request_credentials
-            .resolve_caller(endpoint)
+        let credentials =
+            RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+        let caller = credentials
+            .resolve_caller(http_state)
             .await
             .map_err(|refused| ProblemDetails::from_admission_error(&refused))?;
-        let validity = HttpCallerResolver::session_validity(endpoint, &request_credentials, &caller);
+        let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_validity();
         return Ok((caller, Some(validity)));
     };
-    let opened = endpoint.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
+    let opened = http_state.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
     let maker =
-        opened.filter(|maker| is_maker_admitted(endpoint, &maker.principal)).ok_or_else(invalid_link_problem)?;
+        opened.filter(|maker| is_maker_admitted(http_state, &maker.principal)).ok_or_else(invalid_link_problem)?;
     let peer = match maker.principal.auth_method {
         // Anonymous callers are distinguished by address; a link keeps the address of its creator.
         AuthMethod::Anonymous => maker.origin.peer,
@@ -53,8 +52,8 @@ pub(super) async fn resolve_caller(
     };
     let origin = CallOrigin { transport: TransportKind::Rest, peer };
     let caller = Caller { origin, is_link_only: true, ..maker };
-    let maker = LinkCallerResolver { http_state: endpoint.clone(), caller: caller.clone() };
-    let validity = SessionValidity::new(Arc::new(maker), endpoint.service.registry());
+    let maker = LinkCallerResolver { http_state: http_state.clone(), caller: caller.clone() };
+    let validity = SessionValidity::new(Arc::new(maker), http_state.service.registry());
     Ok((caller, Some(validity)))
 }
 

@@ -26,7 +26,8 @@ pub(super) use self::request::{PARTIAL, offered_formats};
 use self::route::ResultRoute;
 pub(super) use self::route::{ResultView, view_uri};
 use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
-use super::{HttpState, PeerAddress, body};
+use super::body;
+use super::state::{HttpState, PeerAddress};
 
 /// The methods of every path.
 const METHODS: &str = "GET, HEAD, OPTIONS";

@@ -16,15 +16,13 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::activity::{CountingStream, MessageTimeout, READ_BYTES};
-use super::activity::{Liveness, PING_EVERY};
+use super::activity::{CountingStream, Liveness, MessageTimeout, PING_EVERY, READ_BYTES};
 use super::close::{CLOSE_WITHIN, CloseReason, close};
 use super::write::{FRAGMENT_BYTES_MAX, write_messages};
-use crate::conversation::Conversation;
 use crate::http::identify::HttpCallerResolver;
-use crate::http::{CONVERSATION_LIMITS, HttpState};
-use crate::revalidation::CallerResolver;
-use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
+use crate::http::state::{CONNECTION_LIMITS, HttpState};
+use crate::mcp_connection::McpConnection;
+use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers};
 
 /// Short messages are written together up to this size.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -56,13 +54,13 @@ impl WebSocketConnection {
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
         let stream = CountingStream::new(TokioIo::new(upgraded), self.received_bytes.clone());
-        self.run_conversation(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
+        self.run_mcp(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
         events.emit(Event::ConnectionClosed { transport: TRANSPORT });
     }
 
-    async fn run_conversation(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
-        let (conversation, outbox) =
-            Conversation::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONVERSATION_LIMITS);
+    async fn run_mcp(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
+        let (connection, outbox) =
+            McpConnection::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONNECTION_LIMITS);
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {
@@ -72,19 +70,19 @@ impl WebSocketConnection {
                 // Also if a client that does not read blocks further reading.
                 () = self.http_state.draining.cancelled() => CloseReason::Shutdown,
                 _ = &mut writing => CloseReason::Gone,
-                end = self.read_until_end(&conversation, &mut stream, pings) => end,
+                end = self.read_until_end(&connection, &mut stream, pings) => end,
             };
             if end == CloseReason::Shutdown {
-                conversation.finish();
+                connection.finish();
                 let _ = tokio::time::timeout(self.http_state.options.drain_within, writing).await;
             }
             end
         };
-        conversation.abandon();
+        connection.abandon();
         if end.is_client_error()
             && let Some(frame) = end.to_close_frame()
         {
-            conversation.report_rejection(&frame.reason);
+            connection.report_rejection(&frame.reason);
         }
         if let (Some(frame), Ok(socket)) = (end.to_close_frame(), stream.reunite(sink)) {
             let within = if end == CloseReason::Shutdown { self.http_state.options.drain_within } else { CLOSE_WITHIN };
@@ -94,7 +92,7 @@ impl WebSocketConnection {
 
     async fn read_until_end(
         &self,
-        conversation: &Conversation,
+        connection: &McpConnection,
         stream: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
         pings: mpsc::Sender<()>,
     ) -> CloseReason {
@@ -122,13 +120,13 @@ impl WebSocketConnection {
                         Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => message_timeout.control_frame_received(bytes.len()),
                         _ => {}
                     }
-                    if let Err(end) = self.receive(conversation, message).await {
+                    if let Err(end) = self.receive(connection, message).await {
                         return end;
                     }
                 }
                 () = sleep_until(idle_at) => {
                     let quiet_since = self.liveness.idle_since();
-                    if !conversation.is_idle() {
+                    if !connection.is_idle() {
                         idle_at = Instant::now() + idle_max;
                     } else if quiet_since.elapsed() >= idle_max {
                         return CloseReason::Idle;
@@ -138,7 +136,7 @@ impl WebSocketConnection {
                 }
                 // Revalidation is more frequent while answers are produced or sent.
                 _ = answer_interval.tick() => {
-                    let is_answering = !conversation.is_idle() || self.liveness.is_writing();
+                    let is_answering = !connection.is_idle() || self.liveness.is_writing();
                     if is_answering && let Err(end) = self.revalidate().await {
                         return end;
                     }
@@ -162,7 +160,7 @@ impl WebSocketConnection {
 
     async fn receive(
         &self,
-        conversation: &Conversation,
+        connection: &McpConnection,
         message: Option<Result<Message, Error>>,
     ) -> Result<(), CloseReason> {
         let text = match message {
@@ -179,7 +177,7 @@ impl WebSocketConnection {
             caller => caller.map_err(|refused| refused.to_rpc_error()),
         };
         let identity: Arc<dyn CallerResolver> = self.resolver.clone();
-        conversation.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
+        connection.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::outbox::{Outbox, OutgoingMessage};
 /// Maximum size of a fragment in bytes; longer messages are split.
 pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Writes the messages of `outbox`, and a ping for each item of `pings`, until the conversation ends.
+/// Writes the messages of `outbox`, and a ping for each item of `pings`, until the connection ends.
 ///
 /// # Errors
 /// When the connection breaks, or the disk that stores an answer fails.

@@ -6,11 +6,10 @@ use tidegate_core::{AnswerFormat, Caller};
 use tidegate_runtime::Snapshot;
 use uuid::Uuid;
 
-use super::super::super::HttpState;
-use super::super::super::results::{PARTIAL, ResultView, offered_formats, view_uri};
 use super::schema;
-use crate::http::answer::ProblemType;
-use crate::http::answer::{FORMAT, QueryParameter};
+use crate::http::answer::{FORMAT, ProblemType, QueryParameter};
+use crate::http::results::{PARTIAL, ResultView, offered_formats, view_uri};
+use crate::http::state::HttpState;
 
 /// One path and its view.
 struct ResultPath {

@@ -1,4 +1,4 @@
-//! One conversation: the state of a connection that many requests share, and how each request is answered.
+//! One connection: the state of a connection that many requests share, and how each request is answered.
 //!
 //! Messages arrive one by one. Answers leave through a bounded queue in the order in which they are ready. The
 //! transports frame them as lines, WebSocket frames or events.
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, Error};
 use tidegate_mcp::{
     Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
-    Peer, RequestId, ResponseMessage, RpcError, RpcRequest,
+    RequestContext, RequestId, ResponseMessage, RpcError, RpcRequest,
 };
 use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -24,10 +24,10 @@ use crate::revalidation::{CallerResolver, DecodedMessage, with_callers};
 use crate::revalidation::{Revoked, SessionValidity};
 use crate::spool::{Spool, SpoolError};
 
-/// Limits of one conversation.
+/// Limits of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// Maximum number of concurrent requests. The conversation reads no further message while they are open.
+    /// Maximum number of concurrent requests. The connection reads no further message while they are open.
     pub(crate) requests_max: usize,
     /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
     pub(crate) outgoing_max: usize,
@@ -38,8 +38,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) answer_bytes_max: u64,
 }
 
-/// One conversation with a client.
-pub(crate) struct Conversation {
+/// One connection with a client.
+pub(crate) struct McpConnection {
     service: Arc<McpService>,
     origin: CallOrigin,
     bounds: ConnectionLimits,
@@ -56,13 +56,13 @@ pub(crate) struct Conversation {
     abandoned: CancellationToken,
 }
 
-impl Conversation {
-    /// Opens a conversation with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
+impl McpConnection {
+    /// Opens a connection with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
     pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConnectionLimits) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());
-        let conversation = Self {
+        let connection = Self {
             service,
             origin,
             bounds,
@@ -76,7 +76,7 @@ impl Conversation {
             input_closed: CancellationToken::new(),
             abandoned: CancellationToken::new(),
         };
-        (conversation, outbox)
+        (connection, outbox)
     }
 
     /// Handles one message of `caller`. If the message has to wait for a permit, `identity` resolves the caller again.
@@ -165,10 +165,10 @@ impl Conversation {
         self.finish();
     }
 
-    /// The caller together with the state of the conversation.
-    fn peer(&self, caller: Caller) -> Peer {
+    /// The caller together with the state of the connection.
+    fn peer(&self, caller: Caller) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
-        Peer {
+        RequestContext {
             caller,
             inline_limit: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.inline_bytes_max) },
             accepts_server_requests: true,
@@ -237,7 +237,7 @@ impl Conversation {
         self.spawn_task(permit, async move { answering.answer_batch(messages).await });
     }
 
-    /// A permit for one request; `None` if the conversation was abandoned meanwhile.
+    /// A permit for one request; `None` if the connection was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         tokio::select! {
             biased;
@@ -298,7 +298,7 @@ struct RequestTask {
     identity: Arc<dyn CallerResolver>,
     ending: CancellationToken,
     service: Arc<McpService>,
-    peer: Peer,
+    peer: RequestContext,
     outgoing: mpsc::Sender<OutgoingMessage>,
     answer_bytes_max: u64,
 }
