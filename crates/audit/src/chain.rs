@@ -25,7 +25,6 @@ pub struct ChainLink {
 }
 
 impl ChainLink {
-    /// The position before the first line.
     pub(crate) fn genesis() -> Self {
         Self { seq: 0, hash: GENESIS_HASH.to_owned() }
     }
@@ -45,26 +44,22 @@ pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&Audi
     (line, ChainLink { seq: before.seq + 1, hash })
 }
 
-/// The content of a line, checked without its neighbours.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The members of a line that its verification needs.
+#[derive(Debug, Deserialize)]
 pub(crate) struct ParsedLine {
-    pub(crate) link: ChainLink,
+    seq: u64,
+    hash: String,
+    #[serde(rename = "prev")]
     pub(crate) previous_hash: String,
     pub(crate) missing_until: Option<u64>,
     pub(crate) mended_bytes: Option<u64>,
     pub(crate) dropped: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct LineMembers {
-    seq: u64,
-    prev: String,
-    #[serde(default)]
-    missing_until: Option<u64>,
-    #[serde(default)]
-    mended_bytes: Option<u64>,
-    #[serde(default)]
-    dropped: Option<u64>,
+impl ParsedLine {
+    pub(crate) fn link(&self) -> ChainLink {
+        ChainLink { seq: self.seq, hash: self.hash.clone() }
+    }
 }
 
 /// Parses `line`, without its line break, and checks its hash.
@@ -84,20 +79,12 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
             None => "was changed, or written with a key: its hash does not match its content",
         });
     }
-    let LineMembers { seq, prev, missing_until, mended_bytes, dropped } =
-        serde_json::from_slice(line).map_err(|_| foreign)?;
-    Ok(ParsedLine {
-        link: ChainLink { seq, hash: hash.to_owned() },
-        previous_hash: prev,
-        missing_until,
-        mended_bytes,
-        dropped,
-    })
+    serde_json::from_slice(line).map_err(|_| foreign)
 }
 
 /// The number of dropped lines that `line` reports, if it does.
 pub(crate) fn dropped_count(line: &str) -> Option<u64> {
-    serde_json::from_str::<LineMembers>(line).ok().and_then(|members| members.dropped)
+    serde_json::from_str::<ParsedLine>(line).ok().and_then(|parsed| parsed.dropped)
 }
 
 /// The hash of `text`, keyed if `key` is set.

@@ -48,10 +48,8 @@ impl OpenError {
     }
 }
 
-/// An open log.
 pub(crate) struct OpenLog {
     pub(crate) sink: FileSink,
-    /// The last line.
     pub(crate) last: ChainLink,
     /// The record for the next line, which reports the opening.
     pub(crate) opened: RecordKind,

@@ -13,13 +13,11 @@ use crate::redaction::{Redaction, argument_names, truncate};
 /// Bytes of names, URIs and reasons from callers in a line at most.
 const NAME_BYTES_MAX: usize = 512;
 
-/// One event to be logged.
 pub(crate) struct Record {
     pub(crate) time: SystemTime,
     pub(crate) kind: RecordKind,
 }
 
-/// The kinds of lines.
 pub(crate) enum RecordKind {
     /// The log was opened.
     Opened {
@@ -39,7 +37,6 @@ pub(crate) enum RecordKind {
     Dropped(u64),
 }
 
-/// The caller and its origin.
 pub(crate) struct RecordCaller {
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: TransportKind,
@@ -54,11 +51,9 @@ pub(crate) struct RefusedMessage {
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
     pub(crate) reason: String,
-    /// The number of messages.
     pub(crate) times: u64,
 }
 
-/// A call that ended.
 pub(crate) struct CallRecord {
     pub(crate) caller: RecordCaller,
     pub(crate) target: (&'static str, String),
@@ -72,7 +67,6 @@ pub(crate) struct CallRecord {
     pub(crate) job: JobId,
 }
 
-/// The arguments of a call, as they are logged.
 pub(crate) enum RecordedArguments {
     Names(Vec<String>),
     Values(Map<String, Value>),

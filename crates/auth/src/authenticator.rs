@@ -23,7 +23,6 @@ use crate::roles::{Role, Roles};
 use crate::secret;
 use crate::token::{TokenAuthenticator, TokenOptions};
 
-/// The version of the next authenticator.
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
 
 /// Options of a [`CredentialAuthenticator`]. By default only the process's own user is admitted.
@@ -101,7 +100,6 @@ impl CredentialAuthenticator {
         Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
     }
 
-    /// Starts the background fetch of the issuer's keys.
     pub(crate) fn start_background_tasks(&self) {
         if let Some(tokens) = &self.tokens {
             tokens.start();
@@ -110,8 +108,8 @@ impl CredentialAuthenticator {
 
     /// Takes over the keys that `before` fetched from the same source.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
-        if let (Some(tokens), Some(had)) = (&mut self.tokens, &before.tokens) {
-            tokens.reuse_fetched_keys(had);
+        if let (Some(tokens), Some(before)) = (&mut self.tokens, &before.tokens) {
+            tokens.reuse_fetched_keys(before);
         }
     }
 
@@ -142,12 +140,11 @@ impl CredentialAuthenticator {
 
     fn authenticate_without_bearer(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
         let certificate = credentials.certificate.filter(|_| !self.certificates.is_empty());
-        if let Some(principal) =
-            certificate.and_then(|client_certificate| self.certificates.principal_for(client_certificate))
+        if let Some(certificate) = certificate
+            && let Some(principal) = self.certificates.principal_for(certificate)
         {
-            let is_good = certificate
-                .is_some_and(|client_certificate| self.clock.now() < DateTime::<Utc>::from(client_certificate.expires));
-            return if is_good { Ok(principal) } else { Err(AuthenticationError::Invalid) };
+            let is_valid = self.clock.now() < DateTime::<Utc>::from(certificate.expires);
+            return if is_valid { Ok(principal) } else { Err(AuthenticationError::Invalid) };
         }
         // An unknown certificate may be the proxy's own.
         let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));

@@ -44,18 +44,19 @@ impl CertificateRules {
             let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
             let certificate_name = certificate_name.normalize();
             if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
-                return Err(AuthenticatorError::EmptyCertificate);
+                let problem = "a certificate rule needs a name, and a subject or an alternative name";
+                return Err(problem.to_owned().into());
             }
             let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
             if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
-                return Err(AuthenticatorError::DuplicateCertificate { what: certificate_name.describe() });
+                let problem = format!("two certificate rules have {}; remove one of them", certificate_name.describe());
+                return Err(problem.into());
             }
         }
         Ok(Self(by_name))
     }
 
-    /// Whether there are no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -115,13 +116,13 @@ fn trim_value(value: &str) -> &str {
 /// The parts between unescaped commas.
 fn split_unescaped(subject: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
-    for (place, character) in subject.char_indices() {
+    for (index, character) in subject.char_indices() {
         match character {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             ',' => {
-                parts.push(&subject[begin..place]);
-                begin = place + 1;
+                parts.push(&subject[begin..index]);
+                begin = index + 1;
             }
             _ => {}
         }

@@ -159,7 +159,6 @@ impl DevelopmentKey {
     }
 }
 
-/// `der` in PEM.
 fn encode_pem(label: &str, der: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     for (place, character) in STANDARD.encode(der).chars().enumerate() {
@@ -171,7 +170,6 @@ fn encode_pem(label: &str, der: &[u8]) -> String {
     text + &format!("\n-----END {label}-----\n")
 }
 
-/// The DER content of `pem`.
 fn decode_pem(label: &str, pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
     let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;

@@ -27,9 +27,8 @@ pub use development::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
 pub use error::AuthenticatorError;
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
 pub use network::{TrustedNetwork, TrustedNetworkError};
-pub use provider::ProviderUrlError;
-pub use proxy::{ProxyOptions, ProxyOptionsError};
-pub use roles::{Role, RoleError};
+pub use proxy::ProxyOptions;
+pub use roles::Role;
 pub use secret::Secret;
 pub use token::{
     IntrospectionOptions, IssuerCheck, IssuerCheckError, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,

@@ -13,25 +13,8 @@ pub struct TrustedNetwork {
 
 /// Why a text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrustedNetworkError {
-    /// The text is neither an address nor a network.
-    #[error("{0:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
-    Malformed(String),
-    /// Bits after the prefix are set, so the meaning is unclear.
-    #[error("{text:?} has bits set after the first {bits}; did you mean {meant}?")]
-    TooManyBits {
-        /// The text.
-        text: String,
-        /// The prefix length.
-        bits: u8,
-        /// The network without the extra bits.
-        meant: TrustedNetwork,
-    },
-    /// The network contains every address.
-    #[error("{0:?} contains every address; list the addresses of your proxies")]
-    Everybody(String),
-}
+#[error("{0}")]
+pub struct TrustedNetworkError(String);
 
 impl TrustedNetwork {
     /// Whether `address` is in the network. An IPv4-mapped IPv6 address counts as IPv4.
@@ -45,7 +28,10 @@ impl FromStr for TrustedNetwork {
     type Err = TrustedNetworkError;
 
     fn from_str(text: &str) -> Result<Self, TrustedNetworkError> {
-        let malformed = || TrustedNetworkError::Malformed(text.to_owned());
+        let malformed = || {
+            let problem = format!("{text:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8");
+            TrustedNetworkError(problem)
+        };
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse().map_err(|_| malformed())?)),
             None => (text, None),
@@ -57,11 +43,13 @@ impl FromStr for TrustedNetwork {
             return Err(malformed());
         }
         if bits == 0 {
-            return Err(TrustedNetworkError::Everybody(text.to_owned()));
+            let problem = format!("{text:?} contains every address; list the addresses of your proxies");
+            return Err(TrustedNetworkError(problem));
         }
         let network = Self { first: first_bits(address, bits), bits };
         if network.first != address {
-            return Err(TrustedNetworkError::TooManyBits { text: text.to_owned(), bits, meant: network });
+            let problem = format!("{text:?} has bits set after the first {bits}; did you mean {network}?");
+            return Err(TrustedNetworkError(problem));
         }
         // Peers are compared in canonical form, so an IPv4-mapped address would never match.
         if bits == bits_max { Ok(Self::from_address(address.to_canonical())) } else { Ok(network) }

@@ -8,9 +8,7 @@ use tidegate_core::{AuthMethod, AuthenticationError, Credentials, Principal};
 use crate::network::TrustedNetwork;
 use crate::roles::Roles;
 
-/// Bytes of a name in a header at most.
 const NAME_BYTES_MAX: usize = 256;
-/// Roles in a header at most.
 const ROLES_MAX: usize = 256;
 /// Headers with another meaning, or that other parties may add in transit.
 const RESERVED_HEADERS: [&str; 8] =
@@ -29,21 +27,6 @@ pub struct ProxyOptions {
     pub roles: Option<String>,
 }
 
-/// Why proxy options are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProxyOptionsError {
-    /// No network is configured, so no proxy would be trusted.
-    #[error("a proxy needs networks: the addresses from which it connects")]
-    NoNetworks,
-    /// The header name is invalid or reserved.
-    #[error("{0:?} is not allowed as the name of an identity header")]
-    BadHeader(String),
-    /// One header is configured for two values.
-    #[error("the header {0:?} is configured for two values; use one header for each")]
-    DuplicateHeader(String),
-}
-
 /// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
     networks: Vec<TrustedNetwork>,
@@ -56,9 +39,10 @@ pub(crate) struct TrustedProxies {
 impl TrustedProxies {
     /// # Errors
     /// When the options are invalid.
-    pub(crate) fn new(options: ProxyOptions) -> Result<Self, ProxyOptionsError> {
+    pub(crate) fn new(options: ProxyOptions) -> Result<Self, String> {
         if options.networks.is_empty() {
-            return Err(ProxyOptionsError::NoNetworks);
+            let problem = "a proxy needs networks: the addresses from which it connects";
+            return Err(problem.to_owned());
         }
         let user = parse_header_name(&options.user)?;
         let tenant = options.tenant.as_deref().map(parse_header_name).transpose()?;
@@ -66,7 +50,8 @@ impl TrustedProxies {
         let mut headers = Vec::new();
         for header in [Some(&user), tenant.as_ref(), roles.as_ref()].into_iter().flatten() {
             if headers.contains(header) {
-                return Err(ProxyOptionsError::DuplicateHeader(header.clone()));
+                let problem = format!("the header {header:?} is configured for two values; use one header for each");
+                return Err(problem);
             }
             headers.push(header.clone());
         }
@@ -112,11 +97,14 @@ impl TrustedProxies {
 }
 
 /// A header name in lower case.
-fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
+fn parse_header_name(name: &str) -> Result<String, String> {
     let lower = name.to_ascii_lowercase();
-    let is_of_a_header = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_good = !lower.is_empty() && lower.bytes().all(is_of_a_header) && !RESERVED_HEADERS.contains(&lower.as_str());
-    if is_good { Ok(lower) } else { Err(ProxyOptionsError::BadHeader(name.to_owned())) }
+    let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if lower.is_empty() || !lower.bytes().all(is_token_byte) || RESERVED_HEADERS.contains(&lower.as_str()) {
+        let problem = format!("{name:?} is not allowed as the name of an identity header");
+        return Err(problem);
+    }
+    Ok(lower)
 }
 
 /// The value of the header `name`, if present.
@@ -124,8 +112,8 @@ fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
 /// # Errors
 /// When the header occurs twice: one of them may come from the caller.
 fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
-    let mut text = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
-    match (text.next(), text.next()) {
+    let mut values = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+    match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some((_, value)), None) => Ok(Some(value.trim())),
         (Some(_), Some(_)) => Err(AuthenticationError::Invalid),
@@ -134,11 +122,10 @@ fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Opti
 
 /// A valid subject or tenant. An invalid one must not turn into "no subject" or "no tenant".
 fn validate_name(text: &str) -> Result<String, AuthenticationError> {
-    let is_good = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
-    if is_good { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
+    let is_valid = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    if is_valid { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
 }
 
-/// The defined roles among `names`.
 fn known_roles(names: &str, roles: &Roles) -> Result<BTreeSet<String>, AuthenticationError> {
     if names.split(',').count() > ROLES_MAX {
         return Err(AuthenticationError::Invalid);

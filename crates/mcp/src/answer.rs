@@ -55,7 +55,6 @@ pub(crate) enum InputMode {
     Live(Arc<McpSession>),
 }
 
-/// The next step of a stream.
 enum StreamStep {
     Reply(ReplyMessage),
     Transition(TransitionOutcome),

@@ -20,7 +20,6 @@ use crate::wire;
 
 /// The maximum number of listed resources. Further ones can be found by name and by completion only.
 const LISTED_RESOURCES_MAX: usize = 10_000;
-/// The number of entries per page.
 const PAGE_ENTRIES: usize = 250;
 
 #[derive(Deserialize)]

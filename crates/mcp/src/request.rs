@@ -35,7 +35,6 @@ pub(crate) struct InFlightRequest<'a> {
 }
 
 impl InFlightRequest<'_> {
-    /// The caller.
     pub(crate) fn caller(&self) -> &Caller {
         &self.context.caller
     }

@@ -51,12 +51,10 @@ impl McpSession {
         &self.in_flight
     }
 
-    /// The capabilities of the client.
     pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         self.client_capabilities
     }
 
-    /// The server requests that the client has not answered.
     pub(crate) fn server_requests(&self) -> &ServerRequests {
         &self.server_requests
     }

@@ -6,7 +6,6 @@ mod metrics;
 mod notifications;
 mod outbox;
 mod revalidation;
-mod spool;
 pub mod stdio;
 pub mod tls;
 

@@ -10,7 +10,6 @@ use tidegate_runtime::{
     event::{Event, Subscriber},
 };
 
-/// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 /// The type of a metric.
@@ -268,7 +267,6 @@ fn record_results(results: &dyn StoredResults) {
     counter!("tidegate_stored_results_removed_total", "reason" => "room").absolute(figures.evicted);
 }
 
-/// Records the counts of the audit writer.
 fn record_audit(auditor: &dyn Auditor) {
     let figures = auditor.stats();
     counter!("tidegate_audit_lines_total").absolute(figures.written);

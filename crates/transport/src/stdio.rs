@@ -69,16 +69,16 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let transport = TransportKind::Stdio;
     service.registry().events().emit(Event::ConnectionOpened { transport });
-    let bounds = ConnectionLimits {
+    let limits = ConnectionLimits {
         requests_max: REQUESTS_MAX,
         outgoing_max: OUTGOING_MAX,
         inline_bytes_max: INLINE_BYTES_MAX,
         answer_bytes_max: options.answer_bytes_max,
     };
-    let (connection, outbox) = McpConnection::open(service.clone(), CallOrigin { transport, peer: None }, bounds);
+    let (connection, outbox) = McpConnection::open(service.clone(), CallOrigin { transport, peer: None }, limits);
     let mut writing = tokio::spawn(write_lines(outbox, writer));
     let (drain_within, message_bytes_max) = (options.drain_within, options.message_bytes_max);
-    let user = Arc::new(LocalCallerResolver {
+    let user: Arc<dyn CallerResolver> = Arc::new(LocalCallerResolver {
         service: service.clone(),
         authenticator: options.authenticator,
         toolset: options.toolset,
@@ -132,17 +132,6 @@ struct LocalCallerResolver {
 }
 
 impl LocalCallerResolver {
-    /// The user according to the current authenticator and registry, which belong to the same configuration.
-    async fn resolve_caller(&self) -> Result<Caller, RpcError> {
-        let caller = self.local_caller().await?;
-        let toolset = self.toolset.as_ref().map(|name| {
-            // A toolset that a reload removed is empty.
-            let gone = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
-            self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
-        });
-        Ok(caller.with_toolset(toolset))
-    }
-
     async fn local_caller(&self) -> Result<Caller, RpcError> {
         let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
@@ -160,7 +149,13 @@ impl LocalCallerResolver {
 #[async_trait]
 impl CallerResolver for LocalCallerResolver {
     async fn resolve_caller(&self) -> Result<Caller, RpcError> {
-        self.resolve_caller().await
+        let caller = self.local_caller().await?;
+        let toolset = self.toolset.as_ref().map(|name| {
+            // A toolset that a reload removed is empty.
+            let removed = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
+            self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(removed)
+        });
+        Ok(caller.with_toolset(toolset))
     }
 
     /// The user that started the process is always admitted.
@@ -174,8 +169,8 @@ impl CallerResolver for LocalCallerResolver {
 }
 
 async fn read_until_end(
-    connection: &McpConnection,
-    user: &Arc<LocalCallerResolver>,
+    connection: &Arc<McpConnection>,
+    user: &Arc<dyn CallerResolver>,
     reader: impl tokio::io::AsyncRead + Unpin,
     message_bytes_max: usize,
 ) -> std::io::Result<()> {
@@ -200,10 +195,9 @@ async fn read_until_end(
     }
 }
 
-async fn receive_line(connection: &McpConnection, user: &Arc<LocalCallerResolver>, line: &[u8]) {
+async fn receive_line(connection: &Arc<McpConnection>, user: &Arc<dyn CallerResolver>, line: &[u8]) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
-    let identity: Arc<dyn CallerResolver> = user.clone();
-    connection.receive_decoded(decode(line), LocalCallerResolver::resolve_caller(user).await, &identity).await;
+    connection.receive_decoded(decode(line), user.resolve_caller().await, user).await;
 }

@@ -30,12 +30,10 @@ impl CallToolEncoder {
         Self { envelope, blocks, structured: None }
     }
 
-    /// The envelope of the result.
     pub(crate) fn envelope(&self) -> ResponseEnvelope {
         self.envelope.clone()
     }
 
-    /// The dialect of its revision.
     pub(crate) fn dialect(&self) -> &'static Dialect {
         self.envelope.dialect
     }

@@ -7,12 +7,10 @@ use super::feed::ListFlags;
 use crate::bounded;
 use crate::jsonrpc::{RpcError, RpcRequest};
 
-/// The maximum number of resources per stream.
 const RESOURCES_MAX: usize = 1_000;
 /// The maximum length of their URIs together: the acknowledgement repeats them, and common clients accept events of at
 /// most 1 MiB. Except for control characters, escaping at most doubles them.
 const RESOURCES_BYTES_MAX: usize = 400 * 1024;
-/// The maximum number of tasks per stream.
 const TASKS_MAX: usize = 100;
 
 /// The notifications that a client requests or receives.

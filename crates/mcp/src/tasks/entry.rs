@@ -12,7 +12,6 @@ use tokio::sync::{Notify, oneshot};
 use super::record::{TaskFacts, TaskId, TaskResult, TaskStatus};
 use crate::wire::encode_input_requests;
 
-/// One task.
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) facts: TaskFacts,
@@ -39,7 +38,6 @@ impl TaskEntry {
         Self { facts, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
     }
 
-    /// Adds an input request of the handler.
     pub(super) fn add_input_request(&mut self, pending_input_request: PendingInputRequest) {
         let (mut key, mut times) = (pending_input_request.key.clone(), 1);
         while !self.used_keys.insert(key.clone()) {
@@ -72,7 +70,6 @@ impl TaskEntry {
         Ok(())
     }
 
-    /// Whether an input request with `key` is pending.
     pub(super) fn has_pending_input(&self, key: &str) -> bool {
         self.pending_inputs.contains_key(key)
     }
@@ -143,7 +140,6 @@ impl TaskListener {
     }
 }
 
-/// The listeners of one task.
 #[derive(Debug, Default)]
 pub(super) struct TaskListeners(Vec<Weak<TaskListener>>);
 

@@ -12,13 +12,11 @@ use super::store::TaskStore;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::wire;
 
-/// The notifications of tasks for one stream.
 pub(crate) struct TaskFeed {
     tasks: Arc<TaskStore>,
     registry: Arc<Registry>,
     listener: Arc<TaskListener>,
     stream: RequestId,
-    /// The next notification.
     ready_notification: Option<Bytes>,
 }
 

@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 
 use super::record::{TaskFacts, TaskId, TaskRecord};
 
-/// The maximum length of a file in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The folder of stored tasks of one process. No other process may use it at the same time.
@@ -41,13 +40,11 @@ impl TaskFolder {
         .await
     }
 
-    /// Reads the record of `id`.
     pub(super) async fn read(&self, id: TaskId) -> io::Result<TaskRecord> {
         let path = self.path_of(id);
         run_blocking(move || read(&path)).await
     }
 
-    /// Removes the files of `ids`.
     pub(super) async fn remove(&self, ids: Vec<TaskId>) {
         let paths: Vec<PathBuf> = ids.into_iter().map(|id| self.path_of(id)).collect();
         let removed = run_blocking(move || {

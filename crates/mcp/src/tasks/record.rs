@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use tidegate_core::Owner;
 use uuid::Uuid;
 
-/// The recommended polling interval in milliseconds.
 const POLL_INTERVAL_MS: u64 = 1_000;
 
 /// The id of a task; it cannot be guessed.
@@ -32,7 +31,6 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskStatus {
@@ -54,13 +52,11 @@ impl TaskStatus {
         }
     }
 
-    /// Whether the status is final.
     pub(crate) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// The facts about a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TaskFacts {
     pub(crate) id: TaskId,
@@ -78,7 +74,6 @@ pub(crate) struct TaskFacts {
     /// with another stamp cannot see the task. Old records without a stamp are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,
-    /// The length of its result in bytes.
     #[serde(default)]
     pub(crate) bytes: u64,
     pub(crate) status: TaskStatus,
@@ -92,13 +87,11 @@ pub(crate) struct TaskFacts {
 /// The result of a task, as JSON texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TaskResult {
-    /// The result of the call.
     pub(crate) result: Option<Box<RawValue>>,
     /// The JSON-RPC error of the call.
     pub(crate) error: Option<Box<RawValue>>,
 }
 
-/// The stored record of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
     pub(crate) facts: TaskFacts,
@@ -107,7 +100,6 @@ pub(crate) struct TaskRecord {
 }
 
 impl TaskFacts {
-    /// Whether it has expired.
     pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
         age >= Duration::from_millis(self.time_to_live_ms)
@@ -139,7 +131,6 @@ impl TaskFacts {
 }
 
 impl TaskResult {
-    /// The length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
     }

@@ -27,9 +27,7 @@ pub(crate) struct TaskLimits {
     pub(crate) kept_after_end: Duration,
     /// The maximum number of stored tasks.
     pub(crate) kept_max: usize,
-    /// The maximum number of stored tasks of one owner.
     pub(crate) kept_per_owner_max: usize,
-    /// The maximum number of running tasks of one owner.
     pub(crate) running_per_owner_max: usize,
     /// The maximum length of a result in bytes; a longer one becomes an error.
     pub(crate) result_bytes_max: usize,

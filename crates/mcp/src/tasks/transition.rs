@@ -12,7 +12,6 @@ use super::store::TaskStore;
 use crate::encode::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 
-/// The outcome of the transition.
 pub(crate) enum TransitionOutcome {
     /// A task: the members of its `CreateTaskResult`.
     Task(String),
@@ -22,7 +21,6 @@ pub(crate) enum TransitionOutcome {
     Failed(RpcError),
 }
 
-/// A call that may become a task.
 pub(crate) struct TaskTransition {
     tasks: Arc<TaskStore>,
     deadline: Instant,
@@ -50,7 +48,6 @@ impl TaskTransition {
         self.was_requested = true;
     }
 
-    /// When the call becomes a task.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }

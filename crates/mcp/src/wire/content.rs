@@ -59,7 +59,6 @@ pub(crate) fn encode_resource_contents(contents: &ResourceContents) -> Value {
     object([("uri", text(Some(&contents.uri))), ("mimeType", text(contents.mime_type.as_ref())), body])
 }
 
-/// A message of a prompt.
 pub(crate) fn encode_prompt_message(role: ContentRole, content: &Content, dialect: &Dialect) -> Value {
     json!({"role": role_name(role), "content": encode_content(content, dialect)})
 }

@@ -57,7 +57,6 @@ pub(crate) fn encode_input_request(request: &InputRequest) -> (&'static str, Val
     }
 }
 
-/// `requests` as an `InputRequests` object.
 pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) -> Value {
     let entries = requests.into_iter().map(|(key, request)| {
         let (method, params) = encode_input_request(request);

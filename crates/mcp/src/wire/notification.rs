@@ -10,7 +10,6 @@ use tidegate_runtime::ReplyNotification;
 use crate::jsonrpc::RequestId;
 use crate::revision::Dialect;
 
-/// A list that can change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ListKind {
     Tools,
@@ -74,7 +73,6 @@ pub(crate) fn encode_notification(
     }
 }
 
-/// A server request to a legacy client.
 pub(crate) fn encode_server_request(id: u64, method: &str, params: &Value) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into()
 }

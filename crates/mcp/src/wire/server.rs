@@ -21,7 +21,6 @@ pub struct ServerDescription {
     pub instructions: Option<String>,
 }
 
-/// The server's identity.
 pub(crate) fn encode_implementation(description: &ServerDescription, dialect: &Dialect) -> Value {
     object([
         ("name", text(Some(&description.name))),

@@ -14,7 +14,6 @@ const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Why an answer ends early when its caller is no longer admitted.
 pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
-/// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyError {
     TooLarge,
@@ -22,12 +21,10 @@ pub(super) enum BodyError {
     TooSlow,
 }
 
-/// Reads the whole body.
 pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
     tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-/// Reads and discards the body.
 pub(super) async fn discard(body: Body, within: Duration) {
     // The response is a refusal in any case.
     let _ = tokio::time::timeout(within, collect_bounded(body, 0)).await;

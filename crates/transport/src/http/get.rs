@@ -110,7 +110,6 @@ async fn listen(
     })))
 }
 
-/// One connection that listens for notifications.
 struct NotificationBody {
     session: Arc<HttpSession>,
     listener: ListenerValidity,

@@ -38,9 +38,7 @@ const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 pub(super) struct RequestCredentials {
     authorization: Authorization,
     identity_headers: Vec<(String, String)>,
-    /// The client of the TLS connection, if the connection uses TLS.
     tls: Option<Arc<TlsPeer>>,
-    /// The transport and the address of the peer.
     pub(super) origin: CallOrigin,
     pub(super) toolset: Option<String>,
 }
@@ -53,7 +51,6 @@ pub(super) struct HttpCallerResolver {
     pub(super) owner: Arc<Principal>,
 }
 
-/// Why a caller is not admitted.
 pub(super) enum AdmissionError {
     /// The credentials are missing or invalid.
     Unauthenticated(AuthenticationError),
@@ -150,13 +147,11 @@ impl HttpCallerResolver {
         Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
     }
 
-    /// The validity of the caller.
     pub(super) fn into_validity(self) -> SessionValidity {
         let http_state = self.http_state.clone();
         SessionValidity::new(Arc::new(self), http_state.service.registry())
     }
 
-    /// Resolves the caller anew.
     pub(super) async fn resolve_caller(&self) -> Result<Caller, AdmissionError> {
         let caller = self.credentials.resolve_caller(&self.http_state).await?;
         if caller.principal.is_same_identity(&self.owner) {
@@ -198,7 +193,6 @@ impl AdmissionError {
         !matches!(self, Self::ConfigurationChanging)
     }
 
-    /// The error message for the caller.
     pub(super) fn to_rpc_error(&self) -> RpcError {
         match self {
             Self::Unauthenticated(reason) => RpcError::invalid_request(reason.to_string()),

@@ -23,9 +23,7 @@ use super::session::SessionPermit;
 use super::sse;
 use super::state::HttpState;
 
-/// The next item for a listener.
 pub(super) enum ListenEvent {
-    /// A notification.
     Notification(Bytes),
     /// The caller is still admitted, and there is no notification.
     KeepAlive,

@@ -29,7 +29,6 @@ use crate::revalidation::{Revoked, SessionValidity, with_callers};
 /// A caller that was resolved less than this time ago is not resolved again.
 const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
 
-/// The parsed head of a request.
 struct RequestHead {
     headers: HeaderMap,
     caller: Caller,

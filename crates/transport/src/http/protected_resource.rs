@@ -139,7 +139,6 @@ impl SharedProtectedResource {
         self.0.store(resource.map(Arc::new));
     }
 
-    /// Whether metadata is published.
     pub(super) fn is_published(&self) -> bool {
         self.0.load().is_some()
     }

@@ -17,7 +17,6 @@ use crate::revalidation::{Revoked, SessionValidity};
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// The header with the id of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The response to a request that is not processed further; boxed, because results carry it.

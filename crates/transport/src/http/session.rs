@@ -28,7 +28,6 @@ pub(super) struct HttpSessions {
     by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
 }
 
-/// One session and its event streams.
 pub(super) struct HttpSession {
     pub(super) session: Arc<McpSession>,
     /// The principal that opened the session; for all others it does not exist.
@@ -83,7 +82,6 @@ impl HttpSessions {
         }
     }
 
-    /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let all: Vec<_> = self.by_id.lock().drain().collect();
         for (_, (session, _permit)) in all {
@@ -110,7 +108,6 @@ impl HttpSession {
         self.session.in_flight().cancel_all();
     }
 
-    /// Marks the session as used now.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
@@ -134,7 +131,6 @@ impl HttpSession {
     }
 }
 
-/// All open event streams.
 #[derive(Default)]
 pub(super) struct SseSessions {
     by_id: Mutex<HashMap<String, Arc<SseSession>>>,
@@ -142,7 +138,7 @@ pub(super) struct SseSessions {
 
 /// The state that an event stream and the messages posted to it share.
 pub(super) struct SseSession {
-    pub(super) connection: McpConnection,
+    pub(super) connection: Arc<McpConnection>,
     /// The principal that opened the session; for all others it does not exist.
     pub(super) owner: Arc<Principal>,
     /// The toolset of the endpoint at which the session was opened.
@@ -163,18 +159,16 @@ impl SseSessions {
         self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
     }
 
-    /// Removes the session `id`.
     pub(super) fn remove(&self, id: &str) {
         self.by_id.lock().remove(id);
     }
 }
 
 impl SseSession {
-    pub(super) fn new(connection: McpConnection, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
+    pub(super) fn new(connection: Arc<McpConnection>, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
         Arc::new(Self { connection, owner, toolset, last_used: Mutex::new(Instant::now()) })
     }
 
-    /// Marks the session as used now.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
@@ -185,7 +179,6 @@ impl SseSession {
     }
 }
 
-/// The session permits of the server.
 pub(super) struct SessionPermits {
     sessions_max: usize,
     events: EventDispatcher,

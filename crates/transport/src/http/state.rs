@@ -105,7 +105,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// The state that all HTTP handlers share.
 pub(crate) struct HttpState {
     pub(super) service: Arc<McpService>,
     pub(super) metrics: Arc<Metrics>,

@@ -131,7 +131,6 @@ fn read_validity(der: &CertificateDer<'_>, now: DateTime<Utc>) -> Option<Certifi
     Some(CertificateValidity { subject: distinguished_name::format_name(certificate.subject()), state })
 }
 
-/// Maximum size of a file in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The certificates in the file at `path`, in their order.

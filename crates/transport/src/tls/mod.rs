@@ -23,7 +23,6 @@ use tokio_rustls::server::TlsStream;
 pub use self::certificate::{CertificateValidity, ValidityState};
 pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
 
-/// Handshake timeout.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The protocol in ALPN, which both sides negotiate (RFC 7301).
 const HTTP: &[u8] = b"http/1.1";
@@ -109,7 +108,6 @@ pub struct Tls(ArcSwap<TlsState>);
 struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// Whether a client certificate is required.
     requires_certificate: bool,
     /// The number of the load.
     generation: u64,
@@ -193,7 +191,6 @@ impl TlsState {
     }
 }
 
-/// Builds the verifier of client certificates.
 fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let ClientCertificateOptions { authorities, are_required, revocation_list: revoked } = options;
     let mut roots = RootCertStore::empty();

@@ -9,13 +9,11 @@ use tidegate_core::ClientCertificate;
 
 use super::{Tls, certificate};
 
-/// The client of a TLS connection.
 pub(crate) struct TlsPeer {
     tls: Arc<Tls>,
     presented: Option<PeerCertificate>,
 }
 
-/// The certificate that the client presented.
 struct PeerCertificate {
     certificate: ClientCertificate,
     chain: Vec<CertificateDer<'static>>,

@@ -14,7 +14,6 @@ const ALIASES: [(&str, AnswerFormat); 3] = [
     ("application/x-jsonlines", AnswerFormat::Ndjson),
 ];
 
-/// The formats that a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Accept {
     /// The formats, most preferred first.
@@ -89,7 +88,6 @@ impl Accept {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
 
-    /// Whether any table format is acceptable.
     pub(in crate::http) fn accepts_tables(&self) -> bool {
         !self.formats.is_empty()
     }

@@ -24,23 +24,21 @@ pub(in crate::http) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &
     add_job_header(headers, job);
 }
 
-/// Adds the id of the job.
 pub(in crate::http) fn add_job_header(headers: &mut HeaderMap, job: &str) {
     // An id consists of hexadecimal digits and hyphens.
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
-/// The metadata of an answer as headers.
-pub(in crate::http) fn answer_headers(facts: &Metadata) -> HeaderMap {
+pub(in crate::http) fn answer_headers(metadata: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
+    if let Some(rows) = metadata.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
         fields.insert(ROWS, HeaderValue::from(rows));
     }
-    if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
+    if let Some(truncated) = metadata.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
         fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
     }
     // A signed cursor consists of letters, digits, hyphens and underscores.
-    let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
+    let cursor = metadata.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
     if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
         fields.insert(CURSOR, cursor);
     }

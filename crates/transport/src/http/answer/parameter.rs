@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::problem::{ProblemDetails, ProblemType};
 
-/// A parameter of the query string.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct QueryParameter {
     pub(in crate::http) name: &'static str,
@@ -14,7 +13,6 @@ pub(in crate::http) struct QueryParameter {
     pub(in crate::http) description: &'static str,
 }
 
-/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ParameterKind {
     Text,
@@ -62,11 +60,10 @@ pub(in crate::http) fn parse_query(
     Ok((arguments, format))
 }
 
-/// Rejects a query string.
 pub(in crate::http) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
-        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
+        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters")),
     }
 }
 

@@ -20,7 +20,6 @@ use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
-/// The event stream of a session.
 pub(super) struct EventStream {
     resolver: HttpCallerResolver,
     id: String,
@@ -138,7 +137,6 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    /// A complete event.
     fn encode_event(&mut self, message: &[u8]) -> Bytes {
         let mut bytes = self.begin_event(message.len() + sse::EVENT_END.len());
         bytes.put_slice(message);

@@ -28,7 +28,6 @@ pub(super) const ORDER_BY: QueryParameter =
 pub(super) const WHERE: QueryParameter =
     QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
-/// The type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Nothing,
@@ -85,7 +84,6 @@ impl BodyKind {
     }
 }
 
-/// Reads the body of a request within its limits.
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if is_read_method(&parts.method) {
@@ -96,8 +94,8 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         BodyError::TooLarge => {
             ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
         }
-        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete".to_owned()),
-        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly".to_owned()),
+        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete"),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly"),
     })
 }
 
@@ -107,7 +105,6 @@ pub(super) async fn discard_body(http_state: &HttpState, body: Body, problem: Pr
     problem
 }
 
-/// Whether the method only reads.
 pub(super) fn is_read_method(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }

@@ -26,7 +26,6 @@ pub(super) struct ToolRequest<'a> {
     pub(super) tool: &'a str,
     pub(super) arguments: Vec<(&'static str, &'a str)>,
     pub(super) parameters: &'static [QueryParameter],
-    /// Whether the body may be a plain SQL statement.
     pub(super) takes_sql: bool,
 }
 
@@ -65,7 +64,7 @@ pub(super) async fn call(
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
     let Some(tool_request) = route.tool_request(&parts.method) else {
-        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool".to_owned()));
+        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool"));
     };
     let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
         Ok(head) => head,
@@ -73,11 +72,7 @@ pub(super) async fn call(
     };
     let body = read_body(http_state, parts, body).await?;
     // Reading the body may take long, so the permissions of the caller are resolved after it.
-    let caller = if body.is_empty() {
-        caller
-    } else {
-        credentials.resolve_caller(http_state).await.map_err(|it| ProblemDetails::from_admission_error(&it))?
-    };
+    let caller = if body.is_empty() { caller } else { credentials.resolve_caller(http_state).await? };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
             let detail = format!("the argument {name} is given both in the body and in the query string");

@@ -206,7 +206,6 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
     visible
 }
 
-/// Adds all refusals to `responses`.
 fn add_problem_responses(responses: &mut Value) {
     for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
         responses[&status] = refusal;

@@ -10,8 +10,8 @@ use tidegate_core::{AnswerFormat, Budget};
 use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ChunkEncoding, ProblemDetails, answer_headers, begin_response, describe, entity_tag,
-    next_event, not_modified,
+    AnswerBody, AnswerStart, ProblemDetails, answer_headers, begin_response, describe, entity_tag, next_event,
+    not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
@@ -38,31 +38,19 @@ struct Representation {
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut session_validity: Option<SessionValidity>,
+    mut validity: SessionValidity,
     route: &ResultRoute,
     result_request: &mut ResultRequest,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let begins = next_event(&mut reply);
-    let begins = match &mut session_validity {
-        Some(session_validity) => session_validity
-            .run_while_valid(begins)
-            .await
-            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?,
-        None => begins.await,
-    };
-    let (head, encoding, first) = match begins {
+    let (head, first) = match validity.run_while_valid(next_event(&mut reply)).await? {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) => (head, ChunkEncoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(head)) => (head, None),
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (
-                BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
-                ChunkEncoding::Text,
-                Some(first),
-            )
+            (BodyHead { media_type, budget: Budget::default(), stable: None, file: None }, Some(first))
         }
     };
     if let Some(problem) = result_request.format_problem.take().filter(|_| head.file.is_none()) {
@@ -74,7 +62,7 @@ pub(super) async fn answer(
         ConditionOutcome::Whole => None,
         ConditionOutcome::Part(part) => Some(part),
     };
-    let pieces = AnswerBody::new(reply, session_validity, encoding, first).begin().await?;
+    let pieces = AnswerBody::new(reply, validity, None, first).begin().await?;
     Ok(representation.build_response(pieces, part, route, result_request, parts))
 }
 
@@ -92,7 +80,6 @@ impl Representation {
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
-    /// The 304 response.
     fn not_modified(&self, result_request: &ResultRequest) -> Response {
         let mut response = not_modified();
         self.set_cache_headers(response.headers_mut(), result_request);
@@ -109,8 +96,8 @@ impl Representation {
         parts: &Parts,
     ) -> Response {
         // The metadata of a complete answer goes into the headers, unless only a part is sent.
-        let facts = match &pieces {
-            AnswerStart::Whole(_, facts) if part.is_none() => answer_headers(facts),
+        let metadata_headers = match &pieces {
+            AnswerStart::Whole(_, metadata) if part.is_none() => answer_headers(metadata),
             AnswerStart::Whole(..) | AnswerStart::Streaming(_) => HeaderMap::new(),
         };
         let mut response = match (self.coding, part.or(self.bytes.map(ByteRange::whole))) {
@@ -124,7 +111,7 @@ impl Representation {
             }
             (None, None) => begin_response(pieces, parts),
         };
-        response.headers_mut().extend(facts);
+        response.headers_mut().extend(metadata_headers);
         if let Some(part) = part {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             // Digits and letters.
@@ -167,8 +154,8 @@ impl Representation {
 ///
 /// [RFC 6266](https://www.rfc-editor.org/rfc/rfc6266)
 fn content_disposition(name: &str) -> String {
-    let is_plain = |letter: char| letter == ' ' || (letter.is_ascii_graphic() && !"\"\\%".contains(letter));
-    let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let is_plain = |char: char| char == ' ' || (char.is_ascii_graphic() && !"\"\\%".contains(char));
+    let plain: String = name.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();
     if plain == name {
         return format!("attachment; filename=\"{name}\"");
     }

@@ -15,7 +15,6 @@ pub(in super::super) const PARTIAL: QueryParameter =
 #[derive(Debug)]
 pub(super) struct ResultRequest {
     pub(super) format: AnswerFormat,
-    /// The arguments of the call.
     pub(super) arguments: Map<String, Value>,
     /// Why no row format is acceptable. The result may still be a file, which needs no row format.
     pub(super) format_problem: Option<ProblemDetails>,
@@ -58,7 +57,6 @@ pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> 
     std::iter::once(AnswerFormat::Arrow).chain(AnswerFormat::ALL.into_iter().filter(is_other)).collect()
 }
 
-/// The file name extension for rows in `format`.
 pub(super) fn file_extension(format: AnswerFormat) -> &'static str {
     match format {
         // The registered extension of streams; `.arrow` is for files, which have an index at the end.

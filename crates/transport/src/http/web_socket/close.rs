@@ -17,12 +17,10 @@ pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 const REASON_BYTES_MAX: usize = 123;
 const DISCARDED_BYTES: usize = 16 * 1024;
 
-/// Why a WebSocket ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// The client closed it or disconnected; nothing more can be sent.
     Gone,
-    /// The server shuts down.
     Shutdown,
     /// No message for too long.
     Idle,
@@ -32,13 +30,10 @@ pub(super) enum CloseReason {
     NotAdmitted(String),
     /// A message began and was not complete in time.
     TooSlow,
-    /// A binary message.
     Binary,
     /// A message over the limit, in bytes.
     TooLarge(usize),
-    /// A text message that is not UTF-8.
     InvalidUtf8,
-    /// The client violated the protocol.
     ProtocolError(String),
 }
 

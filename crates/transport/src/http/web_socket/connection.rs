@@ -15,8 +15,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_util::io::InspectReader;
 
-use super::activity::{CountingStream, Liveness, MessageTimeout, PING_EVERY, READ_BYTES};
+use super::activity::{Liveness, MessageTimeout, PING_EVERY, READ_BYTES};
 use super::close::{CLOSE_WITHIN, CloseReason, close};
 use super::write::{FRAGMENT_BYTES_MAX, write_messages};
 use crate::http::identify::HttpCallerResolver;
@@ -29,7 +30,6 @@ const WRITE_BYTES: usize = 16 * 1024;
 
 const TRANSPORT: TransportKind = TransportKind::WebSocket;
 
-/// A WebSocket and the resolver of its caller.
 pub(super) struct WebSocketConnection {
     http_state: Arc<HttpState>,
     resolver: Arc<HttpCallerResolver>,
@@ -53,7 +53,9 @@ impl WebSocketConnection {
             .max_write_buffer_size(WRITE_BYTES + 2 * FRAGMENT_BYTES_MAX)
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
-        let stream = CountingStream::new(TokioIo::new(upgraded), self.received_bytes.clone());
+        let received_bytes = self.received_bytes.clone();
+        let count = move |bytes: &[u8]| drop(received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed));
+        let stream = InspectReader::new(TokioIo::new(upgraded), count);
         self.run_mcp(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
         events.emit(Event::ConnectionClosed { transport: TRANSPORT });
     }
@@ -92,7 +94,7 @@ impl WebSocketConnection {
 
     async fn read_until_end(
         &self,
-        connection: &McpConnection,
+        connection: &Arc<McpConnection>,
         stream: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
         pings: mpsc::Sender<()>,
     ) -> CloseReason {
@@ -160,7 +162,7 @@ impl WebSocketConnection {
 
     async fn receive(
         &self,
-        connection: &McpConnection,
+        connection: &Arc<McpConnection>,
         message: Option<Result<Message, Error>>,
     ) -> Result<(), CloseReason> {
         let text = match message {

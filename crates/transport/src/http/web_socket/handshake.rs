@@ -12,7 +12,6 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http::response::refusal;
 
-/// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 const VERSION: &str = "13";
 const KEY_BYTES: usize = 16;
@@ -38,7 +37,6 @@ pub(super) enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The error message for the client.
     pub(super) fn message(self) -> String {
         format!("Invalid request: {self}")
     }

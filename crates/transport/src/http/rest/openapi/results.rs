@@ -11,7 +11,6 @@ use crate::http::answer::{FORMAT, ProblemType, QueryParameter};
 use crate::http::results::{PARTIAL, ResultView, offered_formats, view_uri};
 use crate::http::state::HttpState;
 
-/// One path and its view.
 struct ResultPath {
     id: &'static str,
     path: &'static str,
@@ -30,7 +29,6 @@ pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -
     operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
 }
 
-/// The schemas of these paths.
 pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }

@@ -65,7 +65,6 @@ pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)>
     std::iter::once(input).chain(output)
 }
 
-/// The reference to the schema of a tool's arguments.
 pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
