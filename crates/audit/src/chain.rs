@@ -63,9 +63,6 @@ impl ParsedLine {
 }
 
 /// Parses `line`, without its line break, and checks its hash.
-///
-/// # Errors
-/// What is wrong with the line.
 pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
     let foreign = "is not a line of an audit log";
     let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::json;
-use tidegate_core::Principal;
+use tidegate_core::{CallOrigin, Principal};
 
 use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
 use crate::redaction::truncate;
@@ -30,13 +30,12 @@ pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
             line.push_target(target);
             line.push("outcome", outcome);
         }
-        RecordKind::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => {
+        RecordKind::RefusedMessage(RefusedMessage { principal, origin, reason, times }) => {
             line.push("kind", "refused_message");
             if let Some(principal) = principal {
                 line.push_principal(principal);
             }
-            line.push("transport", transport.name());
-            line.push_some("address", *address);
+            line.push_origin(*origin);
             line.push("reason", reason);
             line.push_some("times", Some(*times).filter(|times| *times > 1));
         }
@@ -91,8 +90,12 @@ impl JsonLine {
 
     fn push_caller(&mut self, caller: &RecordCaller) {
         self.push_principal(&caller.principal);
-        self.push("transport", caller.transport.name());
-        self.push_some("address", caller.address);
+        self.push_origin(caller.origin);
+    }
+
+    fn push_origin(&mut self, origin: CallOrigin) {
+        self.push("transport", origin.transport.name());
+        self.push_some("address", origin.peer);
     }
 
     fn push_principal(&mut self, principal: &Principal) {

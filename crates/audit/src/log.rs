@@ -6,11 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, ErrorKind, LimitLevel, LimitMeasure};
-use tidegate_runtime::{
-    AuditReservation, AuditStats, Auditor, Job,
-    event::{Event, Subscriber},
-};
+use tidegate_core::{CallOrigin, Error, ErrorKind, LimitLevel, LimitMeasure};
+use tidegate_runtime::event::{Event, Subscriber};
+use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -158,7 +156,7 @@ impl Subscriber for AuditLog {
                 self.try_record(Record::from_refused_call(caller, kind, name, outcome));
             }
             Event::MessageRefused { transport, peer, reason } => {
-                self.record_refusal(RefusedMessage::new(transport, peer, reason));
+                self.record_refusal(RefusedMessage::new(CallOrigin { transport, peer }, reason));
             }
             // A tool's own limit is reached by a call, which gets a line of its own.
             Event::LimitReached { caller, level, measure: LimitMeasure::Requests } if level != LimitLevel::Tool => {

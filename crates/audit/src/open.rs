@@ -96,9 +96,6 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
 }
 
 /// Checks whether the log in `options` can be opened, now or after its current writer ends. It leaves no file behind.
-///
-/// # Errors
-/// As for opening, except that another process may write the log.
 pub(crate) fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
     let (path, key) = (&options.file, options.key.as_ref());
     let failed = |error: io::Error| OpenError::from_io(path, error);

@@ -16,12 +16,11 @@ use tokio::sync::watch;
 use crate::api_keys::ApiKeys;
 use crate::certificate::{CertificateRule, CertificateRules};
 use crate::clock::Clock;
-use crate::error::AuthenticatorError;
-use crate::key_file::KeyFile;
+use crate::key_file::{KeyFile, KeyFileError};
 use crate::proxy::{ProxyOptions, TrustedProxies};
 use crate::roles::{Role, Roles};
 use crate::secret;
-use crate::token::{TokenAuthenticator, TokenOptions};
+use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};
 
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
 
@@ -49,6 +48,27 @@ pub struct AuthenticatorOptions {
     pub generation: u64,
     /// The source of the current time.
     pub clock: Clock,
+}
+
+/// Why a [`CredentialAuthenticator`] cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthenticatorError {
+    /// The key file cannot be read.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// The token options are invalid.
+    #[error(transparent)]
+    Tokens(#[from] TokenOptionsError),
+    /// Roles, certificate rules or proxy options are invalid.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<String> for AuthenticatorError {
+    fn from(problem: String) -> Self {
+        Self::Invalid(problem)
+    }
 }
 
 /// Authenticates by API key, token, client certificate or proxy headers, and maps the result to roles.

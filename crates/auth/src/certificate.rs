@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, ClientCertificate, Principal};
 
-use crate::error::AuthenticatorError;
 use crate::roles::Roles;
 
 /// Maps one client certificate to a principal.
@@ -36,22 +35,20 @@ pub enum CertificateName {
 pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 
 impl CertificateRules {
-    /// # Errors
-    /// When a rule matches nothing, matches the same as another one, or names an undefined role.
-    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, AuthenticatorError> {
+    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, String> {
         let mut by_name = HashMap::new();
         for (index, rule) in rules.into_iter().enumerate() {
             let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
             let certificate_name = certificate_name.normalize();
             if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
                 let problem = "a certificate rule needs a name, and a subject or an alternative name";
-                return Err(problem.to_owned().into());
+                return Err(problem.to_owned());
             }
             let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
             if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
                 let problem = format!("two certificate rules have {}; remove one of them", certificate_name.describe());
-                return Err(problem.into());
+                return Err(problem);
             }
         }
         Ok(Self(by_name))

@@ -37,8 +37,6 @@ pub(crate) struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// # Errors
-    /// When the options are invalid.
     pub(crate) fn new(options: ProxyOptions) -> Result<Self, String> {
         if options.networks.is_empty() {
             let problem = "a proxy needs networks: the addresses from which it connects";
@@ -64,9 +62,6 @@ impl TrustedProxies {
     }
 
     /// The principal that a trusted proxy names; `None` if the peer is not one, or it names no user.
-    ///
-    /// # Errors
-    /// When the headers are ambiguous or malformed.
     pub(crate) fn principal_for(
         &self,
         credentials: Credentials<'_>,

@@ -27,8 +27,6 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// # Errors
-    /// When a role has no name, or two roles have the same name.
     pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, String> {
         let mut by_name = BTreeMap::new();
         for role in roles {
@@ -69,9 +67,6 @@ impl Roles {
     }
 
     /// A principal with the roles of these names, all of which must be defined.
-    ///
-    /// # Errors
-    /// When a role is undefined.
     pub(crate) fn try_build_principal(
         &self,
         subject: &str,

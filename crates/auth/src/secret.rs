@@ -80,9 +80,6 @@ pub(crate) fn format_key(id: &str, secret: &str) -> String {
 }
 
 /// Creates an id.
-///
-/// # Errors
-/// When the system provides no random bytes.
 pub(crate) fn random_id() -> Result<String, Unspecified> {
     let mut bytes = [0; ID_CHARS];
     rand::fill(&mut bytes)?;
@@ -90,9 +87,6 @@ pub(crate) fn random_id() -> Result<String, Unspecified> {
 }
 
 /// Creates a secret.
-///
-/// # Errors
-/// When the system provides no random bytes.
 pub(crate) fn random_secret() -> Result<String, Unspecified> {
     let mut bytes = [0; SECRET_BYTES];
     rand::fill(&mut bytes)?;

@@ -54,8 +54,6 @@ enum VerificationSource {
 }
 
 impl TokenAuthenticator {
-    /// # Errors
-    /// When the options are invalid.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
         let implied_scopes = options.implied_scopes.clone();

@@ -286,7 +286,7 @@ impl AnswerStream {
     fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<AnswerFrame> {
         match &self.input_mode {
             InputMode::Live(session) if !self.has_begun => {
-                session.server_requests().create_request(pending_input_request).map(AnswerFrame::Notification)
+                session.server_requests.create_request(pending_input_request).map(AnswerFrame::Notification)
             }
             _ => None,
         }

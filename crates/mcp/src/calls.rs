@@ -153,9 +153,9 @@ impl McpService {
             return Ok(InputMode::MultiRoundTrip(round));
         }
         let session = request.context.session.as_ref().filter(|_| request.context.accepts_server_requests);
-        match session.filter(|session| session.client_capabilities() != ClientCapabilities::default()) {
+        match session.filter(|session| session.client_capabilities != ClientCapabilities::default()) {
             Some(session) => {
-                call.client_capabilities = session.client_capabilities();
+                call.client_capabilities = session.client_capabilities;
                 call.supports_live_input = true;
                 Ok(InputMode::Live(session.clone()))
             }

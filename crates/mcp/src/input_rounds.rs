@@ -42,9 +42,6 @@ pub(crate) struct InputRound {
 
 impl InputRound {
     /// Reads the answers of `request` to earlier rounds; `target` is the entry that it calls.
-    ///
-    /// # Errors
-    /// `-32602` for an invalid state or an invalid answer.
     pub(crate) fn read(
         states: &Arc<RequestStateStore>,
         request: &InFlightRequest<'_>,
@@ -90,9 +87,6 @@ impl InputRound {
     }
 
     /// The complete response with the input requests of `expected`, for a call of `target` with `arguments`.
-    ///
-    /// # Errors
-    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,

@@ -86,9 +86,6 @@ impl McpService {
 }
 
 /// The response with the page of `entries` that `request` names.
-///
-/// # Errors
-/// As [`encode_page`].
 fn respond_with_page<T>(
     request: &InFlightRequest<'_>,
     snapshot: &Snapshot,
@@ -103,9 +100,6 @@ fn respond_with_page<T>(
 }
 
 /// The members of a result with one page of `entries`, the member `list`. The entries must be in list order.
-///
-/// # Errors
-/// `-32602` if `cursor` is invalid, belongs to another list, or its entry no longer exists.
 fn encode_page<T>(
     list: &str,
     mut entries: Vec<T>,

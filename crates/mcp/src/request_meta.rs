@@ -56,9 +56,6 @@ struct RequestMetaMembers<'a> {
 
 impl RequestMeta {
     /// Decodes `_meta` from a request's params.
-    ///
-    /// # Errors
-    /// `-32602` if a member has the wrong type.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));

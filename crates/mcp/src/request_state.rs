@@ -91,9 +91,6 @@ impl RequestStateStore {
     }
 
     /// Issues a state of `round` for the request `request` of `caller`.
-    ///
-    /// # Errors
-    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,

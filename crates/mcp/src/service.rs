@@ -153,7 +153,7 @@ impl McpService {
     /// Handles a client's response to a server request.
     pub fn handle_response(&self, response: &RpcResponse, context: &RequestContext) {
         if let Some(session) = &context.session {
-            session.server_requests().handle_response(response);
+            session.server_requests.handle_response(response);
         }
     }
 

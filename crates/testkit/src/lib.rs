@@ -4,7 +4,9 @@
 //!   says so; [`schema`] and [`message_checker`]: checks of every message against the official schemas.
 //! - [`token_authenticator`], [`token_signer`]: tokens, a clock that a test advances, an authenticator that accepts them;
 //!   [`revocable_key`]: an authenticator with one key that can be revoked.
+//! - [`paused_clock`]: time that passes only while every task waits.
 //! - [`pipe`]: the two ends of standard input and output, in memory.
+//! - [`wait`]: waiting for a condition, with a time limit.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.
 //! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
 //!   targets.
@@ -14,6 +16,7 @@
 pub mod fuzz_corpus;
 pub mod host;
 pub mod message_checker;
+pub mod paused_clock;
 pub mod pipe;
 pub mod revocable_key;
 pub mod schema;
@@ -22,4 +25,5 @@ pub mod sql_logic_test;
 pub mod test_database;
 pub mod token_authenticator;
 pub mod token_signer;
+pub mod wait;
 pub mod watched_resources;

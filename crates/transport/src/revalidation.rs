@@ -93,9 +93,6 @@ impl SessionValidity {
 #[async_trait]
 pub(crate) trait CallerResolver: Send + Sync + 'static {
     /// The caller according to the current authenticator and registry, which belong to the same configuration.
-    ///
-    /// # Errors
-    /// The response for a caller whose credentials are no longer valid.
     async fn resolve_caller(&self) -> Result<Caller, RpcError>;
 
     /// Whether the caller is still admitted. True also while a new configuration is being applied.

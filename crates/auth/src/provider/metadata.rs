@@ -9,9 +9,6 @@ use super::http::{NOT_PRIVATE, ProviderClient, ProviderError, is_loopback, parse
 const NO_KEY_SET: &str = "its metadata have no jwks_uri";
 
 /// The URL of the key set of `issuer`. `url` is the same issuer as a parsed URL.
-///
-/// # Errors
-/// When no metadata are found, they name no key set, or they belong to another issuer.
 pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, url: &Url) -> Result<Url, ProviderError> {
     let mut last = ProviderError::other(NO_KEY_SET);
     for metadata_url in metadata_urls(url) {

@@ -10,7 +10,6 @@ use tidegate_runtime::{Chunk, Metadata, Outcome};
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::{RpcError, ceil_milliseconds};
-use crate::revision::Dialect;
 use crate::wire::encode_content;
 
 /// The member of `_meta` with the time in milliseconds after which a rate-limited call can be repeated.
@@ -19,7 +18,7 @@ const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 /// Encodes one `CallToolResult`. The order of JSON members is free, so content comes first, and members that are known
 /// last come last.
 pub(crate) struct CallToolEncoder {
-    envelope: ResponseEnvelope,
+    pub(crate) envelope: ResponseEnvelope,
     blocks: ContentBlocks,
     structured: Option<Box<RawValue>>,
 }
@@ -28,14 +27,6 @@ impl CallToolEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
         let blocks = ContentBlocks::new(envelope.open() + "\"content\":[");
         Self { envelope, blocks, structured: None }
-    }
-
-    pub(crate) fn envelope(&self) -> ResponseEnvelope {
-        self.envelope.clone()
-    }
-
-    pub(crate) fn dialect(&self) -> &'static Dialect {
-        self.envelope.dialect
     }
 
     /// The complete result for a call that failed before its handler ran.

@@ -59,7 +59,7 @@ impl NotificationFeed {
 
     /// The notifications for a legacy session: changes of all lists, and of the resources that it subscribes to.
     pub fn for_session(session: &McpSession) -> Self {
-        let (watch, subscribed) = (session.watch().clone(), ListFlags { tools: true, resources: true, prompts: true });
+        let (watch, subscribed) = (session.watch.clone(), ListFlags { tools: true, resources: true, prompts: true });
         Self { watch, tasks: None, subscribed, changed: ListFlags::default(), stream: None, acknowledgement: None }
     }
 

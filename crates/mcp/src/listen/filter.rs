@@ -61,9 +61,6 @@ fn sort_and_dedup(named: Vec<BoundedUri>) -> Vec<String> {
 
 impl SubscriptionFilter {
     /// Decodes the filter of a request.
-    ///
-    /// # Errors
-    /// `-32602` if a member has the wrong type, or contains too many resources or tasks.
     pub(super) fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
         let wrong = |subject: &str| RpcError::invalid_params(format!("params.notifications is wrong: {subject}"));

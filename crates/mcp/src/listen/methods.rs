@@ -52,9 +52,9 @@ impl McpService {
     pub(crate) async fn subscribe(&self, request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError> {
         let uri = request.rpc.params::<SubscribeParams>()?.uri;
         if let Some(session) = &request.context.session {
-            let subscribed = session.watch().subscribe(&uri, request.caller());
+            let subscribed = session.watch.subscribe(&uri, request.caller());
             subscribed.map_err(|error| RpcError::from_error(&error, Some(&uri), request.envelope.dialect))?;
-            session.watch().wait_for_baseline().await;
+            session.watch.wait_for_baseline().await;
         }
         Ok(request.envelope.respond("", None))
     }
@@ -63,7 +63,7 @@ impl McpService {
     pub(crate) fn unsubscribe(&self, request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError> {
         let uri = request.rpc.params::<SubscribeParams>()?.uri;
         if let Some(session) = &request.context.session {
-            session.watch().unsubscribe(&uri);
+            session.watch.unsubscribe(&uri);
         }
         Ok(request.envelope.respond("", None))
     }

@@ -64,8 +64,6 @@ impl McpService {
         Ok(request.envelope.respond("", None))
     }
 
-    /// # Errors
-    /// `-32021` if the client has not declared the extension.
     pub(crate) fn require_tasks_extension(&self, request: &InFlightRequest<'_>) -> Result<(), RpcError> {
         if request.rpc.meta.client_capabilities.tasks {
             return Ok(());

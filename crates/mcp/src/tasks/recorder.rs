@@ -106,7 +106,7 @@ impl TaskRecorder {
             }
             // Faults of the server, and problems that the client must correct, are errors of the task, not of the tool.
             Outcome::Failed(error) if is_task_error(error) => {
-                let error = RpcError::from_error(error, None, self.encoder.dialect());
+                let error = RpcError::from_error(error, None, self.encoder.envelope.dialect);
                 let ending = TaskResult { result: None, error: error.to_raw() };
                 tasks.end(id, TaskStatus::Failed, Some(error.message), ending).await;
             }
@@ -114,7 +114,7 @@ impl TaskRecorder {
             Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
                 let error = Error::new(ErrorKind::Unavailable, "the call requested input while it became a task")
                     .with_hint("Call again.");
-                self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+                self.result = CallToolEncoder::encode_failure(self.encoder.envelope.clone(), &error).to_vec();
                 self.complete().await;
             }
             _ => {
@@ -134,7 +134,7 @@ impl TaskRecorder {
         let max = self.tasks.limits.result_bytes_max;
         let error = Error::new(ErrorKind::TooLarge, format!("the result is longer than {max} bytes"))
             .with_hint("Request less, or use delivery: \"blocks\".");
-        self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+        self.result = CallToolEncoder::encode_failure(self.encoder.envelope.clone(), &error).to_vec();
         self.complete().await;
     }
 

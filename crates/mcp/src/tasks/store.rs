@@ -120,9 +120,6 @@ impl TaskStore {
     }
 
     /// Stores a new task.
-    ///
-    /// # Errors
-    /// If its owner or tenant has too many tasks, or it cannot be written.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
         let record = TaskRecord { facts: entry.facts.clone(), ending: TaskResult::default() };
@@ -194,9 +191,6 @@ impl TaskStore {
     }
 
     /// The members of the task's `DetailedTask`, as JSON text without braces.
-    ///
-    /// # Errors
-    /// If it no longer exists, or its record cannot be read.
     pub(super) async fn encode_detailed(&self, id: TaskId) -> Result<String, RpcError> {
         let gone = || RpcError::invalid_params("there is no task of that id, or it has expired");
         let (facts, questions, ending) = self

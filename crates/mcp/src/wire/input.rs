@@ -66,9 +66,6 @@ pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a 
 }
 
 /// Decodes a client's result.
-///
-/// # Errors
-/// The problem, if it is not the result of an input request.
 pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> {
     let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
     if let Some(action) = members.get("action") {

@@ -8,17 +8,13 @@ use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::{pass_time, settle};
 
 /// A call of `script` with `id`, begun on a task of its own.
 fn begin(client: &Arc<Client>, id: Value, steps: Value) -> tokio::task::JoinHandle<String> {
     let message = client.message(id, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
     let client = client.clone();
     tokio::spawn(async move { client.send(&message).await.text() })
-}
-
-/// Lets every other task run until all of them wait. Needs paused time.
-async fn settle() {
-    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
 }
 
 fn states(client: &Client) -> Vec<JobState> {
@@ -34,7 +30,7 @@ async fn a_cancelled_request_is_never_answered() {
         assert_eq!(states(&client), [JobState::Running]);
         client.notify("notifications/cancelled", json!({"requestId": "a", "reason": "enough"}));
         assert_eq!(call.await.unwrap(), "silence");
-        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        pass_time(std::time::Duration::from_secs(3)).await;
         assert_eq!(states(&client), [JobState::Failed(tidegate_core::ErrorKind::Cancelled)]);
         assert!(client.context.in_flight.as_ref().unwrap().is_empty());
     }

@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AuthMethod, CallOrigin, Caller, Grants, Principal, TransportKind};
 use tidegate_mcp::{Answer, ListenStream, Revision};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::client::{Client, request};
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::pass_time;
 use tidegate_testkit::schema::{check_notification, check_response};
 use tidegate_testkit::watched_resources::WatchedResources;
 
@@ -144,7 +145,7 @@ async fn sends_only_subscribed_changes_once() {
         for bed in ["rose", "rose", "tulip"] {
             watched.change(bed);
         }
-        sleep(Duration::from_secs(1)).await;
+        pass_time(Duration::from_secs(1)).await;
     }
     insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"resources/updated "watched://rose""#);
     assert_eq!(collect_messages(&mut lists, caller).await, "");
@@ -302,7 +303,7 @@ async fn run_steps(
                 host.service.registry().swap(watched.snapshot(Access::default()));
                 changed.extend(expected_lists.iter().cloned().chain(expected_beds.iter().map(|bed| of_bed(*bed))));
             }
-            ListenStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds)).await,
+            ListenStep::Wait(milliseconds) => pass_time(Duration::from_millis(milliseconds)).await,
             ListenStep::Read(count) => {
                 stream.feed().update_caller(caller).await;
                 for line in std::iter::from_fn(|| next(&mut stream)).take(count) {

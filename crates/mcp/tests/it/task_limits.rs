@@ -10,6 +10,7 @@ use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::pass_time;
 
 fn client() -> Client {
     let relying = handler_fn(|job, reply| async move {
@@ -59,7 +60,7 @@ async fn wait_for_end(client: &Client, id: &Value) -> Value {
         if task["status"] != "working" {
             return task;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
 }
 

@@ -14,6 +14,7 @@ use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, even
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
+use tidegate_testkit::paused_clock::pass_time;
 use tidegate_testkit::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -133,7 +134,7 @@ async fn wait_for_status(client: &Client, id: &Value, status: &str) -> Value {
         if task["status"] == status {
             return task;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     panic!("the task never was {status}: {}", get(client, id).await);
 }
@@ -236,7 +237,7 @@ async fn ended_call_does_not_become_task() {
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities(), "progressToken": 1});
     let message = client.message(1, "tools/call", json!({"name": "slow", "_meta": meta}));
     let answer = client.service.answer(request(&message), &client.context).await;
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    pass_time(Duration::from_secs(30)).await;
     let response: Value = serde_json::from_slice(&bytes(answer).await).unwrap();
     assert_eq!(response["result"]["resultType"], "complete", "{response}");
 }
@@ -342,7 +343,7 @@ async fn changed_row_policy_hides_tasks() {
     assert_eq!(get_as_ann(&client, &same[0], &id).await.unwrap()["status"], "working");
     scene.release.cancel();
     while get_as_ann(&client, &same[0], &id).await.unwrap()["status"] != "completed" {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     // And so it is in the next process.
     for client in [client, TaskFixture::new(tasks()).client()] {
@@ -435,13 +436,13 @@ async fn disconnect_during_creation_cancels_task() {
     tokio::select! {
         biased;
         _ = call(&client, "slow") => panic!("it had not begun to be written down"),
-        () = tokio::time::sleep(Duration::from_secs(10)) => {}
+        () = pass_time(Duration::from_secs(10)) => {}
     }
     for _ in 0..1_000 {
         if read_records(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     panic!("{:?}", read_records(folder.path()));
 }
@@ -454,7 +455,7 @@ async fn missing_folder_keeps_call_synchronous() {
     let client = scene.client();
     let cancellation_token = scene.release.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        pass_time(Duration::from_secs(30)).await;
         cancellation_token.cancel();
     });
     let whole = call(&client, "slow").await;

@@ -27,9 +27,6 @@ struct MirroredParams {
 }
 
 /// Checks all mirrored headers of `request`.
-///
-/// # Errors
-/// `-32020` for a header that is missing, malformed or different from the body.
 pub(super) fn check_headers(
     headers: &HeaderMap,
     request: &RpcRequest,

@@ -199,9 +199,6 @@ impl SessionPermits {
 
     /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
     /// distinguished.
-    ///
-    /// # Errors
-    /// The level whose limit is reached.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,

@@ -160,9 +160,6 @@ impl HttpState {
     }
 
     /// A permit for a session of `caller`, opened by the request `id`.
-    ///
-    /// # Errors
-    /// If a limit is reached.
     pub(super) fn acquire_session_permit(
         &self,
         caller: &Caller,

@@ -134,9 +134,6 @@ impl Tls {
     }
 
     /// Performs the handshake with a client. The [`TlsPeer`] holds the certificate of the client.
-    ///
-    /// # Errors
-    /// When the handshake fails or times out.
     pub(crate) async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
     where
         S: AsyncRead + AsyncWrite + Unpin,

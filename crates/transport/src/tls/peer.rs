@@ -39,9 +39,6 @@ impl TlsPeer {
     }
 
     /// The certificate of the client, if it presented one.
-    ///
-    /// # Errors
-    /// When the current files would not admit the client.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {

@@ -54,7 +54,9 @@ impl WebSocketConnection {
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
         let received_bytes = self.received_bytes.clone();
-        let count = move |bytes: &[u8]| drop(received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed));
+        let count = move |bytes: &[u8]| {
+            received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        };
         let stream = InspectReader::new(TokioIo::new(upgraded), count);
         self.run_mcp(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
         events.emit(Event::ConnectionClosed { transport: TRANSPORT });
@@ -81,12 +83,11 @@ impl WebSocketConnection {
             end
         };
         connection.abandon();
-        if end.is_client_error()
-            && let Some(frame) = end.to_close_frame()
-        {
+        let frame = end.to_close_frame();
+        if let (CloseReason::ClientError(..), Some(frame)) = (&end, &frame) {
             connection.report_rejection(&frame.reason);
         }
-        if let (Some(frame), Ok(socket)) = (end.to_close_frame(), stream.reunite(sink)) {
+        if let (Some(frame), Ok(socket)) = (frame, stream.reunite(sink)) {
             let within = if end == CloseReason::Shutdown { self.http_state.options.drain_within } else { CLOSE_WITHIN };
             close(socket, frame, within.min(CLOSE_WITHIN)).await;
         }
@@ -131,7 +132,7 @@ impl WebSocketConnection {
                     if !connection.is_idle() {
                         idle_at = Instant::now() + idle_max;
                     } else if quiet_since.elapsed() >= idle_max {
-                        return CloseReason::Idle;
+                        return CloseReason::IDLE;
                     } else {
                         idle_at = quiet_since + idle_max;
                     }
@@ -148,10 +149,10 @@ impl WebSocketConnection {
                         return end;
                     }
                     if !self.liveness.take_activity() {
-                        return CloseReason::PingTimeout;
+                        return CloseReason::PING_TIMEOUT;
                     }
                     if !message_timeout.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
-                        return CloseReason::TooSlow;
+                        return CloseReason::too_slow();
                     }
                     // Full if the last ping has not been sent yet.
                     let _ = pings.try_send(());
@@ -167,7 +168,7 @@ impl WebSocketConnection {
     ) -> Result<(), CloseReason> {
         let text = match message {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Binary(_))) => return Err(CloseReason::Binary),
+            Some(Ok(Message::Binary(_))) => return Err(CloseReason::binary()),
             // The WebSocket library handles control frames.
             Some(Ok(_)) => return Ok(()),
             Some(Err(error)) => return Err(CloseReason::from_error(&error, self.http_state.options.body_bytes_max)),
@@ -175,7 +176,7 @@ impl WebSocketConnection {
         };
         self.liveness.touch();
         let caller = match self.resolver.resolve_caller().await {
-            Err(refused) if refused.is_final() => return Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
+            Err(refused) if refused.is_final() => return Err(CloseReason::not_admitted(&refused)),
             caller => caller.map_err(|refused| refused.to_rpc_error()),
         };
         let identity: Arc<dyn CallerResolver> = self.resolver.clone();
@@ -185,7 +186,7 @@ impl WebSocketConnection {
 
     async fn revalidate(&self) -> Result<(), CloseReason> {
         match self.resolver.resolve_caller().await {
-            Err(refused) if refused.is_final() => Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
+            Err(refused) if refused.is_final() => Err(CloseReason::not_admitted(&refused)),
             Ok(_) | Err(_) => Ok(()),
         }
     }

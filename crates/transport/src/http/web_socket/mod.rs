@@ -28,7 +28,7 @@ pub(super) async fn open(
     mut request: Request,
 ) -> Result<Response, Refusal> {
     let switching = handshake::accept_upgrade(request.headers()).map_err(|refused| {
-        http_state.report_rejection(credentials.origin, &refused.message());
+        http_state.report_rejection(credentials.origin, &refused.message);
         refused.into_response()
     })?;
     let permit = http_state.acquire_session_permit(&caller, None)?;

@@ -1,6 +1,7 @@
 //! The resources that a server holds, according to `/metrics`: after each test they must return to the initial level.
 
-use super::{Server, until};
+use super::Server;
+use tidegate_testkit::wait::wait_until;
 
 /// Open calls, sessions, connections and tasks, by series. A missing series counts as zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl Server {
     pub(super) async fn wait_until_back_at(&self, level: &ResourceUsage) {
         let mut now = self.resource_usage().await;
         let timeout = std::time::Instant::now() + super::TEST_TIMEOUT / 2;
-        until(async || {
+        wait_until("the resources in use", async || {
             now = self.resource_usage().await;
             now == *level || timeout < std::time::Instant::now()
         })
