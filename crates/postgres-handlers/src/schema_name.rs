@@ -51,7 +51,7 @@ impl SchemaName {
             sql.push_str(&format!("SELECT {self}.grant_mcp_access('{}');\n", role.replace('\'', "''")));
         }
         sql.push_str(&format!(
-            "-- A handler that writes runs in a transaction that says so, whatever the default is. It has the rights of its caller:\n\
+            "-- A handler that writes runs in a READ WRITE transaction, whatever the default is. It has the rights of its caller:\n\
              -- grant what it writes, as in GRANT INSERT, UPDATE ON some_table TO {};\n",
             roles.first().map_or("", String::as_str)
         ));

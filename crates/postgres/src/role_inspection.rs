@@ -1,4 +1,4 @@
-//! The first wall, looked at: what the login role could do beyond reading.
+//! What the login role can do beyond reading: the first layer of defence.
 
 use std::fmt;
 
@@ -94,8 +94,8 @@ fn check_role(row: &tokio_postgres::Row, findings: &mut Vec<RoleFinding>) -> Res
     let mut find = |subject: String, mend: String| {
         findings.push(RoleFinding { problem: format!("the role {role} {subject}"), remedy: mend })
     };
-    let attributes = [(1, "is a superuser", "NOSUPERUSER"), (2, "goes around row-level security", "NOBYPASSRLS")];
-    let further = [(3, "may make roles", "NOCREATEROLE"), (4, "may make databases", "NOCREATEDB")];
+    let attributes = [(1, "is a superuser", "NOSUPERUSER"), (2, "bypasses row-level security", "NOBYPASSRLS")];
+    let further = [(3, "can create roles", "NOCREATEROLE"), (4, "can create databases", "NOCREATEDB")];
     for (index, subject, word) in attributes.into_iter().chain(further).chain([(5, "may replicate", "NOREPLICATION")]) {
         if row.try_get(index)? {
             find(subject.to_owned(), format!("ALTER ROLE {role} {word}, or use another role (tidegate pg role)"));

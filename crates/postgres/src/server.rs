@@ -134,14 +134,14 @@ impl PostgresServer {
         findings.await.map(Vec::as_slice)
     }
 
-    /// The first wall: on the first connection the role is looked at; where the owner is strict, it must be clean.
+    /// The first layer of defence: the first connection inspects the role. With `strict`, a role that can write is refused.
     async fn check_role_findings(&self, lease: &mut Lease) -> Result<(), Error> {
         let findings = match self.findings.get() {
             Some(findings) => findings.as_slice(),
             None => self.inspect(lease).await?,
         };
         if self.options.strict && !findings.is_empty() {
-            let message = format!("the database {} is closed: its login role may do more than read", self.database);
+            let message = format!("the database {} is closed: its login role can do more than read", self.database);
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."));
         }

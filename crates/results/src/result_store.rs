@@ -220,7 +220,7 @@ impl ResultStore {
         if place.query_id != question {
             let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
-                .with_hint("Repeat the arguments of that call; only cursor, limit and format may differ."));
+                .with_hint("Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ."));
         }
         Ok((self.get(place.result, caller)?, place.row))
     }

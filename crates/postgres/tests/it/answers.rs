@@ -257,13 +257,13 @@ async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     let findings: Vec<String> =
         findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
     assert_snapshot!(findings.join("\n"), @r"
-    the role reader goes around row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
-    the role reader may make databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
+    the role reader bypasses row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
+    the role reader can create databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
     the role reader may write to 1 tables; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
     ");
     let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_snapshot!(strict.run_to_text("SELECT 1").await, @r"
-    unavailable: the database shop is closed: its login role may do more than read
+    unavailable: the database shop is closed: its login role can do more than read
     The owner of the node finds the reasons in its log and with tidegate doctor.
     ");
     scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;

@@ -17,7 +17,7 @@ use super::quantities::SecretText;
 use super::types::{Config, DatabaseEntry};
 use super::{LoadedConfig, policies, postgres, tables};
 
-const ONE_KIND_MESSAGE: &str = "wants one of files, sqlite, postgres and federated";
+const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres and federated";
 
 /// The databases of a configuration, by name.
 #[derive(Clone, Default)]
@@ -296,13 +296,13 @@ pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) 
         if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
             problems.push(ConfigProblem::new(
                 format!("{path}.tenants"),
-                "names nobody; leave it out for everybody, or name the tenants that the database is for",
+                "is empty; omit it to allow all tenants, or list the tenants that may use the database",
             ));
             continue;
         }
         let Some(tenants) = tenants_allowed(entry, config) else { continue };
         if tenants.is_empty() {
-            let message = "joins databases that no tenant may ask all of";
+            let message = "joins databases that no tenant may use together";
             problems.push(ConfigProblem::new(format!("{path}.federated"), message));
         }
         of_databases.push((entry.name.clone(), tenants));

@@ -57,7 +57,7 @@ pub(super) fn build_http_tool(
 ) -> Result<DeclaredHttpTool, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_some() || entry.database.is_some() {
-        problems.push(ConfigProblem::new(path, "wants either sql or http, and not both"));
+        problems.push(ConfigProblem::new(path, "needs either sql or http, not both"));
     }
     let at = |member: &str| format!("{path}.http.{member}");
     let text = |member: &str, text: &str| loaded.document.template(&at(member)).unwrap_or(text).to_owned();
@@ -130,7 +130,7 @@ pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -
             format.map(|format| ResourceSource::Sql { database, sql, inputs, format })
         }
         (None, Some(file)) => file_source(file, path, folder, inputs),
-        _ => Err(ConfigProblem::new(path, "wants either sql or file, and not both")),
+        _ => Err(ConfigProblem::new(path, "needs either sql or file, not both")),
     };
     let source = source.map_err(|problem| problems.push(problem));
     let (Ok(source), true) = (source, problems.is_empty()) else { return Err(problems) };
@@ -200,7 +200,7 @@ fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, Promp
     match (&entry.text, &entry.resource) {
         (Some(text), None) => Ok((role, PromptPart::Text(parse("text", text)?))),
         (None, Some(uri)) => Ok((role, PromptPart::Resource(parse("resource", uri)?))),
-        _ => Err(ConfigProblem::new(path, "wants either text or resource, and not both")),
+        _ => Err(ConfigProblem::new(path, "needs either text or resource, not both")),
     }
 }
 

@@ -84,7 +84,7 @@ fn check_allowance(entry: &AllowanceEntry, path: &str, problems: &mut Vec<Config
         Some(each_second) if RateLimit::per_second(each_second, 1).is_none() => {
             wrong("requests_per_second", "must be above 0; 0.5 is one in two seconds");
         }
-        None if entry.burst.is_some() => wrong("burst", "means nothing without requests_per_second"),
+        None if entry.burst.is_some() => wrong("burst", "requires requests_per_second"),
         _ => {}
     }
     if entry.burst == Some(0) {

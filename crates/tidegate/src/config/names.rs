@@ -19,7 +19,7 @@ pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         let complaint = match name.as_str() {
             DISCOVER_TOOLSET => Some("is built in; choose another name"),
-            name if RESERVED_NAMES.contains(&name) => Some("is the address of another door; choose another name"),
+            name if RESERVED_NAMES.contains(&name) => Some("is the address of another transport; choose another name"),
             _ if !is_word => Some("must be letters, digits, _ and -, as it stands in an address"),
             _ => None,
         };

@@ -62,7 +62,7 @@ impl<'a> SchemaChecker<'a> {
             match fitting {
                 Some(choice) => self.value(value, choice, path),
                 None => {
-                    // Nobody wants what need not be said said as nothing.
+                    // `null` is not suggested: an optional key is omitted instead.
                     let expected = choices.iter().map(|choice| expected_types(self.resolve_reference(choice)));
                     let expected: Vec<String> = expected.filter(|expected| !expected.is_empty()).collect();
                     self.wrong_type(value, &expected.join(" or "), path);

@@ -70,7 +70,7 @@ fn build_row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: 
         None
     });
     if entry.rows.is_none() && entry.columns.is_empty() {
-        problems.push(ConfigProblem::new(path, "wants rows, columns or both"));
+        problems.push(ConfigProblem::new(path, "needs rows, columns or both"));
     }
     let mut columns = BTreeMap::new();
     for (name, mask) in &entry.columns {
@@ -101,7 +101,7 @@ fn to_mask(entry: &MaskEntry) -> Result<Mask, &'static str> {
         MaskEntry::Partial(kept) => match (kept.keep_first, kept.keep_last) {
             (Some(first), None) => Mask::KeepFirst(first),
             (None, Some(last)) => Mask::KeepLast(last),
-            _ => return Err("wants one of keep_first and keep_last"),
+            _ => return Err("needs exactly one of keep_first and keep_last"),
         },
     })
 }

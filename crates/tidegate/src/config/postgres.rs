@@ -96,7 +96,7 @@ fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
                 .filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
             Ok(RunAs::Roles { mapping: of.collect(), default: chosen.default.clone() })
         }
-        _ => Err("wants either claim, with allow, or by_role".to_owned()),
+        _ => Err("needs either claim with allow, or by_role".to_owned()),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Rules of the workspace, checked by a machine because written rules drift.
 //!
 //! - `dependencies`: which crate may know which, and which third-party library stays where.
+//! - `documents`: the pages for developers name files, types and functions that exist.
 //! - `features`: every selection of crates builds the large libraries with the same features.
 //! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
 
 mod dependencies;
+mod documents;
 mod features;
 mod names;
 mod sizes;

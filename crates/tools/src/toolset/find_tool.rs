@@ -27,7 +27,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         InputSchemaBuilder::new()
             .with_required(
                 "words",
-                json!({"type": "string", "description": "What you want to do; empty lists by name"}),
+                json!({"type": "string", "description": "What you want to do; if empty, all tools are listed by name"}),
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
         FindTool(node.clone()),

@@ -56,7 +56,7 @@ async fn handler_writes_with_the_callers_privileges() {
     assert_snapshot!(added.join("\n"), @r#"
     -- Calling the handlers of the schema api.
     SELECT api.grant_mcp_access('shop_reader');
-    -- A handler that writes runs in a transaction that says so, whatever the default is. It has the rights of its caller:
+    -- A handler that writes runs in a READ WRITE transaction, whatever the default is. It has the rights of its caller:
     -- grant what it writes, as in GRANT INSERT, UPDATE ON some_table TO shop_reader;
     "#);
 }

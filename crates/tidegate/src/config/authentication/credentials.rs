@@ -82,8 +82,8 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
         }
         return Some(TokenKey::Discovery);
     }
-    let message = "wants exactly one of jwks, jwks_url, discovery, public_key, secret and introspection: what tokens \
-                   are checked with";
+    let message = "needs exactly one of jwks, jwks_url, discovery, public_key, secret and introspection, to verify \
+                   tokens";
     problems.push(ConfigProblem::new("auth.tokens", message));
     None
 }
@@ -150,7 +150,7 @@ pub(super) fn parse_certificates(
             (Some(subject), None) => CertificateName::Subject(subject.clone()),
             (None, Some(name)) => CertificateName::AlternativeName(name.clone()),
             _ => {
-                let message = "wants exactly one of subject and alternative_name: what stands in the certificate";
+                let message = "needs exactly one of subject and alternative_name of the certificate";
                 problems.push(ConfigProblem::new(format!("auth.certificates[{index}]"), message));
                 continue;
             }
@@ -158,7 +158,7 @@ pub(super) fn parse_certificates(
         if let CertificateName::AlternativeName(name) = &holds
             && !["dns:", "email:", "ip:", "uri:"].iter().any(|sort| name.starts_with(sort))
         {
-            let message = format!("{name:?} wants its sort before it: dns:, email:, ip: or uri:");
+            let message = format!("{name:?} needs a prefix: dns:, email:, ip: or uri:");
             problems.push(ConfigProblem::new(format!("auth.certificates[{index}].alternative_name"), message));
         }
         let (name, roles, tenant) = (entry.name.clone(), entry.roles.clone(), entry.tenant.clone());

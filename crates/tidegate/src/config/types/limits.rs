@@ -17,7 +17,7 @@ pub(crate) struct LimitsEntry {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes. Default: 40KB.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
+    /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     /// Default: 10s.
     pub(crate) task_after: Option<Time>,
     /// Maximum duration of a task, from the time when the call became one. Default: 1h.
@@ -97,7 +97,7 @@ pub(crate) struct CallLimitsEntry {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
+    /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     pub(crate) task_after: Option<Time>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ToolLimitsEntry {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// A call without any output for this long becomes a task, if the client declared that it will fetch the result.
+    /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     pub(crate) task_after: Option<Time>,
     /// Calls per second of each tenant. All callers without a tenant count together. Default: no limit.
     pub(crate) requests_per_second: Option<f64>,

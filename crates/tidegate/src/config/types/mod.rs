@@ -51,7 +51,7 @@ pub(crate) struct Config {
     /// Roles, and what their callers may use. Default: none.
     pub(crate) roles: Vec<RoleEntry>,
     /// Authentication. If this key is present, even without members, callers without a role cannot use anything.
-    /// Default: none; all callers may use everything, and the server listens on this machine only.
+    /// Default: none; all callers may use everything except entries that require an access name, and the server listens on this machine only.
     #[serde(deserialize_with = "identity::deserialize_present")]
     pub(crate) auth: Option<AuthEntry>,
     /// Limits of calls and of callers.

@@ -80,7 +80,7 @@ fn reports_unknown_references() {
     tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
     tidegate.yaml:2:45: roles[1].name: clerk is the name of another
     tidegate.yaml:3:28: toolsets.discover: is built in; choose another name
-    tidegate.yaml:3:42: toolsets.sse: is the address of another door; choose another name
+    tidegate.yaml:3:42: toolsets.sse: is the address of another transport; choose another name
     tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
     tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
     "#);
@@ -96,14 +96,14 @@ fn reports_invalid_limits() {
     insta::assert_snapshot!(check("limits: {requests_per_second: 0, burst: 5, tenant: {burst: 2}, principal: {running_calls: 0}}\nroles: [{name: clerk, limits: {requests_per_second: 5, burst: 0}}]\n"), @r"
     error: the configuration cannot be used
     tidegate.yaml:2:10: limits.requests_per_second: must be above 0; 0.5 is one in two seconds
-    tidegate.yaml:2:53: limits.tenant.burst: means nothing without requests_per_second
+    tidegate.yaml:2:53: limits.tenant.burst: requires requests_per_second
     tidegate.yaml:2:76: limits.principal.running_calls: must be at least 1, or no call ever runs
     tidegate.yaml:3:56: roles[0].limits.burst: must be at least 1, or every request is refused
     ");
     insta::assert_snapshot!(ConfiguredFolder::new("databases: [{name: a, files: shop, tenants: []}, {name: b, files: shop, tenants: [n]}, {name: c, files: shop, tenants: [s]}, {name: d, federated: [b, c]}]\n").usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
-    tidegate.yaml:1:36: databases[0].tenants: names nobody; leave it out for everybody, or name the tenants that the database is for
-    tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may ask all of
+    tidegate.yaml:1:36: databases[0].tenants: is empty; omit it to allow all tenants, or list the tenants that may use the database
+    tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may use together
     ");
 }
 
@@ -160,11 +160,11 @@ fn resources_prompts_and_requests_are_checked_too() {
     error: the configuration cannot be used
     tidegate.yaml:2:14: resources[0].uri: invalid URI template "r://{a}{b}": put text between two variables
     tidegate.yaml:2:59: resources[1].uri: "plain" has no scheme; write it as reports://sales/{year}
-    tidegate.yaml:2:90: resources[2]: wants either sql or file, and not both
+    tidegate.yaml:2:90: resources[2]: needs either sql or file, not both
     "#);
     insta::assert_snapshot!(check("prompts: [{name: p, description: P, messages: [{text: 'Hi {{who}}'}, {}]}]\n"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:2:70: prompts[0].messages[1]: wants either text or resource, and not both
+    tidegate.yaml:2:70: prompts[0].messages[1]: needs either text or resource, not both
     ");
     insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{x}'}, input: {x: {}}}]\n"), @r"
     error: the configuration cannot be used
