@@ -100,13 +100,13 @@ impl CredentialAuthenticator {
         let certificates = CertificateRules::new(options.certificates, &roles)?;
         let proxy = options.proxy.map(TrustedProxies::new).transpose()?;
         let anonymous = match options.anonymous {
-            _ if options.is_open => Some(Arc::new(roles.stamp((*Principal::anonymous()).clone()))),
+            _ if options.is_open => Some(Arc::new(roles.with_generation((*Principal::anonymous()).clone()))),
             names if names.is_empty() => None,
             names => Some(Arc::new(roles.try_build_principal("anonymous", AuthMethod::Anonymous, names)?)),
         };
         let local = match options.local {
             Some(names) => Arc::new(roles.try_build_principal("local", AuthMethod::Process, names)?),
-            None => Arc::new(roles.stamp((*Principal::process_user()).clone())),
+            None => Arc::new(roles.with_generation((*Principal::process_user()).clone())),
         };
         let (is_open, clock) = (options.is_open, options.clock);
         Ok(Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open, clock })

@@ -63,7 +63,7 @@ impl Roles {
         names: BTreeSet<String>,
     ) -> Principal {
         let grants = self.grants(&names);
-        Principal { roles: names, ..self.stamp(Principal::new(subject, proof, grants)) }
+        Principal { roles: names, ..self.with_generation(Principal::new(subject, proof, grants)) }
     }
 
     /// A principal with the roles of these names, all of which must be defined.
@@ -82,7 +82,7 @@ impl Roles {
     }
 
     /// The principal, marked with this configuration's generation and this authenticator's version.
-    pub(crate) fn stamp(&self, principal: Principal) -> Principal {
+    pub(crate) fn with_generation(&self, principal: Principal) -> Principal {
         Principal { generation: self.generation, authenticator_version: self.authenticator_version, ..principal }
     }
 

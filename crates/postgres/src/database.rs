@@ -8,12 +8,12 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, StampCache, compute_schema_stamp};
+use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, VersionTagCache, compute_schema_version_tag};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 
 use crate::catalog;
 use crate::connect::ConnectTarget;
-use crate::identity::identity_stamp;
+use crate::identity::identity_fingerprint;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
 use crate::plan::PostgresPlan;
@@ -25,13 +25,13 @@ use crate::transaction::ROLLBACK;
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum age of the catalog data behind change notifications, in seconds.
-const STAMP_MAX_AGE_SECONDS: u64 = 5;
+const VERSION_TAG_MAX_AGE_SECONDS: u64 = 5;
 
 /// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as
 /// the server is back, calls succeed again.
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
-    stamps: StampCache,
+    version_tags: VersionTagCache,
     opened: Instant,
 }
 
@@ -45,7 +45,7 @@ impl PostgresDatabase {
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
         let server = Arc::new(PostgresServer::new(name, pool, options));
-        Ok(Self { server, stamps: StampCache::default(), opened: Instant::now() })
+        Ok(Self { server, version_tags: VersionTagCache::default(), opened: Instant::now() })
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.
@@ -100,9 +100,9 @@ impl Database for PostgresDatabase {
     }
 
     /// The database identity of `principal`, on which row-level security may depend.
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let options = &self.server.options;
-        identity_stamp(&options.run_as, &options.claims, principal)
+        identity_fingerprint(&options.run_as, &options.claims, principal)
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
@@ -122,12 +122,12 @@ impl Database for PostgresDatabase {
         roll_back_lookup(lease, outcome).await
     }
 
-    /// The stamp of the columns, or of the table names, as visible to the role of `principal`. Rows change too often to
-    /// be included. The server is queried at most every five seconds.
-    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+    /// The version tag of the columns, or of the table names, as visible to the role of `principal`. Rows change too
+    /// often to be included. The server is queried at most every five seconds.
+    async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened.elapsed().as_secs() / STAMP_MAX_AGE_SECONDS;
-        self.stamps.get(key, moment, compute_schema_stamp(self, table, principal)).await
+        let moment = self.opened.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
+        self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {

@@ -14,7 +14,7 @@ use crate::values::{BoundParameter, RawBytes};
 pub(crate) struct PlanEstimate {
     pub(crate) rows: u64,
     pub(crate) cost: f64,
-    pub(crate) is_blocking: bool,
+    pub(crate) is_pipeline_breaking: bool,
     plan: Value,
 }
 
@@ -51,7 +51,7 @@ impl PlanEstimate {
         let number = |name: &str| plan.get(name).and_then(Value::as_f64).unwrap_or_default();
         let (rows, cost, startup) = (number("Plan Rows"), number("Total Cost"), number("Startup Cost"));
         // If most of the cost arises before the first row, rows cannot be streamed meanwhile.
-        Self { rows: rows as u64, cost, is_blocking: cost > 0.0 && startup > 0.9 * cost, plan }
+        Self { rows: rows as u64, cost, is_pipeline_breaking: cost > 0.0 && startup > 0.9 * cost, plan }
     }
 
     /// The plan as an indented tree.

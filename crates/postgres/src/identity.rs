@@ -173,21 +173,21 @@ impl ClaimSettings {
 
 /// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
 /// and by the next, under one role and the same settings; zero where it takes everybody for its login.
-pub(crate) fn identity_stamp(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
+pub(crate) fn identity_fingerprint(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
     if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
-    let mut stamp = StableHasher::default();
-    stamp.add(match run_as.role_of(principal) {
+    let mut hasher = StableHasher::default();
+    hasher.add(match run_as.role_of(principal) {
         Ok(Some(role)) => format!("role {role}"),
         Ok(None) => "login".to_owned(),
         Err(_) => "none".to_owned(),
     });
     for (name, value) in settings.names().zip(settings.stable_values(principal)) {
-        stamp.add(name);
-        stamp.add(value);
+        hasher.add(name);
+        hasher.add(value);
     }
-    stamp.finish()
+    hasher.finish()
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn stamp_depends_on_role_and_claims() {
+    fn fingerprint_depends_on_role_and_claims() {
         let first = caller(json!({"level": 7, "team": "a", "exp": 1, "jti": "x"}));
         let later = caller(json!({"jti": "y", "exp": 2, "team": "a", "level": 7}));
         let (other_level, other_team) = (caller(json!({"level": 8, "team": "a"})), caller(json!({"level": 7})));
@@ -298,27 +298,27 @@ mod tests {
             (&of_claim, &nothing, false, true),
             (&of_claim, &of_level, true, true),
         ] {
-            let stamp = |principal| identity_stamp(run_as, settings, principal);
-            assert_ne!(stamp(&first), 0);
-            assert_eq!(stamp(&first), stamp(&later), "{run_as:?} {settings:?}");
-            assert_eq!(stamp(&first) != stamp(&other_level), by_level, "{run_as:?} {settings:?}");
-            assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
+            let fingerprint = |principal| identity_fingerprint(run_as, settings, principal);
+            assert_ne!(fingerprint(&first), 0);
+            assert_eq!(fingerprint(&first), fingerprint(&later), "{run_as:?} {settings:?}");
+            assert_eq!(fingerprint(&first) != fingerprint(&other_level), by_level, "{run_as:?} {settings:?}");
+            assert_eq!(fingerprint(&first) != fingerprint(&other_team), by_team, "{run_as:?} {settings:?}");
         }
         // It is written down, and means the same to every version of this program.
-        assert_eq!(format!("{:016x}", identity_stamp(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
-        assert_eq!(identity_stamp(&RunAs::Login, &nothing, &first), 0);
+        assert_eq!(format!("{:016x}", identity_fingerprint(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
+        assert_eq!(identity_fingerprint(&RunAs::Login, &nothing, &first), 0);
     }
 
     #[test]
-    fn stamp_changes_with_role_or_setting() {
+    fn fingerprint_changes_with_role_or_setting() {
         let ann = caller(json!({"level": 7}));
         let under = |run_as: &RunAs, setting: Option<&str>| {
             let single = setting.map(|setting| (setting.to_owned(), "level".to_owned())).into_iter().collect();
-            identity_stamp(run_as, &ClaimSettings { per_claim: single, ..ClaimSettings::default() }, &ann)
+            identity_fingerprint(run_as, &ClaimSettings { per_claim: single, ..ClaimSettings::default() }, &ann)
         };
         let [analyst, reader] = ["analyst", "reader"].map(|role| RunAs::Fixed(role.into()));
         let chosen = RunAs::Claim { claim: "role".into(), allow: vec!["x".into()], default: Some("reader".into()) };
-        let stamps = [
+        let fingerprints = [
             under(&RunAs::Login, None),
             under(&analyst, None),
             under(&reader, None),
@@ -326,14 +326,14 @@ mod tests {
             under(&reader, Some("app.rank")),
             under(&RunAs::Login, Some("app.rank")),
         ];
-        assert_eq!(BTreeSet::from(stamps).len(), stamps.len(), "{stamps:?}");
+        assert_eq!(BTreeSet::from(fingerprints).len(), fingerprints.len(), "{fingerprints:?}");
         assert_eq!(under(&chosen, None), under(&reader, None), "whoever chose it");
     }
 
     #[test]
-    fn stamp_ignores_per_token_claims() {
+    fn fingerprint_ignores_per_token_claims() {
         let of_all = ClaimSettings { combined: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
-        let by_all = |claims: &Value| identity_stamp(&RunAs::Login, &of_all, &caller(claims.clone()));
+        let by_all = |claims: &Value| identity_fingerprint(&RunAs::Login, &of_all, &caller(claims.clone()));
         let first = json!({"scope": "a", "groups": ["x", "y"], "realm": {"roles": {"of": {"a": 1, "b": 2}}, "id": 1}});
         let mut second =
             json!({"realm": {"id": 1, "roles": {"of": {"b": 2, "a": 1}}}, "groups": ["x", "y"], "scope": "a"});
@@ -351,7 +351,7 @@ mod tests {
         // What a setting holds by itself counts, and may be an object.
         let single = |claim: &str, claims: &Value| {
             let single = [("app.it".to_owned(), claim.to_owned())].into();
-            identity_stamp(
+            identity_fingerprint(
                 &RunAs::Login,
                 &ClaimSettings { per_claim: single, ..ClaimSettings::default() },
                 &caller(claims.clone()),

@@ -63,8 +63,8 @@ impl Plan for PostgresPlan {
         None
     }
 
-    fn is_blocking(&self) -> bool {
-        self.estimate.lock().as_ref().is_some_and(|explained| explained.is_blocking)
+    fn is_pipeline_breaking(&self) -> bool {
+        self.estimate.lock().as_ref().is_some_and(|explained| explained.is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, Error> {

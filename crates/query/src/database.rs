@@ -1,6 +1,7 @@
 //! The interface of an engine: a catalog, plans, and streams of Arrow record batches.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -10,7 +11,6 @@ use futures::stream::BoxStream;
 
 use crate::freshness::Freshness;
 use crate::stable_hash::StableHasher;
-use crate::stamp::compute_schema_stamp;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -60,22 +60,23 @@ pub trait Database: Send + Sync + 'static {
         Freshness::Never
     }
 
-    /// A stamp of what an answer to `principal` depends on besides data and statement: the row policies that apply and
-    /// the attributes that they use ([`RowPolicies::stamp`](crate::RowPolicies::stamp)), or the identity that the
-    /// database uses. It is the same in every process, and zero where nothing distinguishes this principal.
-    fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
+    /// A fingerprint of what an answer to `principal` depends on besides data and statement: the row policies that
+    /// apply and the attributes that they use ([`RowPolicies::fingerprint`](crate::RowPolicies::fingerprint)), or the
+    /// identity that the database uses. It is the same in every process, and zero where nothing distinguishes this
+    /// principal.
+    fn row_policy_fingerprint(&self, _principal: &Principal) -> u64 {
         0
     }
 
-    /// A stamp of `table`, or of all tables, which changes when they change, as far as that is cheap to detect: it is
-    /// computed twice a second while a client is subscribed. `None` when the table does not exist.
+    /// A version tag of `table`, or of all tables, which changes when they change, as far as that is cheap to detect:
+    /// it is computed twice a second while a client is subscribed. `None` when the table does not exist.
     ///
     /// The default covers columns and names, not rows.
     ///
     /// # Errors
-    /// When the stamp cannot be computed now.
-    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        compute_schema_stamp(self, table, principal).await
+    /// When the version tag cannot be computed now.
+    async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        compute_schema_version_tag(self, table, principal).await
     }
 
     /// Notes for the administrator, such as merged or skipped files: one sentence each.
@@ -88,6 +89,39 @@ pub trait Database: Send + Sync + 'static {
 
     /// Ends running queries and releases resources, as far as dropping does not.
     async fn close(&self) {}
+}
+
+/// A version tag of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when
+/// the table does not exist.
+///
+/// # Errors
+/// Those of [`Database::columns`] and [`Database::catalog`].
+pub async fn compute_schema_version_tag<D: Database + ?Sized>(
+    database: &D,
+    table: Option<&str>,
+    principal: &Principal,
+) -> Result<Option<String>, Error> {
+    let mut hash = DefaultHasher::new();
+    match table {
+        Some(table) => match database.columns(table, principal).await {
+            Ok(columns) => {
+                for column in columns {
+                    (column.name, column.type_name, column.nullable, column.comment).hash(&mut hash);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        },
+        None => {
+            for table in &database.catalog(principal).await?.tables {
+                (&table.name, &table.comment).hash(&mut hash);
+                if let TableStatus::Unreadable(reason) = &table.status {
+                    reason.hash(&mut hash);
+                }
+            }
+        }
+    }
+    Ok(Some(format!("{:016x}", hash.finish())))
 }
 
 /// A statement that is ready to run.
@@ -104,7 +138,7 @@ pub trait Plan: Send + Sync {
     fn estimated_bytes(&self) -> Option<u64>;
 
     /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
-    fn is_blocking(&self) -> bool;
+    fn is_pipeline_breaking(&self) -> bool;
 
     /// The plan as text for people and models.
     ///
@@ -222,10 +256,13 @@ impl Databases {
         self.by_name.get(name)
     }
 
-    /// The combined [`Database::row_policy_stamp`] of all databases; zero where no row policy applies to `principal`.
-    pub fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+    /// The combined [`Database::row_policy_fingerprint`] of all databases; zero where no row policy applies to
+    /// `principal`.
+    pub fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let all = self.by_name.iter();
-        StableHasher::combine_named(all.map(|(name, database)| (name.as_str(), database.row_policy_stamp(principal))))
+        StableHasher::combine_named(
+            all.map(|(name, database)| (name.as_str(), database.row_policy_fingerprint(principal))),
+        )
     }
 
     /// The names of all databases, in order.

@@ -1,8 +1,8 @@
 //! Queries: query specs, statements, the database trait, the executor and the output formats.
 //!
-//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a [`QuerySpec`], and the
-//! [`Executor`] streams the rows of its plan into a reply in the requested format. This crate depends on no engine and
-//! no protocol.
+//! An engine implements [`Database`]. A tool builds a [`Statement`](tidegate_sql::Statement) from SQL or from a
+//! [`QuerySpec`], and the [`Executor`] streams the rows of its plan into a reply in the requested format. This crate
+//! depends on no engine and no protocol.
 
 mod answer;
 mod batch_channel;
@@ -13,25 +13,27 @@ mod executor;
 mod format;
 mod freshness;
 mod render;
+mod request;
 mod result_manifest;
 mod row_policy;
 mod secrets;
 mod spec;
 mod stable_hash;
-mod stamp;
 mod structured;
 mod usage;
+mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{BodyWriter, stored_columns};
-pub use database::{Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus};
-pub use executor::{
-    AnswerMode, Delivery, Executor, OutputOptions, OverflowPolicy, PageOptions, QueryRequest, compute_query_id,
+pub use database::{
+    Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, compute_schema_version_tag,
 };
+pub use executor::{Executor, compute_query_id};
 pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
+pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
@@ -43,6 +45,7 @@ pub use spec::{
     QueryJoin, QuerySpec, Selection, SortKey,
 };
 pub use stable_hash::StableHasher;
-pub use stamp::{StampCache, compute_schema_stamp};
 pub use structured::output_schema;
+pub use tidegate_results::{array_bytes, batch_bytes};
 pub use usage::{UsageRanks, UsageTracker};
+pub use version_tag::VersionTagCache;

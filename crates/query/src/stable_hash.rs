@@ -23,16 +23,16 @@ impl StableHasher {
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Combines named stamps. Zero stamps are left out, and the result is zero if nothing else remains.
-    pub fn combine_named<'a>(stamps: impl IntoIterator<Item = (&'a str, u64)>) -> u64 {
-        let mut bound = stamps.into_iter().filter(|(_, stamp)| *stamp != 0).peekable();
+    /// Combines named fingerprints. Zero fingerprints are left out, and the result is zero if nothing else remains.
+    pub fn combine_named<'a>(fingerprints: impl IntoIterator<Item = (&'a str, u64)>) -> u64 {
+        let mut bound = fingerprints.into_iter().filter(|(_, fingerprint)| *fingerprint != 0).peekable();
         if bound.peek().is_none() {
             return 0;
         }
         let mut all = Self::default();
-        for (name, stamp) in bound {
+        for (name, fingerprint) in bound {
             all.add(name);
-            all.add(stamp.to_be_bytes());
+            all.add(fingerprint.to_be_bytes());
         }
         all.finish()
     }

@@ -10,15 +10,9 @@ use parking_lot::Mutex;
 use tidegate_core::{Caller, Owner};
 
 /// Maximum number of tracked callers; with 100 names each, at most 10,000 names.
-const CALLERS_MAX: NonZeroUsize = match NonZeroUsize::new(100) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const CALLERS_MAX: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 /// Maximum names per caller.
-const NAMES_MAX: NonZeroUsize = match NonZeroUsize::new(100) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const NAMES_MAX: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 /// Longer names are not counted, so that memory has a bound.
 const NAME_BYTES_MAX: usize = 256;
 /// The number of queries after which a use counts half.

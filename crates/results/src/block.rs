@@ -15,7 +15,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tidegate_core::Error;
 
-use crate::manifest::BlockFacts;
+use crate::manifest::BlockMetadata;
 
 /// The end-of-stream marker of the Arrow IPC format.
 pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
@@ -43,7 +43,7 @@ impl ResultBlock {
     }
 
     /// The length in bytes of the stream that combines all `blocks`, of which this is one.
-    pub fn stream_bytes(&self, blocks: &[BlockFacts]) -> u64 {
+    pub fn stream_bytes(&self, blocks: &[BlockMetadata]) -> u64 {
         let around = (self.schema_message_bytes() + END.len()) as u64;
         around + blocks.iter().map(|block| block.bytes.saturating_sub(around)).sum::<u64>()
     }
@@ -116,39 +116,4 @@ fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The memory that the rows of `batch` use, without buffers that they share with other rows.
-pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(column_bytes).sum()
-}
-
-fn column_bytes(column: &ArrayRef) -> usize {
-    if let Some(dictionary) = column.as_any_dictionary_opt() {
-        let (used, all) = (column.len(), dictionary.values().len());
-        // At most as many values as rows are stored: see `compact_dictionaries`.
-        let values = column_bytes(dictionary.values());
-        let values = if used < all { values / all * used } else { values };
-        return values + buffer_bytes(dictionary.keys());
-    }
-    if let Some(list) = column.as_list_opt::<i32>() {
-        let offsets = list.value_offsets();
-        return item_bytes(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 4;
-    }
-    if let Some(list) = column.as_list_opt::<i64>() {
-        let offsets = list.value_offsets();
-        return item_bytes(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 8;
-    }
-    if let Some(members) = column.as_struct_opt() {
-        return members.columns().iter().map(column_bytes).sum::<usize>() + column.len() / 8;
-    }
-    buffer_bytes(column.as_ref())
-}
-
-fn item_bytes(items: &ArrayRef, from: usize, to: usize) -> usize {
-    column_bytes(&items.slice(from, to.saturating_sub(from)))
-}
-
-fn buffer_bytes(column: &dyn Array) -> usize {
-    column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
 }

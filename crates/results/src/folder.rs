@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::manifest::{BlockFacts, ManifestLine, ResultHeader, ResultId};
+use crate::manifest::{BlockMetadata, ManifestLine, ResultHeader, ResultId};
 
 /// The maximum number of processes that share a folder.
 const PROCESSES_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) struct ProcessFolder {
 pub(crate) struct RecoveredResult {
     pub(crate) head: ResultHeader,
     /// The blocks without gaps that exist in the folder with the recorded length.
-    pub(crate) blocks: Vec<BlockFacts>,
+    pub(crate) blocks: Vec<BlockMetadata>,
     /// `None` if the result never reached its end.
     pub(crate) end: Option<Option<String>>,
     /// Whether the manifest lists more blocks than these.
@@ -157,13 +157,13 @@ impl ResultFiles {
     }
 
     /// Adds the block `index`: first its bytes, then the manifest line that makes it visible.
-    pub(crate) fn add_block(&mut self, index: usize, bytes: &[u8], facts: &BlockFacts) -> io::Result<()> {
+    pub(crate) fn add_block(&mut self, index: usize, bytes: &[u8], metadata: &BlockMetadata) -> io::Result<()> {
         self.check_open()?;
         let path = block_path(&self.folder, index);
         let mut options = OpenOptions::new();
         let written = open_private_file(&path, options.write(true).create(true).truncate(true))
             .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| self.append_line(&ManifestLine::Block(facts.clone())));
+            .and_then(|()| self.append_line(&ManifestLine::Block(metadata.clone())));
         // An incomplete block would only use space.
         written.inspect_err(|_| drop(fs::remove_file(path)))
     }
@@ -190,12 +190,12 @@ impl ResultFiles {
     }
 }
 
-/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `facts` records,
+/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `metadata` records,
 /// which is enough to detect a wrong length.
-pub(crate) fn read_block(folder: &Path, index: usize, facts: &BlockFacts) -> io::Result<Vec<u8>> {
+pub(crate) fn read_block(folder: &Path, index: usize, metadata: &BlockMetadata) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
     let mut bytes = Vec::new();
-    file.take(facts.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(metadata.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -207,11 +207,11 @@ fn block_path(folder: &Path, index: usize) -> PathBuf {
 fn read_manifest(folder: &Path) -> Option<RecoveredResult> {
     let mut reader = BufReader::new(File::open(folder.join(MANIFEST_FILE)).ok()?);
     let (ManifestLine::Head(head), mut whole_bytes) = read_line(&mut reader)? else { return None };
-    let (mut blocks, mut end): (Vec<BlockFacts>, _) = (Vec::new(), None);
+    let (mut blocks, mut end): (Vec<BlockMetadata>, _) = (Vec::new(), None);
     while let (None, Some((line, bytes))) = (&end, read_line(&mut reader)) {
         match line {
             ManifestLine::Head(_) => return None,
-            ManifestLine::Block(facts) => blocks.push(facts),
+            ManifestLine::Block(metadata) => blocks.push(metadata),
             ManifestLine::End { incomplete } => end = Some(incomplete),
         }
         whole_bytes += bytes;
@@ -226,13 +226,13 @@ fn read_manifest(folder: &Path) -> Option<RecoveredResult> {
 
 /// Counts the `blocks` without gaps, from the first one, that exist in `folder`. After a machine failure the manifest
 /// may list blocks that never reached the disk.
-fn count_contiguous_blocks(folder: &Path, blocks: &[BlockFacts]) -> usize {
+fn count_contiguous_blocks(folder: &Path, blocks: &[BlockMetadata]) -> usize {
     let mut rows = 0_u64;
-    let next = |(index, facts): &(usize, &BlockFacts)| {
-        let is_next = facts.first_row == rows;
-        rows = rows.saturating_add(facts.rows);
+    let next = |(index, metadata): &(usize, &BlockMetadata)| {
+        let is_next = metadata.first_row == rows;
+        rows = rows.saturating_add(metadata.rows);
         let file = || fs::metadata(block_path(folder, *index)).ok();
-        is_next && file().is_some_and(|file| file.is_file() && file.len() == facts.bytes)
+        is_next && file().is_some_and(|file| file.is_file() && file.len() == metadata.bytes)
     };
     blocks.iter().enumerate().take_while(next).count()
 }

@@ -1,5 +1,5 @@
-//! The manifest of a stored result on disk: a header line, a line for each block, and an end line; and the identifier of
-//! the result.
+//! The manifest of a stored result on disk: a header line, a line for each block, and an end line; and the identifier
+//! of the result.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{Error, ErrorKind, Owner};
 use uuid::Uuid;
-
-use crate::result_file::FileDescription;
 
 /// The metadata of a result that is known before its first row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +18,8 @@ pub struct ResultHeader {
     pub tool: String,
     /// The database that was queried; empty for a file.
     pub database: String,
-    /// A stamp of the row policies that applied to the owner at the time of the query
-    /// (`Database::row_policy_stamp`).
+    /// A fingerprint of the row policies that applied to the owner at the time of the query
+    /// (`Database::row_policy_fingerprint`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub policies: u64,
     /// The job that writes it.
@@ -38,6 +36,17 @@ pub struct ResultHeader {
     pub file: Option<FileDescription>,
 }
 
+/// The metadata of a stored file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDescription {
+    /// The file name, without folders.
+    pub name: String,
+    /// The media type, if it is known.
+    pub media_type: Option<String>,
+    /// The size of the file, in bytes.
+    pub bytes: u64,
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(policies: &u64) -> bool {
     *policies == 0
@@ -45,7 +54,7 @@ fn is_zero(policies: &u64) -> bool {
 
 /// One block of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockFacts {
+pub struct BlockMetadata {
     /// The number of rows before this block.
     pub first_row: u64,
     /// The number of rows in this block.
@@ -61,7 +70,7 @@ pub struct BlockFacts {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ManifestLine {
     Head(Box<ResultHeader>),
-    Block(BlockFacts),
+    Block(BlockMetadata),
     /// The end, with the reason if it came before the last row.
     End {
         incomplete: Option<String>,
@@ -106,6 +115,6 @@ impl FromStr for ResultId {
 }
 
 /// The error for a result that does not exist or belongs to another owner.
-pub(crate) fn not_found_error(id: impl fmt::Display) -> Error {
+fn not_found_error(id: impl fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

@@ -14,9 +14,9 @@ use tidegate_core::{Error, ErrorKind};
 use tokio::sync::watch;
 
 use crate::block::{ResultBlock, sha256_hex};
-use crate::folder;
+use crate::folder::{self, RecoveredResult, ResultFiles};
 use crate::link_holders::LinkHolders;
-use crate::manifest::{BlockFacts, ResultHeader};
+use crate::manifest::{BlockMetadata, ResultHeader};
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl ResultEnd {
 #[derive(Debug, Clone, Default)]
 pub struct ResultProgress {
     /// The blocks so far.
-    pub blocks: Vec<BlockFacts>,
+    pub blocks: Vec<BlockMetadata>,
     /// `None` while the result is being written.
     pub end: Option<ResultEnd>,
 }
@@ -112,6 +112,32 @@ impl StoredResult {
         })
     }
 
+    /// The result of an earlier process in `folder`. If it was still being written, it is marked as incomplete. If its
+    /// columns cannot be read, it is deleted.
+    pub(crate) async fn recover(found: RecoveredResult, folder: PathBuf) -> Option<Arc<Self>> {
+        let path = folder.clone();
+        let read = run_blocking(move || {
+            let end = match &found.end {
+                _ if found.is_truncated => ResultEnd::Incomplete("the rest is missing on the server's disk".to_owned()),
+                Some(None) => ResultEnd::Complete,
+                Some(Some(reason)) => ResultEnd::Incomplete(reason.clone()),
+                None => ResultEnd::Incomplete("the server was stopped while it was being written".to_owned()),
+            };
+            if found.end.is_none() {
+                ResultFiles::reopen(path.clone(), &found)?.write_end(end.reason())?;
+            }
+            let first = folder::read_block(&path, 0, &found.blocks[0])?;
+            let is_right = sha256_hex(&first) == found.blocks[0].sha256;
+            Ok((found, end, is_right.then(|| ResultBlock(first.into()))))
+        });
+        let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
+        let Some((RecoveredResult { head, blocks, .. }, end, schema)) = read else {
+            let _ = run_blocking(move || folder::delete_result(&folder)).await;
+            return None;
+        };
+        Some(Self::new(head, folder, schema, ResultProgress { blocks, end: Some(end) }))
+    }
+
     /// The metadata that was known before the first row.
     pub fn header(&self) -> &ResultHeader {
         &self.header
@@ -133,7 +159,7 @@ impl StoredResult {
     }
 
     /// Waits for the block `index` and returns its metadata; `None` when the result ended without it.
-    pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
+    pub async fn next_block(&self, index: usize) -> Option<BlockMetadata> {
         let mut stages = self.progress.subscribe();
         let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
         // The sender belongs to this result, which outlives the borrow.
@@ -156,9 +182,9 @@ impl StoredResult {
     }
 
     /// Makes a written block visible to readers.
-    pub(crate) fn publish_block(&self, facts: BlockFacts) {
-        self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
-        self.progress.send_modify(|stage| stage.blocks.push(facts));
+    pub(crate) fn publish_block(&self, metadata: BlockMetadata) {
+        self.stored_bytes.fetch_add(metadata.bytes, Ordering::AcqRel);
+        self.progress.send_modify(|stage| stage.blocks.push(metadata));
     }
 
     /// Reads the block `index` and verifies its hash.
@@ -166,14 +192,14 @@ impl StoredResult {
     /// # Errors
     /// `NotFound` when the block does not exist, or not yet; `Internal` when its bytes differ from what was written.
     pub async fn block(&self, index: usize) -> Result<ResultBlock, Error> {
-        let facts = {
+        let metadata = {
             let stage = self.progress.borrow();
             stage.blocks.get(index).cloned().ok_or_else(|| self.missing_block_error(index, &stage))?
         };
         let folder = self.folder.clone();
         let (bytes, is_right) = run_blocking(move || {
-            let bytes = folder::read_block(&folder, index, &facts)?;
-            let is_right = sha256_hex(&bytes) == facts.sha256;
+            let bytes = folder::read_block(&folder, index, &metadata)?;
+            let is_right = sha256_hex(&bytes) == metadata.sha256;
             Ok((bytes, is_right))
         })
         .await
@@ -244,8 +270,8 @@ impl RowReader {
             if self.failed {
                 return None;
             }
-            let facts = self.result.next_block(self.index).await?;
-            let skipped = self.row.saturating_sub(facts.first_row);
+            let metadata = self.result.next_block(self.index).await?;
+            let skipped = self.row.saturating_sub(metadata.first_row);
             match self.read(skipped).await {
                 Ok(batches) => self.ready = batches,
                 Err(error) => {

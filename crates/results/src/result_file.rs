@@ -9,28 +9,16 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, future, stream};
-use serde::{Deserialize, Serialize};
-use tidegate_core::Error;
+use tidegate_core::{Error, Owner};
 use tidegate_runtime::Job;
 
-use crate::answer_cache::CacheKey;
+use crate::manifest::FileDescription;
 use crate::result::StoredResult;
-use crate::result_store::{NewResult, ResultStore};
-use crate::result_writer::{ResultWriter, StoredColumns};
+use crate::result_store::{CacheKey, ResultStore};
+use crate::result_writer::{NewResult, ResultWriter, StoredColumns};
 
 /// The size of each piece except the last, in bytes.
 pub const FILE_PIECE_BYTES: usize = 64 * 1024;
-
-/// The metadata of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileDescription {
-    /// The file name, without folders.
-    pub name: String,
-    /// The media type, if it is known.
-    pub media_type: Option<String>,
-    /// The size of the file, in bytes.
-    pub bytes: u64,
-}
 
 impl ResultStore {
     /// Begins a result for the bytes of `file`, written by `job`. If `state` identifies the current version of the
@@ -44,7 +32,7 @@ impl ResultStore {
         state: Option<&str>,
         job: &Job,
     ) -> Result<ResultWriter, Error> {
-        let key = state.map(|state| CacheKey::for_file(&file, state, job));
+        let key = state.map(|state| file_cache_key(&file, state, job));
         let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
         let new_result = NewResult { job, database: "", policies: 0, bytes_max: None, rows_max: None };
         let writer = self.begin_with_file(new_result, StoredColumns::unchanged(schema), Some(file)).await?;
@@ -57,10 +45,18 @@ impl ResultStore {
     /// The result with the bytes of `file` in the version `state`, if the caller of `job` has one that is complete or
     /// being written.
     pub fn find_file(&self, file: &FileDescription, state: &str, job: &Job) -> Option<Arc<StoredResult>> {
-        let id = *self.answers.lock().get(&CacheKey::for_file(file, state, job))?;
+        let id = *self.answers.lock().get(&file_cache_key(file, state, job))?;
         let result = self.get(id, job.caller()).ok()?;
         (result.end().is_none() || result.is_complete()).then_some(result)
     }
+}
+
+/// The key of `file` in the version `state`, for the caller of `job`.
+fn file_cache_key(file: &FileDescription, state: &str, job: &Job) -> CacheKey {
+    let owner = serde_json::to_string(&Owner::from_caller(job.caller())).unwrap_or_default();
+    let description = serde_json::to_string(file).unwrap_or_default();
+    let generation = job.principal().generation.to_string();
+    CacheKey::from_parts(&["file", &owner, &generation, job.target().name(), &description, state])
 }
 
 impl StoredResult {

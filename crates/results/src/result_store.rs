@@ -2,29 +2,23 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Error, ErrorKind, LinkVerifier, Owner};
-use tidegate_runtime::Job;
+use sha2::{Digest, Sha256};
+use tidegate_core::{Caller, Error, ErrorKind, LinkVerifier, Owner, StoredResultStats, StoredResults};
 use tokio::task::AbortHandle;
 
-use crate::answer_cache::{self, CacheKey};
-use crate::block::{ResultBlock, sha256_hex};
-use crate::counters::StoreCounters;
-use crate::folder::free_bytes;
-use crate::folder::{self, ProcessFolder, RecoveredResult, ResultFiles};
-use crate::manifest::ResultHeader;
-use crate::manifest::{ResultId, not_found_error};
-use crate::quota::StoreLimits;
-use crate::quota::{self, has_ended};
-use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
-use crate::result_file::FileDescription;
-use crate::result_writer::{ResultWriter, StoredColumns};
-use crate::seal::{Cursor, ResultLink, ResultSeal, expired_error, ms_since_1970, now_ms, to_ms};
+use crate::folder::{self, ProcessFolder};
+use crate::manifest::{ResultHeader, ResultId};
+use crate::quota::{self, StoreLimits, has_ended};
+use crate::result::{ResultEnd, StoredResult, run_blocking};
+use crate::result_signer::{Cursor, ResultLink, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
 
 /// The lifetime of a link.
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
@@ -33,32 +27,42 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of removed results whose reason is remembered.
 const REMOVED_MAX: usize = 1_000;
 
-/// The properties of a new result.
-#[derive(Debug, Clone, Copy)]
-pub struct NewResult<'a> {
-    /// The job that writes it.
-    pub job: &'a Job,
-    /// The database that is queried.
-    pub database: &'a str,
-    /// The stamp of the row policies that apply to the caller.
-    pub policies: u64,
-    /// Maximum bytes of blocks; `None` means up to the quota of the owner.
-    pub bytes_max: Option<u64>,
-    /// Maximum number of rows.
-    pub rows_max: Option<u64>,
+/// The maximum number of cached answers.
+const ANSWERS_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+
+/// Identifies a statement over data in a known state, run with known rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// The key of `parts`, which together contain everything that the answer may depend on.
+    pub fn from_parts(parts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+/// Counters since the start of the process.
+#[derive(Debug, Default)]
+pub(crate) struct StoreCounters {
+    pub(crate) blocks_written: AtomicU64,
+    expired: AtomicU64,
+    evicted: AtomicU64,
 }
 
 /// All stored results of a node.
 pub struct ResultStore {
-    folder: ProcessFolder,
+    pub(crate) folder: ProcessFolder,
     limits: StoreLimits,
-    seal: ResultSeal,
+    signer: ResultSigner,
     index: Mutex<ResultIndex>,
     sweeper: Mutex<Option<AbortHandle>>,
-    /// The cache of answers that are still valid.
     pub(crate) answers: Mutex<LruCache<CacheKey, ResultId>>,
-    /// Shared with the writers.
-    pub(crate) counts: Arc<StoreCounters>,
+    pub(crate) counters: Arc<StoreCounters>,
 }
 
 #[derive(Default)]
@@ -91,15 +95,18 @@ impl ResultStore {
         let store = Self {
             folder,
             limits,
-            seal: ResultSeal::new(&key),
+            signer: ResultSigner::new(&key),
             index: Mutex::default(),
             sweeper: Mutex::default(),
-            answers: Mutex::new(answer_cache::new_answer_cache()),
-            counts: Arc::default(),
+            answers: Mutex::new(LruCache::new(ANSWERS_MAX)),
+            counters: Arc::default(),
         };
         let store = Arc::new(store);
-        for left in found {
-            store.recover(left).await;
+        for recovered in found {
+            let folder = store.folder.result_path(recovered.head.id);
+            if let Some(result) = StoredResult::recover(recovered, folder).await {
+                store.index.lock().results.insert(result.header.id, result);
+            }
         }
         store.sweep().await;
         let sweeper = tokio::spawn(run_sweeper(Arc::downgrade(&store)));
@@ -127,47 +134,6 @@ impl ResultStore {
         self.len() == 0
     }
 
-    /// Begins a result with the columns of `schema`, written by the caller of `new_result`.
-    ///
-    /// # Errors
-    /// `RateLimited` when the limit of concurrent writers is reached; `Unavailable` when there is no space or the
-    /// folder cannot be created.
-    pub async fn begin(
-        self: &Arc<Self>,
-        new_result: NewResult<'_>,
-        columns: StoredColumns,
-    ) -> Result<ResultWriter, Error> {
-        self.begin_with_file(new_result, columns, None).await
-    }
-
-    /// Like [`ResultStore::begin`], for rows that are the bytes of `file`, if it is given.
-    pub(crate) async fn begin_with_file(
-        self: &Arc<Self>,
-        new_result: NewResult<'_>,
-        columns: StoredColumns,
-        file: Option<FileDescription>,
-    ) -> Result<ResultWriter, Error> {
-        let created_at_ms = now_ms();
-        let head = ResultHeader {
-            id: ResultId::new(),
-            owner: Owner::from_caller(new_result.job.caller()),
-            tool: new_result.job.target().name().to_owned(),
-            database: new_result.database.to_owned(),
-            policies: new_result.policies,
-            job: new_result.job.id().0,
-            created_at_ms,
-            expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits.time_to_live)),
-            rows_max: new_result.rows_max,
-            file,
-        };
-        let folder = self.folder.result_path(head.id);
-        let result = StoredResult::new(head, folder, columns.schema.clone(), ResultProgress::default());
-        // The result counts from here on, so that concurrent calls cannot exceed the limit together. The writer always
-        // releases its slot.
-        self.admit(&result)?;
-        ResultWriter::new(self.clone(), result, columns, new_result).begin().await
-    }
-
     /// The result `id`, if it belongs to `caller`.
     ///
     /// # Errors
@@ -180,7 +146,7 @@ impl ResultStore {
             Some(result) if result.header.expires_at_ms > now_ms() => Ok(result.clone()),
             Some(_) => Err(expired_error()),
             None if index.removed.contains(&(id, owner)) => Err(expired_error()),
-            None => Err(not_found_error(id)),
+            None => Err(id.not_found()),
         }
     }
 
@@ -193,16 +159,25 @@ impl ResultStore {
         results
     }
 
-    /// All results.
-    pub(crate) fn all(&self) -> Vec<Arc<StoredResult>> {
-        self.index.lock().results.values().cloned().collect()
+    /// The cached answer for `key`, if it is complete and not older than `age`.
+    pub fn cached_answer(&self, key: &CacheKey, age: Option<Duration>, caller: &Caller) -> Option<Arc<StoredResult>> {
+        let id = *self.answers.lock().get(key)?;
+        let result = self.get(id, caller).ok()?;
+        let is_young = age.is_none_or(|age| now_ms() < result.header.created_at_ms.saturating_add(to_ms(age)));
+        // A damaged result is not reused.
+        (is_young && result.is_complete()).then_some(result)
+    }
+
+    /// Stores `id` as the answer for `key`.
+    pub fn cache_answer(&self, key: CacheKey, id: ResultId) {
+        self.answers.lock().put(key, id);
     }
 
     /// Creates a cursor to `row` of `result`, valid only for `caller` and the query `question`.
     pub fn create_cursor(&self, result: &StoredResult, row: u64, question: u64, caller: &Caller) -> String {
         let ResultHeader { id, expires_at_ms, .. } = result.header;
-        self.seal
-            .sign_cursor(&Cursor { result: id, row, query_id: question, expires_at_ms }, &Owner::from_caller(caller))
+        let cursor = Cursor { result: id, row, query_id: question, expires_at_ms };
+        self.signer.sign_cursor(&cursor, &Owner::from_caller(caller))
     }
 
     /// The result and the row that `cursor` refers to.
@@ -216,13 +191,13 @@ impl ResultStore {
         question: u64,
         caller: &Caller,
     ) -> Result<(Arc<StoredResult>, u64), Error> {
-        let place = self.seal.verify_cursor(cursor, &Owner::from_caller(caller))?;
-        if place.query_id != question {
+        let cursor = self.signer.verify_cursor(cursor, &Owner::from_caller(caller))?;
+        if cursor.query_id != question {
             let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ."));
         }
-        Ok((self.get(place.result, caller)?, place.row))
+        Ok((self.get(cursor.result, caller)?, cursor.row))
     }
 
     /// Creates a short-lived link to `result`, and returns it with its expiry in milliseconds since 1970. The link acts
@@ -231,7 +206,7 @@ impl ResultStore {
         let good_until_ms = reader.principal.expires_at.map_or(u64::MAX, ms_since_1970);
         let expires_at_ms = good_until_ms.min(now_ms() + to_ms(LINK_LIFETIME));
         let reader = result.link_holders.lock().register(reader, expires_at_ms);
-        (self.seal.sign_link(result.header.id, &ResultLink { holder: reader, expires_at_ms }), expires_at_ms)
+        (self.signer.sign_link(result.header.id, &ResultLink { holder: reader, expires_at_ms }), expires_at_ms)
     }
 
     /// Removes expired results.
@@ -245,7 +220,7 @@ impl ResultStore {
             late.iter().for_each(|result| index.remove(result, "it has expired"));
             late
         };
-        self.counts.count_expired(late.len());
+        self.counters.expired.fetch_add(late.len() as u64, Ordering::Relaxed);
         remove_files(late).await;
     }
 
@@ -255,7 +230,7 @@ impl ResultStore {
     /// `Unavailable` with the exhausted resource; nothing was evicted then.
     pub(crate) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
-        let free = run_blocking(move || Ok(free_bytes(&folder))).await.ok().flatten();
+        let free = run_blocking(move || Ok(folder::free_bytes(&folder))).await.ok().flatten();
         let unavailable = |message: &str| {
             Error::new(ErrorKind::Unavailable, message)
                 .with_hint("Request less data, or retry later: stored results expire.")
@@ -273,12 +248,12 @@ impl ResultStore {
             leaving.iter().for_each(|result| index.remove(result, "it was removed to make room for newer results"));
             leaving
         };
-        self.counts.count_evicted(leaving.len());
+        self.counters.evicted.fetch_add(leaving.len() as u64, Ordering::Relaxed);
         remove_files(leaving).await;
         Ok(())
     }
 
-    fn admit(&self, result: &Arc<StoredResult>) -> Result<(), Error> {
+    pub(crate) fn admit(&self, result: &Arc<StoredResult>) -> Result<(), Error> {
         let mut index = self.index.lock();
         quota::check_writer_limits(&index.results, &self.limits, &result.header.owner).map_err(|shortage| {
             let (message, hint) = shortage.writers_message();
@@ -293,35 +268,6 @@ impl ResultStore {
         self.index.lock().results.remove(&result.header.id);
         // The folder has a manifest and no block. If it cannot be deleted, the next start deletes it.
         let _ = folder::delete_result(&result.folder);
-    }
-
-    /// Adds the result of an earlier process. If it was still being written, it is marked as incomplete.
-    async fn recover(&self, found: RecoveredResult) {
-        let folder = self.folder.result_path(found.head.id);
-        let path = folder.clone();
-        let read = run_blocking(move || {
-            let end = match &found.end {
-                _ if found.is_truncated => ResultEnd::Incomplete("the rest is missing on the server's disk".to_owned()),
-                Some(None) => ResultEnd::Complete,
-                Some(Some(reason)) => ResultEnd::Incomplete(reason.clone()),
-                None => ResultEnd::Incomplete("the server was stopped while it was being written".to_owned()),
-            };
-            if found.end.is_none() {
-                ResultFiles::reopen(path.clone(), &found)?.write_end(end.reason())?;
-            }
-            let first = folder::read_block(&path, 0, &found.blocks[0])?;
-            let is_right = sha256_hex(&first) == found.blocks[0].sha256;
-            Ok((found, end, is_right.then(|| ResultBlock(first.into()))))
-        });
-        let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
-        let Some((RecoveredResult { head, blocks, .. }, end, schema)) = read else {
-            // The columns are unknown.
-            let _ = run_blocking(move || folder::delete_result(&folder)).await;
-            return;
-        };
-        let id = head.id;
-        let stage = ResultProgress { blocks, end: Some(end) };
-        self.index.lock().results.insert(id, StoredResult::new(head, folder, schema, stage));
     }
 }
 
@@ -361,10 +307,25 @@ impl fmt::Debug for ResultStore {
     }
 }
 
+impl StoredResults for ResultStore {
+    fn stats(&self) -> StoredResultStats {
+        let results: Vec<Arc<StoredResult>> = self.index.lock().results.values().cloned().collect();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StoredResultStats {
+            results: results.len() as u64,
+            bytes: results.iter().map(|result| result.occupied_bytes()).sum(),
+            running: results.iter().filter(|result| !has_ended(result)).count() as u64,
+            blocks_written: count(&self.counters.blocks_written),
+            expired: count(&self.counters.expired),
+            evicted: count(&self.counters.evicted),
+        }
+    }
+}
+
 impl LinkVerifier for ResultStore {
     fn verify_link(&self, id: &str, link: &str) -> Option<Caller> {
         let id = id.parse().ok()?;
-        let link = self.seal.verify_link(link, id)?;
+        let link = self.signer.verify_link(link, id)?;
         let result = self.index.lock().results.get(&id).cloned()?;
         result.link_holders.lock().get(link.holder)
     }

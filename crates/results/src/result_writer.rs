@@ -5,6 +5,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -13,16 +14,18 @@ use arrow::error::ArrowError;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Owner};
 use tidegate_runtime::Job;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::block::{batch_bytes, encode, sha256_hex};
+use crate::block::{encode, sha256_hex};
 use crate::folder::ResultFiles;
-use crate::manifest::BlockFacts;
-use crate::result::{ResultEnd, StoredResult, run_blocking};
-use crate::result_store::{NewResult, ResultStore, unwritable_error};
+use crate::manifest::{BlockMetadata, FileDescription, ResultHeader, ResultId};
+use crate::memory_size::batch_bytes;
+use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
+use crate::result_signer::{now_ms, to_ms};
+use crate::result_store::{ResultStore, unwritable_error};
 
 /// Bytes of rows in the first block; each further block has twice as many as the previous one.
 const FIRST_BLOCK_BYTES: usize = 64 * 1024;
@@ -30,6 +33,21 @@ const FIRST_BLOCK_BYTES: usize = 64 * 1024;
 const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
 
 type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+/// The properties of a new result.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'a> {
+    /// The job that writes it.
+    pub job: &'a Job,
+    /// The database that is queried.
+    pub database: &'a str,
+    /// The fingerprint of the row policies that apply to the caller.
+    pub policies: u64,
+    /// Maximum bytes of blocks; `None` means up to the quota of the owner.
+    pub bytes_max: Option<u64>,
+    /// Maximum number of rows.
+    pub rows_max: Option<u64>,
+}
 
 /// Converts rows of a query into rows of the stored columns.
 pub type RowConverter = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch, ArrowError> + Send + Sync>;
@@ -82,8 +100,51 @@ pub struct ResultWriter {
     has_ended: bool,
 }
 
+impl ResultStore {
+    /// Begins a result with the columns of `schema`, written by the caller of `new_result`.
+    ///
+    /// # Errors
+    /// `RateLimited` when the limit of concurrent writers is reached; `Unavailable` when there is no space or the
+    /// folder cannot be created.
+    pub async fn begin(
+        self: &Arc<Self>,
+        new_result: NewResult<'_>,
+        columns: StoredColumns,
+    ) -> Result<ResultWriter, Error> {
+        self.begin_with_file(new_result, columns, None).await
+    }
+
+    /// Like [`ResultStore::begin`], for rows that are the bytes of `file`, if it is given.
+    pub(crate) async fn begin_with_file(
+        self: &Arc<Self>,
+        new_result: NewResult<'_>,
+        columns: StoredColumns,
+        file: Option<FileDescription>,
+    ) -> Result<ResultWriter, Error> {
+        let created_at_ms = now_ms();
+        let head = ResultHeader {
+            id: ResultId::new(),
+            owner: Owner::from_caller(new_result.job.caller()),
+            tool: new_result.job.target().name().to_owned(),
+            database: new_result.database.to_owned(),
+            policies: new_result.policies,
+            job: new_result.job.id().0,
+            created_at_ms,
+            expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits().time_to_live)),
+            rows_max: new_result.rows_max,
+            file,
+        };
+        let folder = self.folder.result_path(head.id);
+        let result = StoredResult::new(head, folder, columns.schema.clone(), ResultProgress::default());
+        // The result counts from here on, so that concurrent calls cannot exceed the limit together. The writer always
+        // releases its slot.
+        self.admit(&result)?;
+        ResultWriter::new(self.clone(), result, columns, new_result).begin().await
+    }
+}
+
 impl ResultWriter {
-    pub(crate) fn new(
+    fn new(
         store: Arc<ResultStore>,
         result: Arc<StoredResult>,
         columns: StoredColumns,
@@ -107,11 +168,7 @@ impl ResultWriter {
         }
     }
 
-    /// Creates the files.
-    ///
-    /// # Errors
-    /// `Unavailable` when there is no space or the files cannot be created.
-    pub(crate) async fn begin(mut self) -> Result<Self, Error> {
+    async fn begin(mut self) -> Result<Self, Error> {
         match self.make_files().await {
             Ok(()) => Ok(self),
             Err(error) => {
@@ -235,17 +292,17 @@ impl ResultWriter {
         self.waiting_bytes = 0;
         self.block_due = None;
         self.block_bytes = (self.block_bytes * 2).min(self.store.limits().block_bytes.max(FIRST_BLOCK_BYTES));
-        let (result, files, counts) = (self.result.clone(), self.files.clone(), self.store.counts.clone());
+        let (result, files, counters) = (self.result.clone(), self.files.clone(), self.store.counters.clone());
         self.writing = Some(tokio::task::spawn_blocking(move || {
             let written = (|| {
                 let bytes = encode(result.schema(), &batches).map_err(io::Error::other)?;
                 let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-                let facts = BlockFacts { first_row, rows, bytes: bytes.len() as u64, sha256: sha256_hex(&bytes) };
+                let metadata = BlockMetadata { first_row, rows, bytes: bytes.len() as u64, sha256: sha256_hex(&bytes) };
                 // The block becomes visible before the next block or the end.
                 let mut files = files.lock();
-                files.add_block(index, &bytes, &facts)?;
-                result.publish_block(facts);
-                counts.count_block();
+                files.add_block(index, &bytes, &metadata)?;
+                result.publish_block(metadata);
+                counters.blocks_written.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             })();
             result.reserve_bytes(0);

@@ -146,14 +146,14 @@ pub trait ResourceLister: Send + Sync + 'static {
 /// Detects whether the contents of a resource have changed, for listeners.
 #[async_trait]
 pub trait ResourceWatcher: Send + Sync + 'static {
-    /// A stamp of the contents that `caller` sees; equal stamps mean equal contents. `None` if the resource does not
-    /// exist or is hidden from the caller. `variables` are those of its template, percent-decoded. Must be cheap: it is
-    /// polled while there are listeners. Takes the caller, not only the principal, because anonymous callers are
-    /// distinguished by their addresses.
+    /// A version tag of the contents that `caller` sees; equal version tags mean equal contents. `None` if the resource
+    /// does not exist or is hidden from the caller. `variables` are those of its template, percent-decoded. Must be
+    /// cheap: it is polled while there are listeners. Takes the caller, not only the principal, because anonymous
+    /// callers are distinguished by their addresses.
     ///
     /// # Errors
     /// If the state cannot be determined now; it counts as unchanged then.
-    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error>;
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error>;
 }
 
 impl fmt::Debug for Resource {

@@ -9,7 +9,7 @@ mod dialect_extensions;
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{Expr, GranteesType, Statement};
+use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -58,32 +58,24 @@ fn is_lambda_function(token: &TokenWithSpan) -> bool {
 }
 
 /// Forwards a property of the underlying dialect.
-macro_rules! as_the_grammar_says {
-    ($($question:ident),+ $(,)?) => {
-        $(fn $question(&self) -> bool {
-            self.grammar.$question()
+macro_rules! forward_to_grammar {
+    ($($method:ident),+ $(,)?) => {
+        $(fn $method(&self) -> bool {
+            self.grammar.$method()
         })+
     };
 }
 
 /// A feature that the embedded engine supports beyond the grammar of PostgreSQL; other dialects forward.
-macro_rules! also_read_by_the_embedded_engine {
-    ($($question:ident),+ $(,)?) => {
-        $(fn $question(&self) -> bool {
-            self.dialect == SqlDialect::DataFusion || self.grammar.$question()
+macro_rules! also_supported_by_embedded_engine {
+    ($($method:ident),+ $(,)?) => {
+        $(fn $method(&self) -> bool {
+            self.dialect == SqlDialect::DataFusion || self.grammar.$method()
         })+
     };
 }
 
-/// Like [`as_the_grammar_says`], for single characters.
-macro_rules! as_the_grammar_says_of {
-    ($($question:ident),+ $(,)?) => {
-        $(fn $question(&self, character: char) -> bool {
-            self.grammar.$question(character)
-        })+
-    };
-}
-
+// Only the methods that the dialects of PostgreSQL and SQLite implement are forwarded.
 impl Dialect for BoundedDialect {
     fn dialect(&self) -> TypeId {
         self.grammar.dialect()
@@ -122,10 +114,6 @@ impl Dialect for BoundedDialect {
         self.grammar.prec_value(precedence)
     }
 
-    fn prec_unknown(&self) -> u8 {
-        self.grammar.prec_unknown()
-    }
-
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         self.grammar.identifier_quote_style(identifier)
     }
@@ -134,35 +122,7 @@ impl Dialect for BoundedDialect {
         self.grammar.is_reserved_for_identifier(keyword)
     }
 
-    fn get_reserved_keywords_for_select_item_operator(&self) -> &[Keyword] {
-        self.grammar.get_reserved_keywords_for_select_item_operator()
-    }
-
-    fn get_reserved_grantees_types(&self) -> &[GranteesType] {
-        self.grammar.get_reserved_grantees_types()
-    }
-
-    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.grammar.is_column_alias(keyword, parser)
-    }
-
-    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.grammar.is_select_item_alias(explicit, keyword, parser)
-    }
-
-    fn is_table_factor(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.grammar.is_table_factor(keyword, parser)
-    }
-
-    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.grammar.is_table_alias(keyword, parser)
-    }
-
-    fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.grammar.is_table_factor_alias(explicit, keyword, parser)
-    }
-
-    also_read_by_the_embedded_engine!(
+    also_supported_by_embedded_engine!(
         supports_dictionary_syntax,
         supports_from_first_select,
         supports_group_by_with_modifier,
@@ -184,138 +144,54 @@ impl Dialect for BoundedDialect {
         self.dialect != SqlDialect::DataFusion && self.grammar.supports_named_fn_args_with_expr_name()
     }
 
-    as_the_grammar_says_of!(
-        is_custom_operator_part,
-        is_delimited_identifier_start,
-        is_identifier_part,
-        is_identifier_start,
-        is_nested_delimited_identifier_start,
-    );
+    fn is_custom_operator_part(&self, character: char) -> bool {
+        self.grammar.is_custom_operator_part(character)
+    }
 
-    as_the_grammar_says!(
+    fn is_delimited_identifier_start(&self, character: char) -> bool {
+        self.grammar.is_delimited_identifier_start(character)
+    }
+
+    fn is_identifier_part(&self, character: char) -> bool {
+        self.grammar.is_identifier_part(character)
+    }
+
+    fn is_identifier_start(&self, character: char) -> bool {
+        self.grammar.is_identifier_start(character)
+    }
+
+    forward_to_grammar!(
         allow_extract_custom,
         allow_extract_single_quotes,
-        convert_type_before_value,
-        describe_requires_table_keyword,
-        ignores_wildcard_escapes,
-        require_interval_qualifier,
-        requires_single_line_comment_whitespace,
-        support_map_literal_syntax,
         supports_alter_column_type_using,
-        supports_array_join_syntax,
         supports_array_typedef_with_brackets,
-        supports_array_typedef_without_element_type,
         supports_asc_desc_in_column_definition,
-        supports_bang_not_operator,
-        supports_binary_kw_as_cast,
-        supports_boolean_literals,
-        supports_column_definition_trailing_commas,
-        supports_comma_separated_drop_column_list,
-        supports_comma_separated_set_assignments,
         supports_comma_separated_trim,
         supports_comment_on,
         supports_comment_optimizer_hint,
-        supports_connect_by,
-        supports_constraint_keyword_without_name,
         supports_create_index_with_clause,
         supports_create_table_like_parenthesized,
-        supports_create_table_multi_schema_info_sources,
-        supports_create_table_select,
-        supports_create_table_using,
-        supports_create_view_comment_syntax,
-        supports_cross_join_constraint,
-        supports_cte_without_as,
-        supports_data_type_signed_suffix,
-        supports_detach,
-        supports_dollar_as_money_prefix,
         supports_dollar_placeholder,
-        supports_double_ampersand_operator,
         supports_empty_projections,
-        supports_end_transaction_modifier,
-        supports_eq_alias_assignment,
-        supports_execute_immediate,
         supports_explain_with_utility_options,
-        supports_extract_comma_syntax,
         supports_factorial_operator,
         supports_filter_during_aggregation,
-        supports_from_first_insert,
-        supports_from_trailing_commas,
         supports_geometric_types,
         supports_group_by_expr,
         supports_in_empty_list,
-        supports_insert_format,
-        supports_insert_set,
         supports_insert_table_alias,
-        supports_insert_table_function,
-        supports_insert_table_query,
-        supports_install,
-        supports_interpolate,
         supports_interval_options,
-        supports_key_column_option,
-        supports_left_associative_joins_without_parens,
-        supports_limit_by,
         supports_listen_notify,
-        supports_load_data,
         supports_load_extension,
-        supports_long_type_as_bigint,
-        supports_map_literal_with_angle_brackets,
-        supports_match_against,
-        supports_match_recognize,
-        supports_multiline_comment_hints,
-        supports_named_fn_args_with_assignment_operator,
         supports_named_fn_args_with_colon_operator,
-        supports_named_fn_args_with_eq_operator,
-        supports_named_fn_args_with_rarrow_operator,
         supports_nested_comments,
         supports_notnull_operator,
         supports_numeric_literal_underscores,
-        supports_numeric_prefix,
-        supports_object_name_double_dot_notation,
-        supports_optimize_table,
-        supports_outer_join_operator,
-        supports_parens_around_table_factor,
-        supports_parenthesized_set_variables,
-        supports_partiql,
-        supports_partition_by_after_order_by,
-        supports_prewhere,
-        supports_projection_trailing_commas,
-        supports_quote_delimited_string,
-        supports_select_exclude,
-        supports_select_expr_star,
-        supports_select_format,
-        supports_select_item_multi_column_alias,
-        supports_select_modifiers,
-        supports_select_wildcard_ilike,
-        supports_select_wildcard_rename,
-        supports_select_wildcard_replace,
         supports_select_wildcard_with_alias,
-        supports_semantic_view_table_factor,
         supports_set_names,
-        supports_set_stmt_without_operator,
-        supports_settings,
-        supports_show_like_before_in,
-        supports_space_separated_column_options,
         supports_start_transaction_modifier,
         supports_string_escape_constant,
-        supports_string_literal_backslash_escape,
-        supports_string_literal_concatenation,
-        supports_string_literal_concatenation_with_newline,
-        supports_subquery_as_function_arg,
-        supports_table_hints,
-        supports_table_sample_before_alias,
-        supports_table_versioning,
-        supports_top_before_distinct,
-        supports_trailing_commas,
-        supports_triple_quoted_string,
-        supports_try_convert,
         supports_unicode_string_literal,
-        supports_update_order_by,
-        supports_user_host_grantee,
-        supports_values_as_table_factor,
-        supports_window_clause_named_window_reference,
-        supports_window_function_null_treatment_arg,
-        supports_with_fill,
-        supports_within_after_array_aggregation,
         supports_xml_expressions,
     );
 }

@@ -8,19 +8,17 @@
 mod clauses;
 mod operators;
 mod placeholders;
-mod table_command;
 mod text_forms;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::refusal::refusal_error;
+use crate::refusal::{ambiguous_token_error, refusal_error};
 
-pub(crate) use clauses::rewrite_clauses;
+pub(crate) use clauses::{expand_table_commands, rewrite_clauses};
 pub(crate) use placeholders::mark_placeholders;
-pub(crate) use table_command::expand_table_commands;
 pub(crate) use text_forms::rewrite_text_forms;
 
 /// A token of a statement.
@@ -43,10 +41,9 @@ pub(crate) fn canonicalize(
     if sql.contains('\0') {
         return Err(refusal_error("the character U+0000", "text of a database cannot contain it", "Leave it out."));
     }
-    let pieces = Vec::with_capacity(tokens.len());
-    let mut speller = Canonicalizer {
+    let mut canonicalizer = Canonicalizer {
         dialect,
-        tokens: pieces,
+        tokens: Vec::with_capacity(tokens.len()),
         gap: TokenGap::Space,
         gap_before: TokenGap::Space,
         placeholders: 0,
@@ -57,11 +54,11 @@ pub(crate) fn canonicalize(
         if dialect == SqlDialect::Postgres && run.add_if_operator(&token, source) {
             continue;
         }
-        speller.add_operators(&mut run)?;
-        speller.add_token(token, source)?;
+        canonicalizer.add_operators(&mut run)?;
+        canonicalizer.add_token(token, source)?;
     }
-    speller.add_operators(&mut run)?;
-    Ok(speller.tokens)
+    canonicalizer.add_operators(&mut run)?;
+    Ok(canonicalizer.tokens)
 }
 
 /// Joins `pieces` into the text for the database.
@@ -202,10 +199,10 @@ impl Canonicalizer {
         }
         if word.keyword == Keyword::TABLE && self.dialect == SqlDialect::Postgres && self.begins_a_query() {
             // `TABLE name` is short for `SELECT * FROM name`; the parser drops the quotation marks of the name.
-            self.push(keyword_token("SELECT", Keyword::SELECT), span, "SELECT".to_owned());
+            self.push(Token::make_keyword("SELECT"), span, "SELECT".to_owned());
             self.gap_before = TokenGap::Space;
             self.push(Token::Mul, span, "*".to_owned());
-            self.push(keyword_token("FROM", Keyword::FROM), span, "FROM".to_owned());
+            self.push(Token::make_keyword("FROM"), span, "FROM".to_owned());
             return Ok(());
         }
         let text = word.value.clone();
@@ -219,7 +216,7 @@ impl Canonicalizer {
     }
 
     fn begins_a_query(&self) -> bool {
-        self.token_from_end(0).is_none_or(table_command::can_precede_query)
+        self.token_from_end(0).is_none_or(clauses::can_precede_query)
     }
 
     /// `U&"d\0061ta"` is another name than the parser would read.
@@ -324,19 +321,6 @@ fn quote_string(value: &str, dialect: SqlDialect) -> String {
     format!("'{doubled}'")
 }
 
-fn keyword_token(text: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: text.to_owned(), quote_style: None, keyword })
-}
-
-fn ambiguous_token_error(source: &str) -> Error {
-    let visible: String = source.chars().take(40).collect();
-    refusal_error(
-        &format!("\"{visible}\""),
-        "it is ambiguous",
-        "Put spaces between operators; pass unusual strings as parameters ($1).",
-    )
-}
-
 /// Pairs each token with its text in `sql`. Tokens follow one another without gaps.
 fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Item = (TokenWithSpan, &str)> {
     let mut rest = sql;
@@ -359,11 +343,4 @@ fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Ite
         rest = after;
         (token, source)
     })
-}
-
-/// The token for `text`, if it is exactly one token.
-fn parse_single_token(text: &str, dialect: SqlDialect) -> Option<Token> {
-    let mut tokens = Tokenizer::new(dialect.parser_dialect(), text).tokenize().ok()?;
-    let only = tokens.pop().filter(|_| tokens.is_empty())?;
-    (only.to_string() == text || (only == Token::Neq && text == "!=")).then_some(only)
 }

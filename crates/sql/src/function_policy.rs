@@ -4,20 +4,16 @@
 //! functions are allowed unless they are known to do more than compute; the restrictions of the database itself are the
 //! next defence layer.
 
+mod deterministic;
 mod embedded;
 mod postgres;
+mod rules;
 mod sqlite;
 
+use self::rules::{find_reason, matches_pattern};
 use crate::dialect::SqlDialect;
 
-/// Patterns of function names (`*` matches any suffix), and the reason for their refusal.
-type RefusalRules = &'static [(&'static [&'static str], &'static str)];
-
-const READS_FILES: &str = "it accesses files, and only the tables of the catalog can be read";
-const REACHES_SYSTEMS: &str = "it accesses other systems, and only the tables of the catalog can be read";
-const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text, which cannot be checked";
-const CHANGES_STATE: &str = "it has side effects, and only reading is allowed";
-const WASTES_TIME: &str = "it only consumes time";
+pub use deterministic::is_deterministic_function;
 
 /// The table functions of `dialect` that only compute; `*` matches any suffix.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
@@ -33,7 +29,9 @@ pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> b
     let is_known = |last: &str| table_functions(dialect).iter().any(|pattern| matches_pattern(pattern, last));
     match (name, dialect) {
         ([only], SqlDialect::DataFusion) => {
-            is_known(only) || embedded::SCALAR_FUNCTIONS_IN_FROM.contains(&only.as_str())
+            is_known(only)
+                || is_deterministic_function(only)
+                || embedded::OTHER_FUNCTIONS_IN_FROM.contains(&only.as_str())
         }
         ([only], _) => is_known(only),
         ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
@@ -48,7 +46,9 @@ pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDia
         return Some("a function's name is made of letters, digits and underscores");
     }
     match dialect {
-        SqlDialect::DataFusion => find_reason(embedded::REFUSED_FUNCTIONS, name),
+        SqlDialect::DataFusion => postgres::function_refusal(schema, name)
+            .or_else(|| find_reason(sqlite::REFUSED_FUNCTIONS, name))
+            .or_else(|| find_reason(embedded::REFUSED_FUNCTIONS, name)),
         SqlDialect::Postgres => postgres::function_refusal(schema, name),
         SqlDialect::Sqlite => find_reason(sqlite::REFUSED_FUNCTIONS, name),
     }
@@ -60,17 +60,5 @@ pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static 
         SqlDialect::DataFusion => None,
         SqlDialect::Postgres => postgres::table_refusal(name),
         SqlDialect::Sqlite => sqlite::table_refusal(name),
-    }
-}
-
-fn find_reason(refused: RefusalRules, name: &str) -> Option<&'static str> {
-    let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
-    refused.iter().find(|(patterns, _)| is_in(patterns)).map(|(_, reason)| *reason)
-}
-
-fn matches_pattern(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern,
     }
 }

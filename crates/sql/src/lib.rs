@@ -19,12 +19,13 @@ mod token_policy;
 mod transaction;
 
 pub use dialect::SqlDialect;
+pub use function_policy::is_deterministic_function;
 pub use parameter::Parameter;
 pub use parse::{parse_expression, parse_prepared_expression};
 pub use point_query::PointQuery;
 pub use statement::{Author, Statement};
 pub use statement_cache::StatementCache;
-pub use statement_policy::{ReferencedNames, check_expression};
+pub use statement_policy::check_expression;
 pub use table_redirect::TableLocation;
 pub use template::{BoundSql, SqlTemplate, TemplateValue};
 pub use transaction::{Isolation, Transaction};

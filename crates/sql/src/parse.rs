@@ -12,7 +12,6 @@ use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
 use crate::nesting;
 use crate::refusal;
-use crate::statement::number_placeholders;
 use crate::token_policy;
 
 /// Maximum bytes of SQL text.
@@ -258,4 +257,49 @@ fn excerpt(sql: &str, line: usize, column: usize) -> Option<String> {
     let start = column.saturating_sub(BEFORE + 1);
     let excerpt: String = line.chars().skip(start).take(LENGTH).collect();
     (!excerpt.trim().is_empty()).then(|| excerpt.trim().to_owned())
+}
+
+/// Maximum placeholders of a statement.
+const PLACEHOLDERS_MAX: usize = 1_000;
+
+/// Turns each `?` into the next `$n` and counts the placeholders.
+pub(crate) fn number_placeholders(ast: &mut ast::Statement) -> Result<usize, Error> {
+    let mut numbering = PlaceholderNumbering::default();
+    match ast::VisitMut::visit(ast, &mut numbering) {
+        ControlFlow::Break(reason) => Err(Error::new(ErrorKind::InvalidArguments, *reason)
+            .with_hint("Write placeholders as $1, $2, … or as ?; not both in one statement.")),
+        ControlFlow::Continue(()) => Ok(numbering.anonymous.max(numbering.highest)),
+    }
+}
+
+#[derive(Default)]
+struct PlaceholderNumbering {
+    anonymous: usize,
+    highest: usize,
+}
+
+impl ast::VisitorMut for PlaceholderNumbering {
+    type Break = Box<String>;
+
+    fn pre_visit_value(&mut self, value: &mut ast::ValueWithSpan) -> ControlFlow<Self::Break> {
+        let ast::Value::Placeholder(name) = &mut value.value else { return ControlFlow::Continue(()) };
+        if name == "?" {
+            self.anonymous += 1;
+            *name = format!("${}", self.anonymous);
+        } else {
+            let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok()).filter(|number| *number > 0);
+            let Some(number) = number else {
+                return ControlFlow::Break(Box::new(format!("unsupported placeholder {name}")));
+            };
+            self.highest = self.highest.max(number);
+        }
+        if self.anonymous > 0 && self.highest > 0 {
+            return ControlFlow::Break(Box::new("the statement mixes ? and $1".to_owned()));
+        }
+        if self.anonymous.max(self.highest) > PLACEHOLDERS_MAX {
+            let reason = format!("the statement has more than {PLACEHOLDERS_MAX} placeholders");
+            return ControlFlow::Break(Box::new(reason));
+        }
+        ControlFlow::Continue(())
+    }
 }

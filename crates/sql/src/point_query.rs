@@ -5,14 +5,11 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as Tree,
-    TableAlias, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, Function, Ident, ObjectName, Query, Select, SetExpr, Statement as Tree, TableFactor,
+    UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
 };
-use tidegate_core::Error;
 
-use crate::parse;
 use crate::statement::Statement;
-use crate::table_redirect::TableLocation;
 
 /// The table and the filter columns of a point query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +32,6 @@ impl Statement {
         let is_single = Visit::visit(query, &mut counter).is_continue();
         let table = table.into_iter().map(|part| part.value).collect();
         (is_plain && is_single).then_some(PointQuery { table, filter_columns: compared })
-    }
-
-    /// Redirects the only table to `rewritten`, with its original name as the alias.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
-    pub fn with_only_table_redirected(&self, rewritten: &TableLocation) -> Result<Option<Self>, Error> {
-        let Some(mut ast) = self.point_query().and_then(|_| self.ast().cloned()) else { return Ok(None) };
-        let mut mover = OnlyTableRedirector { target: rewritten, quote: self.dialect().identifier_quote() };
-        // The visitor never breaks.
-        let _: ControlFlow<()> = VisitMut::visit(&mut ast, &mut mover);
-        let text = parse::print_checked(&ast, self.dialect())?;
-        Ok(Some(self.with_ast(ast, text)))
     }
 }
 
@@ -138,34 +122,6 @@ impl Visitor for NestedQueryDetector {
             Expr::Function(Function { over: Some(_), .. }) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
-    }
-}
-
-struct OnlyTableRedirector<'a> {
-    target: &'a TableLocation,
-    quote: char,
-}
-
-impl VisitorMut for OnlyTableRedirector<'_> {
-    type Break = ();
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        let TableFactor::Table { name, alias, .. } = factor else { return ControlFlow::Continue(()) };
-        if let (None, Some(last)) = (&alias, name_identifiers(name).and_then(|parts| parts.last().cloned())) {
-            *alias = Some(TableAlias { explicit: true, name: last, columns: Vec::new(), at: None });
-        }
-        let parts = [&self.target.0, &self.target.1].map(|part| Ident::with_quote(self.quote, part));
-        *name = ObjectName(parts.map(ObjectNamePart::Identifier).to_vec());
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::CompoundIdentifier(parts) = expr
-            && parts.len() == 3
-        {
-            parts.remove(0);
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -130,3 +130,10 @@ pub(crate) fn refuse_lock(clause: &str) -> Error {
 pub(crate) fn refusal_error(part: &str, reason: &str, instead: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{part} is refused: {reason}")).with_hint(instead)
 }
+
+/// The refusal of a token that the database may read differently.
+pub(crate) fn ambiguous_token_error(source: &str) -> Error {
+    let visible: String = source.chars().take(40).collect();
+    let instead = "Put spaces between operators; pass unusual strings as parameters ($1).";
+    refusal_error(&format!("\"{visible}\""), "it is ambiguous", instead)
+}

@@ -1,10 +1,9 @@
 //! Parsed SQL: exactly one read-only statement with known tables and functions.
 
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sqlparser::ast::{self, Value, ValueWithSpan, VisitMut, VisitorMut};
+use sqlparser::ast;
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
@@ -54,33 +53,8 @@ impl Statement {
     /// `InvalidArguments`: a syntax error with its line and column, or the refused part, the reason and the
     /// alternative; `TooLarge` beyond a limit.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
-        let mut ast = parse::parse_statement(sql, dialect)?;
-        let findings = statement_policy::check(&ast, dialect)?;
-        let placeholders = number_placeholders(&mut ast)?;
-        let text = parse::render_canonical_text(&ast, sql, dialect)?;
-        Ok(Self::new(StatementSource {
-            text,
-            dialect,
-            author: Author::Caller,
-            placeholders,
-            parsed: Some((ast, findings)),
-        }))
-    }
-
-    /// A statement of the configuration, with the values of its placeholders `$1`, `$2`, …. Only the database checks
-    /// it.
-    pub fn from_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
-        let (text, placeholders) = (text.into(), parameters.len());
-        let statement = Self::new(StatementSource { text, dialect, author: Author::Owner, placeholders, parsed: None });
-        Self { parameters: parameters.into(), ..statement }
-    }
-
-    /// The call of a handler inside the database, with the values of its placeholders.
-    pub fn from_handler(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
-        let (text, placeholders) = (text.into(), parameters.len());
-        let statement =
-            Self::new(StatementSource { text, dialect, author: Author::Handler, placeholders, parsed: None });
-        Self { parameters: parameters.into(), ..statement }
+        let ast = parse::parse_statement(sql, dialect)?;
+        Self::from_ast(ast, dialect, |ast| parse::render_canonical_text(ast, sql, dialect))
     }
 
     /// A statement from a generated AST; the statement policy applies as well.
@@ -88,22 +62,41 @@ impl Statement {
     /// # Errors
     /// As [`Statement::parse`], and when the number of `parameters` is wrong.
     pub fn from_query(query: ast::Query, parameters: Vec<Parameter>, dialect: SqlDialect) -> Result<Self, Error> {
-        let mut ast = ast::Statement::Query(Box::new(query));
-        let findings = statement_policy::check(&ast, dialect)?;
-        let placeholders = number_placeholders(&mut ast)?;
-        let text = parse::print_checked(&ast, dialect)?;
-        Self::new(StatementSource {
-            text,
-            dialect,
-            author: Author::Caller,
-            placeholders,
-            parsed: Some((ast, findings)),
-        })
-        .with_parameters(parameters)
+        let ast = ast::Statement::Query(Box::new(query));
+        Self::from_ast(ast, dialect, |ast| parse::print_checked(ast, dialect))?.with_parameters(parameters)
     }
 
-    fn new(written: StatementSource) -> Self {
-        Self { source: Arc::new(written), parameters: Arc::new([]), transaction: Transaction::read_only() }
+    fn from_ast(
+        mut ast: ast::Statement,
+        dialect: SqlDialect,
+        render: impl FnOnce(&ast::Statement) -> Result<String, Error>,
+    ) -> Result<Self, Error> {
+        let names = statement_policy::check(&ast, dialect)?;
+        let placeholders = parse::number_placeholders(&mut ast)?;
+        let text = render(&ast)?;
+        let author = Author::Caller;
+        Ok(Self::new(StatementSource { text, dialect, author, placeholders, parsed: Some((ast, names)) }))
+    }
+
+    /// A statement of the configuration, with the values of its placeholders `$1`, `$2`, …. Only the database checks
+    /// it.
+    pub fn from_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+        Self::unparsed(text.into(), parameters, dialect, Author::Owner)
+    }
+
+    /// The call of a handler inside the database, with the values of its placeholders.
+    pub fn from_handler(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+        Self::unparsed(text.into(), parameters, dialect, Author::Handler)
+    }
+
+    fn unparsed(text: String, parameters: Vec<Parameter>, dialect: SqlDialect, author: Author) -> Self {
+        let placeholders = parameters.len();
+        let statement = Self::new(StatementSource { text, dialect, author, placeholders, parsed: None });
+        Self { parameters: parameters.into(), ..statement }
+    }
+
+    fn new(source: StatementSource) -> Self {
+        Self { source: Arc::new(source), parameters: Arc::new([]), transaction: Transaction::read_only() }
     }
 
     /// The statement with `parameters` bound to its placeholders.
@@ -125,9 +118,9 @@ impl Statement {
     /// The same statement with another AST and text.
     pub fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
         let StatementSource { dialect, author, placeholders, .. } = *self.source;
-        let findings = self.source.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
-        let written = StatementSource { text, dialect, author, placeholders, parsed: Some((ast, findings)) };
-        Self { source: Arc::new(written), ..self.clone() }
+        let names = self.source.parsed.as_ref().map(|(_, names)| names.clone()).unwrap_or_default();
+        let source = StatementSource { text, dialect, author, placeholders, parsed: Some((ast, names)) };
+        Self { source: Arc::new(source), ..self.clone() }
     }
 
     /// Checks that each placeholder has its parameter.
@@ -174,13 +167,13 @@ impl Statement {
     /// The tables that the statement reads, unquoted and unique, in the order of their first mention, without common
     /// table expressions. Empty for an unparsed statement.
     pub fn tables(&self) -> &[String] {
-        self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.tables)
+        self.source.parsed.as_ref().map_or(&[], |(_, names)| &names.tables)
     }
 
     /// The functions that the statement calls, in lower case and unique, in the order of their first mention. Empty for
     /// an unparsed statement.
     pub fn functions(&self) -> &[String] {
-        self.source.parsed.as_ref().map_or(&[], |(_, findings)| &findings.functions)
+        self.source.parsed.as_ref().map_or(&[], |(_, names)| &names.functions)
     }
 
     /// The values of the placeholders, `$1` first.
@@ -198,51 +191,5 @@ impl fmt::Debug for Statement {
     /// Prints the text, because the AST is a hundred times as long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statement").field("text", &self.text()).field("parameters", &self.parameters).finish()
-    }
-}
-
-/// Maximum placeholders of a statement.
-const PLACEHOLDERS_MAX: usize = 1_000;
-
-/// Turns each `?` into the next `$n` and counts the placeholders.
-pub(crate) fn number_placeholders(ast: &mut ast::Statement) -> Result<usize, Error> {
-    let mut numbering = PlaceholderNumbering::default();
-    match ast.visit(&mut numbering) {
-        ControlFlow::Break(reason) => Err(Error::new(ErrorKind::InvalidArguments, *reason)
-            .with_hint("Write placeholders as $1, $2, … or as ?; not both in one statement.")),
-        ControlFlow::Continue(()) => Ok(numbering.anonymous.max(numbering.highest)),
-    }
-}
-
-#[derive(Default)]
-struct PlaceholderNumbering {
-    anonymous: usize,
-    highest: usize,
-}
-
-impl VisitorMut for PlaceholderNumbering {
-    type Break = Box<String>;
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Self::Break> {
-        let Value::Placeholder(name) = &mut value.value else { return ControlFlow::Continue(()) };
-        if name == "?" {
-            self.anonymous += 1;
-            *name = format!("${}", self.anonymous);
-        } else {
-            let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok()).filter(|number| *number > 0);
-            let Some(number) = number else {
-                return ControlFlow::Break(Box::new(format!("unsupported placeholder {name}")));
-            };
-            self.highest = self.highest.max(number);
-        }
-        if self.anonymous > 0 && self.highest > 0 {
-            return ControlFlow::Break(Box::new("the statement mixes ? and $1".to_owned()));
-        }
-        if self.anonymous.max(self.highest) > PLACEHOLDERS_MAX {
-            return ControlFlow::Break(Box::new(format!(
-                "the statement has more than {PLACEHOLDERS_MAX} placeholders"
-            )));
-        }
-        ControlFlow::Continue(())
     }
 }

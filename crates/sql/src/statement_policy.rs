@@ -14,46 +14,28 @@ use crate::refusal::{self, refusal_error};
 
 /// The tables and functions that an accepted statement uses.
 #[derive(Debug, Default, Clone)]
-pub struct ReferencedNames {
-    /// Tables.
-    pub tables: Vec<String>,
-    /// Functions.
-    pub functions: Vec<String>,
+pub(crate) struct ReferencedNames {
+    pub(crate) tables: Vec<String>,
+    pub(crate) functions: Vec<String>,
 }
 
 /// Checks that `statement` and all its parts only read.
 pub(crate) fn check(statement: &Statement, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
     let Statement::Query(query) = statement else { return Err(refusal::refuse_statement(statement)) };
-    check_query(query.as_ref(), dialect)
+    check_node(query.as_ref(), dialect, true)
 }
 
 /// Checks a standalone expression, which must not contain a query.
-pub fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
-    let mut walker = PolicyVisitor {
-        dialect,
-        subqueries: false,
-        names: ReferencedNames::default(),
-        scopes: Vec::new(),
-        visited_function: None,
-    };
-    into_result(expression.visit(&mut walker), walker.names)
+pub fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<(), Error> {
+    check_node(expression, dialect, false).map(drop)
 }
 
-fn check_query(query: &Query, dialect: SqlDialect) -> Result<ReferencedNames, Error> {
-    let mut walker = PolicyVisitor {
-        dialect,
-        subqueries: true,
-        names: ReferencedNames::default(),
-        scopes: Vec::new(),
-        visited_function: None,
-    };
-    into_result(query.visit(&mut walker), walker.names)
-}
-
-fn into_result(flow: ControlFlow<Error>, findings: ReferencedNames) -> Result<ReferencedNames, Error> {
-    match flow {
+fn check_node(node: &impl Visit, dialect: SqlDialect, allows_queries: bool) -> Result<ReferencedNames, Error> {
+    let names = ReferencedNames::default();
+    let mut visitor = PolicyVisitor { dialect, allows_queries, names, scopes: Vec::new(), visited_function: None };
+    match node.visit(&mut visitor) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(findings),
+        ControlFlow::Continue(()) => Ok(visitor.names),
     }
 }
 
@@ -62,7 +44,7 @@ const TABLES_ONLY_REASON: &str = "only the tables of the catalog can be read";
 
 struct PolicyVisitor {
     dialect: SqlDialect,
-    subqueries: bool,
+    allows_queries: bool,
     names: ReferencedNames,
     scopes: Vec<CteScope>,
     /// The name of the table function that is being visited, which is not a table.
@@ -86,7 +68,7 @@ impl Visitor for PolicyVisitor {
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
-        if !self.subqueries {
+        if !self.allows_queries {
             return refuse("a subquery in an expression", "it would read other tables", "Use joins, or the tool sql.");
         }
         check_clauses(query)?;

@@ -14,22 +14,40 @@ use crate::statement::Statement;
 /// The new location of a table: schema and name.
 pub type TableLocation = (String, String);
 
+/// Finds the new location of a table by its schema and name.
+type Locate<'a> = &'a dyn Fn(Option<&str>, &str) -> Option<TableLocation>;
+
 impl Statement {
-    /// Redirects each table that is qualified with a schema as `rewritten` says, with its original name as the alias.
+    /// Redirects each table that is qualified with a schema as `locate` says, with its original name as the alias.
     /// Unqualified tables stay. `None` when nothing changes or the statement was not parsed.
     ///
     /// # Errors
     /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
     pub fn with_tables_redirected(
         &self,
-        rewritten: &dyn Fn(&str, &str) -> Option<TableLocation>,
+        locate: &dyn Fn(&str, &str) -> Option<TableLocation>,
     ) -> Result<Option<Self>, Error> {
-        let Some(ast) = self.ast() else { return Ok(None) };
-        let mut ast = ast.clone();
-        let mut mover = TableRedirector { locate: rewritten, quote: self.dialect().identifier_quote(), count: 0 };
+        self.with_redirects(&|schema, table| locate(schema?, table))
+    }
+
+    /// Redirects the only table of a point query to `target`, with its original name as the alias. `None` for other
+    /// statements.
+    ///
+    /// # Errors
+    /// As [`Statement::with_tables_redirected`].
+    pub fn with_only_table_redirected(&self, target: &TableLocation) -> Result<Option<Self>, Error> {
+        if self.point_query().is_none() {
+            return Ok(None);
+        }
+        self.with_redirects(&|_, _| Some(target.clone()))
+    }
+
+    fn with_redirects(&self, locate: Locate<'_>) -> Result<Option<Self>, Error> {
+        let Some(mut ast) = self.ast().cloned() else { return Ok(None) };
+        let mut redirector = TableRedirector { locate, quote: self.dialect().identifier_quote(), count: 0 };
         // The visitor never breaks.
-        let _: ControlFlow<()> = ast.visit(&mut mover);
-        if mover.count == 0 {
+        let _: ControlFlow<()> = ast.visit(&mut redirector);
+        if redirector.count == 0 {
             return Ok(None);
         }
         let text = parse::print_checked(&ast, self.dialect())?;
@@ -38,24 +56,24 @@ impl Statement {
 }
 
 struct TableRedirector<'a> {
-    locate: &'a dyn Fn(&str, &str) -> Option<TableLocation>,
+    locate: Locate<'a>,
     /// The quotation mark of identifiers.
     quote: char,
     count: usize,
 }
 
 impl TableRedirector<'_> {
-    /// The new location of the table of the first two `parts`, and whether it has another name.
-    fn redirected(&self, parts: &[Ident]) -> Option<(TableLocation, bool)> {
-        let [schema, table, ..] = parts else { return None };
-        let rewritten = (self.locate)(&schema.value, &table.value)?;
-        let is_renamed = !rewritten.1.eq_ignore_ascii_case(&table.value);
-        Some((rewritten, is_renamed))
+    /// The new location of the table, and whether it has another name.
+    fn redirected(&self, schema: Option<&Ident>, table: &Ident) -> Option<(TableLocation, bool)> {
+        let location = (self.locate)(schema.map(|schema| schema.value.as_str()), &table.value)?;
+        let is_renamed = !location.1.eq_ignore_ascii_case(&table.value);
+        Some((location, is_renamed))
     }
 
     /// The parts of the name of a column after the redirection.
     fn redirect_column(&mut self, parts: &[Ident]) -> Option<Vec<Ident>> {
-        let ((schema, _), is_renamed) = self.redirected(parts)?;
+        let [schema, table, ..] = parts else { return None };
+        let ((schema, _), is_renamed) = self.redirected(Some(schema), table)?;
         self.count += 1;
         Some(match is_renamed {
             // The table now has an alias, which has no schema.
@@ -74,13 +92,17 @@ impl VisitorMut for TableRedirector<'_> {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
-        let Some(parts) = name_identifiers(name).filter(|parts| parts.len() == 2) else {
+        let (of, only) = match name_identifiers(name).as_deref() {
+            Some([table]) => (None, table.clone()),
+            Some([schema, table]) => (Some(schema.clone()), table.clone()),
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some(((schema, table), is_renamed)) = self.redirected(of.as_ref(), &only) else {
             return ControlFlow::Continue(());
         };
-        let Some(((schema, table), is_renamed)) = self.redirected(&parts) else { return ControlFlow::Continue(()) };
         self.count += 1;
         if is_renamed && alias.is_none() {
-            *alias = Some(TableAlias { explicit: true, name: parts[1].clone(), columns: Vec::new(), at: None });
+            *alias = Some(TableAlias { explicit: true, name: only, columns: Vec::new(), at: None });
         }
         let parts = [schema, table].map(|part| ObjectNamePart::Identifier(Ident::with_quote(self.quote, part)));
         *name = ObjectName(parts.to_vec());

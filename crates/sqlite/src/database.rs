@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, StampCache,
-    compute_schema_stamp,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, VersionTagCache,
+    compute_schema_version_tag,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -27,7 +27,7 @@ use crate::tables::policy_columns;
 pub struct SqliteDatabase {
     name: Arc<str>,
     pool: Arc<Pool>,
-    stamps: StampCache,
+    version_tags: VersionTagCache,
 }
 
 impl SqliteDatabase {
@@ -41,7 +41,11 @@ impl SqliteDatabase {
     pub fn open(name: impl Into<String>, files: Vec<PathBuf>, options: SqliteOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         let files = DatabaseFiles::new(&name, files)?;
-        Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name, stamps: StampCache::default() })
+        Ok(Self {
+            pool: Arc::new(Pool::new(name.clone(), files, options)),
+            name,
+            version_tags: VersionTagCache::default(),
+        })
     }
 
     fn policy_caller(&self, principal: &Principal) -> Option<Arc<PolicyCaller>> {
@@ -95,8 +99,8 @@ impl Database for SqliteDatabase {
         Freshness::from_max_age(self.pool.options.cached_answer_max_age, statement)
     }
 
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
-        self.pool.options.row_policies.stamp(principal)
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
+        self.pool.options.row_policies.fingerprint(principal)
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
@@ -113,9 +117,9 @@ impl Database for SqliteDatabase {
         self.pool.read(WorkCancellation::unbounded(), self.policy_caller(principal), work).await
     }
 
-    /// The stamp of the files, and of the columns or tables. It changes with rows too, also with those of other tables.
-    /// While the files are unchanged, only the files are checked.
-    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+    /// The version tag of the files, and of the columns or tables. It changes with rows too, also with those of other
+    /// tables. While the files are unchanged, only the files are checked.
+    async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files.clone();
         let unreachable = |why: String| {
             let message = format!("the files of {} cannot be read", self.name);
@@ -124,10 +128,10 @@ impl Database for SqliteDatabase {
         let version =
             tokio::task::spawn_blocking(move || files.version()).await.map_err(std::io::Error::from).flatten();
         let version = version.map_err(|error| unreachable(error.to_string()))?;
-        let finding = compute_schema_stamp(self, table, principal);
-        let policies = self.row_policy_stamp(principal);
-        let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
-        // With row policies, the stamp must not reveal when hidden rows are written.
+        let finding = compute_schema_version_tag(self, table, principal);
+        let policies = self.row_policy_fingerprint(principal);
+        let shape = self.version_tags.get(format!("{policies:016x} {table:?}"), version, finding).await?;
+        // With row policies, the version tag must not reveal when hidden rows are written.
         Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }
 

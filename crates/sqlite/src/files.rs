@@ -78,7 +78,7 @@ impl DatabaseFiles {
     pub(crate) fn version(&self) -> io::Result<u64> {
         let mut version = DefaultHasher::new();
         for file in &self.files {
-            (FileStamp::read(&file.path)?, read_log_stamp(&file.path)).hash(&mut version);
+            (FileVersion::read(&file.path)?, read_log_version(&file.path)).hash(&mut version);
         }
         Ok(version.finish())
     }
@@ -118,14 +118,14 @@ fn check_is_file(path: &Path) -> Result<(), Error> {
 ///
 /// Reading it never opens the file: closing any handle of it would drop the locks that SQLite holds in this process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct FileStamp {
+pub(crate) struct FileVersion {
     identity: Option<(u64, u64)>,
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
-impl FileStamp {
-    /// The current stamp of the file at `path`; follows links.
+impl FileVersion {
+    /// The current version of the file at `path`; follows links.
     ///
     /// # Errors
     /// Fails if the file does not exist or cannot be accessed.
@@ -135,10 +135,10 @@ impl FileStamp {
     }
 }
 
-/// The stamp of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
+/// The version of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
 /// remove empty logs.
-fn read_log_stamp(path: &Path) -> Option<FileStamp> {
-    FileStamp::read(&log_path(path)).ok().filter(|stamp| stamp.bytes > 0)
+fn read_log_version(path: &Path) -> Option<FileVersion> {
+    FileVersion::read(&log_path(path)).ok().filter(|version| version.bytes > 0)
 }
 
 /// The path of the write-ahead log of the file at `path`.

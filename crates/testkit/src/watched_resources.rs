@@ -48,7 +48,7 @@ impl WatchedResources {
 
 #[async_trait]
 impl ResourceWatcher for WatchedResources {
-    async fn stamp(&self, variables: &TemplateVariables, _: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, _: &Caller) -> Result<Option<String>, Error> {
         Ok(Some(self.versions.lock().get(&variables["name"]).copied().unwrap_or_default().to_string()))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyStamper, StoredResults};
+use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyFingerprinter, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, UsageTracker};
 use tidegate_results::ResultStore;
@@ -251,12 +251,12 @@ impl NodeBuilder {
 /// No entry yet, and what a state knows of its databases: whose they are, and how their row policies bind a principal.
 fn empty_entries(databases: &Databases) -> SnapshotBuilder {
     let bound = databases.clone();
-    let row_policies = RowPolicyStamper::new(move |principal| bound.row_policy_stamp(principal));
-    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policy_stamper(row_policies)
+    let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));
+    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policy_fingerprinter(row_policies)
 }
 
-/// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long as
-/// the process.
+/// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long
+/// as the process.
 fn open_task_folder(store: Option<&ResultStore>) -> Option<TaskFolder> {
     let folder = store?.folder().join("tasks");
     TaskFolder::open(&folder)

@@ -78,7 +78,7 @@ impl NodeView {
         let policies = self
             .databases
             .configured(&head.database)
-            .map_or(0, |database| database.row_policy_stamp(&caller.principal));
+            .map_or(0, |database| database.row_policy_fingerprint(&caller.principal));
         let is_bound_alike = policies == head.policies;
         if reaches_tool && reaches_database && is_bound_alike { Ok(()) } else { Err(head.id.not_found()) }
     }

@@ -136,7 +136,7 @@ impl LocalCallerResolver {
         let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
             let state = self.service.registry().snapshot();
-            match state.pin(self.authenticator.local_principal(), origin) {
+            match state.create_caller(self.authenticator.local_principal(), origin) {
                 Some(caller) => return Ok(caller),
                 // They differ for a moment while a new configuration is applied.
                 None => tokio::task::yield_now().await,

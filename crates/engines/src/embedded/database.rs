@@ -12,7 +12,7 @@ use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
 use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TextTableOptions};
-use super::freshness::{compute_freshness, compute_stamp};
+use super::freshness::{compute_freshness, compute_version_tag};
 use super::plan::{
     EngineFunction, QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement,
     plan_statement,
@@ -197,14 +197,14 @@ impl Database for FileDatabase {
         compute_freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
     }
 
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
-        self.policies.stamp(principal)
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
+        self.policies.fingerprint(principal)
     }
 
     /// Covers the rows and columns of the table's files, or only the columns if `principal` cannot read all rows.
-    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.files.current_snapshot().await?;
-        Ok(compute_stamp(&files, table, &self.principal_policies(principal)))
+        Ok(compute_version_tag(&files, table, &self.principal_policies(principal)))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {

@@ -18,14 +18,14 @@ macro_rules! operator_methods {
             Vec::new()
         }
 
-        crate::embedded::operator_methods!(@shared this, _inputs => Ok(this));
+        crate::embedded::delegation::operator_methods!(@shared this, _inputs => Ok(this));
     };
     (input, $rebuild:expr) => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
             vec![&self.input]
         }
 
-        crate::embedded::operator_methods!(@shared this, inputs => {
+        crate::embedded::delegation::operator_methods!(@shared this, inputs => {
             let rebuild: fn(&Self, Arc<dyn ExecutionPlan>) -> Self = $rebuild;
             match inputs.as_slice() {
                 [input] => Ok(Arc::new(rebuild(&this, input.clone()))),

@@ -12,7 +12,7 @@ use tidegate_core::Error;
 use tidegate_query::{Freshness, mentions_current_time};
 use tidegate_sql::Statement;
 
-use super::files::{FileTable, Snapshot, TableFile};
+use super::files::{FileTable, FileTablesSnapshot, TableFile};
 use super::plan::{SnapshotTables, StatementScope, SystemCatalogs, find_tables};
 use super::security_barrier::PrincipalPolicies;
 
@@ -59,10 +59,10 @@ pub(super) fn compute_freshness(
     Ok(Freshness::UntilChanged(version.finish()))
 }
 
-/// Computes the stamp of the table called `table`, or of all tables: of the current files and column corrections. For
-/// tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
-pub(super) fn compute_stamp(
-    snapshot: &Snapshot,
+/// Computes the version tag of the table called `table`, or of all tables: of the current files and column corrections.
+/// For tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
+pub(super) fn compute_version_tag(
+    snapshot: &FileTablesSnapshot,
     table: Option<&str>,
     restrictions: &PrincipalPolicies,
 ) -> Option<String> {

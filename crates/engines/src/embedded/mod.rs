@@ -7,12 +7,10 @@ mod files;
 mod freshness;
 mod memory;
 mod plan;
+mod row_bytes;
 mod scan;
 mod security_barrier;
-mod snapshot_store;
 mod worker_pools;
-
-pub(crate) use delegation::{delegate_to_inner, operator_methods};
 
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};

@@ -178,23 +178,24 @@ impl Database for FederatedDatabase {
     }
 
     /// Combines all members. Zero if no member distinguishes principals.
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let all = self.members.iter();
-        StableHasher::combine_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))
+        StableHasher::combine_named(all.map(|(name, member)| (name.as_str(), member.row_policy_fingerprint(principal))))
     }
 
-    /// The stamp of the member, or of all members. Unavailable members have none.
-    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+    /// The version tag of the member, or of all members. Unavailable members have none.
+    async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         if let Some(table) = table {
             return match self.find_member(&[table.to_owned()]) {
-                Ok((member, name)) => member.stamp(Some(&name), principal).await,
+                Ok((member, name)) => member.version_tag(Some(&name), principal).await,
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
             };
         }
-        let requested = self.members.values().map(|member| member.stamp(None, principal));
-        let stamps = join_all(requested).await.into_iter().map(|stamp| stamp.ok().flatten().unwrap_or_default());
-        Ok(Some(stamps.collect::<Vec<String>>().join(" ")))
+        let requested = self.members.values().map(|member| member.version_tag(None, principal));
+        let version_tags =
+            join_all(requested).await.into_iter().map(|version_tag| version_tag.ok().flatten().unwrap_or_default());
+        Ok(Some(version_tags.collect::<Vec<String>>().join(" ")))
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {

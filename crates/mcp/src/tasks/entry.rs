@@ -1,4 +1,4 @@
-//! One task in memory: its facts, pending input requests and listeners.
+//! One task in memory: its metadata, pending input requests and listeners.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -9,12 +9,12 @@ use tidegate_core::InputRequest;
 use tidegate_runtime::{Job, PendingInputRequest};
 use tokio::sync::{Notify, oneshot};
 
-use super::record::{TaskFacts, TaskId, TaskResult, TaskStatus};
+use super::record::{TaskId, TaskMetadata, TaskResult, TaskStatus};
 use crate::wire::encode_input_requests;
 
 #[derive(Debug)]
 pub(super) struct TaskEntry {
-    pub(super) facts: TaskFacts,
+    pub(super) metadata: TaskMetadata,
     /// The job, while it runs.
     pub(super) job: Option<Arc<Job>>,
     /// The result, if it is not stored on disk.
@@ -33,9 +33,9 @@ struct PendingInput {
 }
 
 impl TaskEntry {
-    pub(super) fn new(facts: TaskFacts, job: Option<Arc<Job>>) -> Self {
+    pub(super) fn new(metadata: TaskMetadata, job: Option<Arc<Job>>) -> Self {
         let (pending_inputs, used_keys) = (BTreeMap::new(), HashSet::new());
-        Self { facts, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
+        Self { metadata, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
     }
 
     pub(super) fn add_input_request(&mut self, pending_input_request: PendingInputRequest) {
@@ -76,35 +76,35 @@ impl TaskEntry {
 
     /// Sets the progress message for people.
     pub(super) fn set_message(&mut self, message: String) {
-        if self.facts.message.as_ref() != Some(&message) {
-            self.update_status(self.facts.status, Some(message));
+        if self.metadata.message.as_ref() != Some(&message) {
+            self.update_status(self.metadata.status, Some(message));
         }
     }
 
-    /// Ends the task with `facts`. `ending` is set if the result is not stored on disk.
-    pub(super) fn end(&mut self, facts: TaskFacts, ending: Option<TaskResult>) {
+    /// Ends the task with `metadata`. `ending` is set if the result is not stored on disk.
+    pub(super) fn end(&mut self, metadata: TaskMetadata, ending: Option<TaskResult>) {
         self.job = None;
         self.pending_inputs.clear();
         self.used_keys = HashSet::new();
         self.ending = ending;
-        self.facts = facts;
+        self.metadata = metadata;
         self.notify_listeners();
     }
 
     fn update_status(&mut self, status: TaskStatus, message: Option<String>) {
-        self.facts.status = status;
-        self.facts.message = message.or(self.facts.message.take());
-        self.facts.updated = Utc::now();
+        self.metadata.status = status;
+        self.metadata.message = message.or(self.metadata.message.take());
+        self.metadata.updated = Utc::now();
         self.notify_listeners();
     }
 
     fn notify_listeners(&self) {
-        self.listeners.mark_changed(self.facts.id);
+        self.listeners.mark_changed(self.metadata.id);
     }
 
     /// The members of a `DetailedTask` for pending input requests, as JSON text that starts with a comma.
     pub(super) fn input_request_members(&self) -> String {
-        if self.facts.status != TaskStatus::InputRequired {
+        if self.metadata.status != TaskStatus::InputRequired {
             return String::new();
         }
         let requests = self.pending_inputs.iter().map(|(key, waiting)| (key.as_str(), &waiting.request));

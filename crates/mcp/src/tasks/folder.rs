@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::record::{TaskFacts, TaskId, TaskRecord};
+use super::record::{TaskId, TaskMetadata, TaskRecord};
 
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -28,7 +28,7 @@ impl TaskFolder {
 
     /// Writes `record` atomically.
     pub(super) async fn write(&self, record: &TaskRecord) -> io::Result<()> {
-        let path = self.path_of(record.facts.id);
+        let path = self.path_of(record.metadata.id);
         let text = serde_json::to_vec(record)?;
         run_blocking(move || {
             let new = path.with_extension("new");
@@ -58,14 +58,14 @@ impl TaskFolder {
     }
 
     /// Reads the tasks of an earlier process that have not expired at `now`, and removes all other files.
-    pub(super) fn load_tasks(&self, now: DateTime<Utc>) -> Vec<TaskFacts> {
+    pub(super) fn load_tasks(&self, now: DateTime<Utc>) -> Vec<TaskMetadata> {
         let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
         let found = entries.flatten().filter_map(|entry| {
             let path = entry.path();
             let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
             // Reads one result at a time: all of them together may exceed the memory.
-            let facts = match read(&path) {
-                Ok(record) => Some(record.facts),
+            let metadata = match read(&path) {
+                Ok(record) => Some(record.metadata),
                 Err(error) if is_corrupt(&error) => None,
                 // An I/O error may be temporary, so the file stays.
                 Err(error) => {
@@ -73,7 +73,8 @@ impl TaskFolder {
                     return None;
                 }
             };
-            let kept = facts.filter(|facts| named.as_deref() == Some(&file_name(facts.id)) && !facts.is_expired(now));
+            let kept = metadata
+                .filter(|metadata| named.as_deref() == Some(&file_name(metadata.id)) && !metadata.is_expired(now));
             if kept.is_none() {
                 let _ = fs::remove_file(&path);
             }

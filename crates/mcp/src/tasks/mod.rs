@@ -1,7 +1,7 @@
 //! Tasks: calls whose request was answered with a handle, and whose result is fetched later.
 //!
 //! A task is a job with a longer life. It is stored before its handle is sent, so a restart finds it. Its result stays
-//! on disk until it expires, and only its facts stay in memory.
+//! on disk until it expires, and only its metadata stays in memory.
 //!
 //! [Tasks extension 2026-07-28](https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/2026-07-28/tasks.md)
 

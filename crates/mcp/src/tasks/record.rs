@@ -58,7 +58,7 @@ impl TaskStatus {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TaskFacts {
+pub(crate) struct TaskMetadata {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
     /// The roles of its owner. A caller without one of them cannot see the task.
@@ -70,8 +70,9 @@ pub(crate) struct TaskFacts {
     /// see the task.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
-    /// The stamp of the row policies for its owner ([`RowPolicyStamper`](tidegate_core::RowPolicyStamper)). A caller
-    /// with another stamp cannot see the task. Old records without a stamp are for callers to whom no policy applies.
+    /// The fingerprint of the row policies for its owner
+    /// ([`RowPolicyFingerprinter`](tidegate_core::RowPolicyFingerprinter)). A caller with another fingerprint cannot
+    /// see the task. Old records without a fingerprint are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,
     #[serde(default)]
@@ -94,12 +95,14 @@ pub(crate) struct TaskResult {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
-    pub(crate) facts: TaskFacts,
+    // The name in the files.
+    #[serde(rename = "facts")]
+    pub(crate) metadata: TaskMetadata,
     #[serde(default)]
     pub(crate) ending: TaskResult,
 }
 
-impl TaskFacts {
+impl TaskMetadata {
     pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
         age >= Duration::from_millis(self.time_to_live_ms)

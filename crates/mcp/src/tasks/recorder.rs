@@ -9,7 +9,7 @@ use tidegate_runtime::{Chunk, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNot
 use uuid::Uuid;
 
 use super::entry::TaskEntry;
-use super::record::{TaskFacts, TaskId, TaskResult, TaskStatus};
+use super::record::{TaskId, TaskMetadata, TaskResult, TaskStatus};
 use super::store::TaskStore;
 use crate::encode::{CallToolEncoder, ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::jsonrpc::RpcError;
@@ -31,13 +31,13 @@ impl TaskStore {
     ) -> Result<String, Box<TaskRefusal>> {
         let job = reply.job().clone();
         let now = Utc::now();
-        let facts = TaskFacts {
+        let metadata = TaskMetadata {
             id: TaskId(Uuid::new_v4()),
             owner: Owner::from_caller(job.caller()),
             roles: job.principal().roles.clone(),
             tool: job.target().name().to_owned(),
             databases: job.databases(),
-            row_policies: job.row_policy_stamp(),
+            row_policies: job.row_policy_fingerprint(),
             bytes: 0,
             status: TaskStatus::Working,
             message,
@@ -45,8 +45,8 @@ impl TaskStore {
             updated: now,
             time_to_live_ms: self.limits.time_to_live.as_millis() as u64,
         };
-        let (id, members) = (facts.id, facts.members());
-        if let Err(error) = self.insert(TaskEntry::new(facts, Some(job.clone()))).await {
+        let (id, members) = (metadata.id, metadata.members());
+        if let Err(error) = self.insert(TaskEntry::new(metadata, Some(job.clone()))).await {
             return Err(Box::new(TaskRefusal { reply, error }));
         }
         job.continue_as_task();

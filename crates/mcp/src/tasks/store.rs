@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::entry::TaskEntry;
 use super::folder::TaskFolder;
-use super::record::{TaskFacts, TaskId, TaskRecord, TaskResult, TaskStatus};
+use super::record::{TaskId, TaskMetadata, TaskRecord, TaskResult, TaskStatus};
 use crate::jsonrpc::RpcError;
 
 /// The minimum time between two checks for expired tasks.
@@ -100,19 +100,19 @@ impl TaskStore {
         let mut table = TaskTable::default();
         let now = Utc::now();
         let limits = if folder.is_some() { limits } else { limits.in_memory() };
-        for mut facts in folder.as_ref().map(|folder| folder.load_tasks(now)).unwrap_or_default() {
+        for mut metadata in folder.as_ref().map(|folder| folder.load_tasks(now)).unwrap_or_default() {
             // If the clock was set back meanwhile, the task would expire too late.
-            facts.created = facts.created.min(now);
+            metadata.created = metadata.created.min(now);
             let mut ending = None;
-            if !facts.status.is_terminal() {
+            if !metadata.status.is_terminal() {
                 let error =
                     RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
-                facts.status = TaskStatus::Failed;
-                facts.message = Some(error.message.clone());
-                facts.updated = now;
+                metadata.status = TaskStatus::Failed;
+                metadata.message = Some(error.message.clone());
+                metadata.updated = now;
                 ending = Some(TaskResult { result: None, error: error.to_raw() });
             }
-            let mut entry = TaskEntry::new(facts, None);
+            let mut entry = TaskEntry::new(metadata, None);
             entry.ending = ending;
             table.insert(entry);
         }
@@ -122,11 +122,11 @@ impl TaskStore {
     /// Stores a new task.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
-        let record = TaskRecord { facts: entry.facts.clone(), ending: TaskResult::default() };
-        let id = entry.facts.id;
+        let record = TaskRecord { metadata: entry.metadata.clone(), ending: TaskResult::default() };
+        let id = entry.metadata.id;
         {
             let mut table = self.table.lock();
-            table.check_room(&entry.facts.owner, &self.limits)?;
+            table.check_room(&entry.metadata.owner, &self.limits)?;
             table.insert(entry);
         }
         if let Some(folder) = &self.folder
@@ -141,22 +141,22 @@ impl TaskStore {
 
     /// Ends a task. Its end becomes visible when it is stored.
     pub(super) async fn end(&self, id: TaskId, status: TaskStatus, message: Option<String>, ending: TaskResult) {
-        let facts = self.with_entry(id, |entry| {
+        let metadata = self.with_entry(id, |entry| {
             let databases = entry.job.as_ref().map(|job| job.databases());
-            TaskFacts { databases: databases.unwrap_or_default(), ..entry.facts.clone() }
+            TaskMetadata { databases: databases.unwrap_or_default(), ..entry.metadata.clone() }
         });
-        let Some(mut facts) = facts else { return };
-        (facts.status, facts.message, facts.updated) = (status, message, Utc::now());
-        facts.bytes = ending.bytes();
-        facts.extend_lifetime(self.limits.kept_after_end);
-        let record = TaskRecord { facts, ending };
+        let Some(mut metadata) = metadata else { return };
+        (metadata.status, metadata.message, metadata.updated) = (status, message, Utc::now());
+        metadata.bytes = ending.bytes();
+        metadata.extend_lifetime(self.limits.kept_after_end);
+        let record = TaskRecord { metadata, ending };
         let is_written = match &self.folder {
             // If the end cannot be written, the result stays in memory until the process ends.
             Some(folder) => folder.write(&record).await.inspect_err(log_write_error).is_ok(),
             None => false,
         };
-        let TaskRecord { facts, ending } = record;
-        self.table.lock().end(id, facts, (!is_written).then_some(ending));
+        let TaskRecord { metadata, ending } = record;
+        self.table.lock().end(id, metadata, (!is_written).then_some(ending));
     }
 
     /// Applies `look` to the task `id`, if it exists.
@@ -174,16 +174,17 @@ impl TaskStore {
         let now = Utc::now();
         let id = TaskId::parse(text).filter(|id| {
             let needed = self.with_entry(*id, |entry| {
-                let TaskEntry { facts, job, .. } = entry;
-                let databases = job.as_ref().map_or_else(|| facts.databases.clone(), |job| job.databases());
-                let is_over = job.is_none() && facts.is_expired(now);
-                let is_its = facts.owner == owner && facts.roles.is_subset(&caller.principal.roles);
-                (is_its && !is_over).then(|| (facts.tool.clone(), databases, facts.row_policies))
+                let TaskEntry { metadata, job, .. } = entry;
+                let databases = job.as_ref().map_or_else(|| metadata.databases.clone(), |job| job.databases());
+                let is_over = job.is_none() && metadata.is_expired(now);
+                let is_its = metadata.owner == owner && metadata.roles.is_subset(&caller.principal.roles);
+                (is_its && !is_over).then(|| (metadata.tool.clone(), databases, metadata.row_policies))
             });
             needed.flatten().is_some_and(|(tool, databases, row_policies)| {
                 let state = registry.snapshot_for(caller);
                 let reaches_all = databases.iter().all(|name| state.can_query_database(name, &caller.principal));
-                let is_bound_alike = state.row_policy_stamper().stamp_for(&caller.principal) == row_policies;
+                let is_bound_alike =
+                    state.row_policy_fingerprinter().fingerprint_for(&caller.principal) == row_policies;
                 reaches_all && is_bound_alike && state.tool(&tool, caller).is_ok()
             })
         });
@@ -193,12 +194,12 @@ impl TaskStore {
     /// The members of the task's `DetailedTask`, as JSON text without braces.
     pub(super) async fn encode_detailed(&self, id: TaskId) -> Result<String, RpcError> {
         let gone = || RpcError::invalid_params("there is no task of that id, or it has expired");
-        let (facts, questions, ending) = self
-            .with_entry(id, |entry| (entry.facts.clone(), entry.input_request_members(), entry.ending.clone()))
+        let (metadata, questions, ending) = self
+            .with_entry(id, |entry| (entry.metadata.clone(), entry.input_request_members(), entry.ending.clone()))
             .ok_or_else(gone)?;
         let ending = match (&self.folder, ending) {
             (_, Some(ending)) => ending,
-            (Some(folder), None) if facts.status.is_terminal() => match folder.read(id).await {
+            (Some(folder), None) if metadata.status.is_terminal() => match folder.read(id).await {
                 Ok(record) => record.ending,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read a task file");
@@ -207,7 +208,7 @@ impl TaskStore {
             },
             _ => TaskResult::default(),
         };
-        Ok(facts.members() + &questions + &ending.members())
+        Ok(metadata.members() + &questions + &ending.members())
     }
 
     /// Waits until no task is running. Their jobs must have been cancelled or have ended before. Waits at most
@@ -231,25 +232,25 @@ fn log_write_error(error: &std::io::Error) {
 
 impl TaskTable {
     fn insert(&mut self, entry: TaskEntry) {
-        self.count(&entry.facts.owner, |kept| {
+        self.count(&entry.metadata.owner, |kept| {
             kept.tasks += 1;
             kept.running += usize::from(entry.job.is_some());
-            kept.bytes += entry.facts.bytes;
+            kept.bytes += entry.metadata.bytes;
         });
-        self.entries.insert(entry.facts.id, entry);
+        self.entries.insert(entry.metadata.id, entry);
     }
 
     fn remove(&mut self, id: TaskId) {
-        let Some(TaskEntry { facts, job, .. }) = self.entries.remove(&id) else { return };
-        self.count(&facts.owner, |kept| {
+        let Some(TaskEntry { metadata, job, .. }) = self.entries.remove(&id) else { return };
+        self.count(&metadata.owner, |kept| {
             kept.tasks -= 1;
             kept.running -= usize::from(job.is_some());
-            kept.bytes -= facts.bytes;
+            kept.bytes -= metadata.bytes;
         });
-        if self.owner_usage.get(&facts.owner).is_some_and(|kept| kept.tasks == 0) {
-            self.owner_usage.remove(&facts.owner);
+        if self.owner_usage.get(&metadata.owner).is_some_and(|kept| kept.tasks == 0) {
+            self.owner_usage.remove(&metadata.owner);
         }
-        if let Some(tenant) = facts.owner.tenant
+        if let Some(tenant) = metadata.owner.tenant
             && self.tenant_usage.get(&tenant).is_some_and(|kept| kept.tasks == 0)
         {
             self.tenant_usage.remove(&tenant);
@@ -257,13 +258,13 @@ impl TaskTable {
     }
 
     /// Ends a running task.
-    fn end(&mut self, id: TaskId, facts: TaskFacts, ending: Option<TaskResult>) {
-        self.count(&facts.owner, |kept| {
+    fn end(&mut self, id: TaskId, metadata: TaskMetadata, ending: Option<TaskResult>) {
+        self.count(&metadata.owner, |kept| {
             kept.running -= 1;
-            kept.bytes += facts.bytes;
+            kept.bytes += metadata.bytes;
         });
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.end(facts, ending);
+            entry.end(metadata, ending);
         }
     }
 
@@ -282,9 +283,9 @@ impl TaskTable {
             return Vec::new();
         }
         self.next_expiry_check = Some(Instant::now() + EXPIRY_INTERVAL);
-        let is_over = |entry: &TaskEntry| entry.facts.status.is_terminal() && entry.facts.is_expired(now);
+        let is_over = |entry: &TaskEntry| entry.metadata.status.is_terminal() && entry.metadata.is_expired(now);
         let over: Vec<TaskId> =
-            self.entries.values().filter(|entry| is_over(entry)).map(|entry| entry.facts.id).collect();
+            self.entries.values().filter(|entry| is_over(entry)).map(|entry| entry.metadata.id).collect();
         for id in &over {
             self.remove(*id);
         }

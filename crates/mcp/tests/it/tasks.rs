@@ -7,7 +7,7 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
 use tidegate_core::{
     AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
-    Principal, RowPolicyStamper, TransportKind,
+    Principal, RowPolicyFingerprinter, TransportKind,
 };
 use tidegate_mcp::{Answer, ListenStream, McpService, Revision, ServerDescription, TaskFolder};
 use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
@@ -73,7 +73,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         .tool(Tool::new("asking", "Asks.", at_once))
         .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
         .tool(Tool::new("faulty", "Is wrong.", failing(ErrorKind::Internal)))
-        .row_policy_stamper(RowPolicyStamper::new(region_of))
+        .row_policy_fingerprinter(RowPolicyFingerprinter::new(region_of))
         .build()
 }
 
@@ -357,7 +357,7 @@ async fn changed_row_policy_hides_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn record_without_stamp_needs_no_row_policy() {
+async fn record_without_fingerprint_needs_no_row_policy() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
     let scene = TaskFixture::new(tasks());

@@ -157,19 +157,23 @@ async fn catalog_lists_only_readable_tables() {
 }
 
 #[tokio::test]
-async fn stamp_depends_on_columns_not_rows() {
+async fn version_tag_depends_on_columns_not_rows() {
     let (scene, node) = shop().await;
-    let stamp =
-        async |node: &OpenedDatabase, table| node.database.stamp(table, &Principal::process_user()).await.unwrap();
-    let (of_orders, of_all) = (stamp(&node, Some("orders")).await, stamp(&node, None).await);
+    let version_tag = async |node: &OpenedDatabase, table| {
+        node.database.version_tag(table, &Principal::process_user()).await.unwrap()
+    };
+    let (of_orders, of_all) = (version_tag(&node, Some("orders")).await, version_tag(&node, None).await);
     assert!(of_orders.is_some() && of_all.is_some() && of_orders != of_all);
-    assert_eq!(stamp(&node, Some("stock.secret")).await, None, "the role may not read it");
+    assert_eq!(version_tag(&node, Some("stock.secret")).await, None, "the role may not read it");
     scene.run("DELETE FROM orders; ANALYZE orders").await;
     // Another one has heard nothing yet that it could keep.
     let fresh = scene.open(PostgresOptions::default());
-    assert_eq!((stamp(&fresh, Some("orders")).await, stamp(&fresh, None).await), (of_orders.clone(), of_all));
+    assert_eq!(
+        (version_tag(&fresh, Some("orders")).await, version_tag(&fresh, None).await),
+        (of_orders.clone(), of_all)
+    );
     scene.run("ALTER TABLE orders ADD COLUMN remark text").await;
-    wait_until("the new column is told of", async || stamp(&node, Some("orders")).await != of_orders).await;
+    wait_until("the new column is told of", async || version_tag(&node, Some("orders")).await != of_orders).await;
     node.wait_until_idle().await;
 }
 

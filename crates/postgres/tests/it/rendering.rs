@@ -112,7 +112,7 @@ impl Plan for InMemoryDatabase {
         None
     }
 
-    fn is_blocking(&self) -> bool {
+    fn is_pipeline_breaking(&self) -> bool {
         false
     }
 

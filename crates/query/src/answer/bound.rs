@@ -94,11 +94,11 @@ impl AnswerBound {
                 format!("Showing {visible}, the maximum of an answer; more exist. {}", hints.budget)
             }
             TruncationReason::ByteBudget { next } if rows == 0 => format!(
-                "Showing {visible}: the first has {next} characters, and the limit is {bytes_max}. \
+                "Showing {visible}: the first has {next} bytes, and the limit is {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
             TruncationReason::ByteBudget { .. } => {
-                format!("Showing {visible}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
+                format!("Showing {visible}, as many as fit into {bytes_max} bytes; more exist. {}", hints.budget)
             }
         }
     }

@@ -1,20 +1,18 @@
 //! Reuses earlier answers: the same statement, by a caller with the same rights, over unchanged data.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::Executor;
 use super::continuation::{ResultPosition, no_store_error};
-use super::{Executor, OverflowPolicy, QueryRequest};
 use crate::answer::{AnswerExpectation, ProgressReporter};
 use crate::format::AnswerForm;
 use crate::freshness::Freshness;
+use crate::request::{OverflowPolicy, QueryRequest};
 use tidegate_core::{Error, Owner};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 use tidegate_sql::Statement;
-
-/// Faster answers are not cached.
-pub(super) const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
 /// The result of a cache lookup.
 #[derive(Default)]
@@ -39,7 +37,7 @@ impl Executor {
             Freshness::UntilChanged(version) => (version, None),
             Freshness::MaxAge(age) => (0, Some(age)),
         };
-        let policies = question.database.row_policy_stamp(job.principal());
+        let policies = question.database.row_policy_fingerprint(job.principal());
         let mark = job.redactor().map_or("", |screen| screen.rules_id());
         let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
         let key = statement_cache_key(&question.statement, question.database.name(), version, &shape, job);

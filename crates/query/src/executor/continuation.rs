@@ -1,60 +1,26 @@
 //! Stores rows that do not fit inline, so that they can be read page by page. No query runs twice.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use super::cache_replay::CACHEABLE_AFTER;
-use super::pipeline::{RecordBatches, abandon_answer};
-use super::{Executor, OverflowPolicy, QueryRequest};
+use super::Executor;
+use super::query_id::compute_query_id;
+use super::row_stream::{RecordBatches, abandon_answer, stream_rows};
 use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
 use crate::body::stored_columns;
 use crate::format::{AnswerForm, OutputFormat};
+use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
-/// Arguments that do not identify the query.
-const OUTPUT_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
-
-/// Computes the identifier of the query of `job`, which binds cursors to it. It covers the target and the arguments in
-/// any order, except those that only change the output.
-pub fn compute_query_id(job: &Job) -> u64 {
-    let mut hash = Sha256::new();
-    hash.update(job.target().name());
-    let arguments = job.arguments().iter().filter(|(name, _)| !OUTPUT_ARGUMENTS.contains(&name.as_str()));
-    hash_members(arguments.collect(), &mut hash);
-    let hash = hash.finalize();
-    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-fn hash_members(mut members: Vec<(&String, &Value)>, hash: &mut Sha256) {
-    members.sort_by_key(|(name, _)| *name);
-    hash.update([b'{']);
-    for (name, value) in members {
-        hash.update(Value::from(name.as_str()).to_string());
-        hash_value(value, hash);
-    }
-    hash.update([b'}']);
-}
-
-fn hash_value(value: &Value, hash: &mut Sha256) {
-    match value {
-        Value::Object(members) => hash_members(members.iter().collect(), hash),
-        Value::Array(items) => {
-            hash.update([b'[']);
-            items.iter().for_each(|item| hash_value(item, hash));
-            hash.update([b']']);
-        }
-        plain => hash.update(format!("{plain},")),
-    }
-}
+/// Faster answers are not cached.
+const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
 pub(super) struct AnswerRecorder<'a> {
@@ -83,7 +49,7 @@ impl<'a> AnswerRecorder<'a> {
             return None;
         }
         let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
-        let policies = question.database.row_policy_stamp(job.principal());
+        let policies = question.database.row_policy_fingerprint(job.principal());
         Some(Self {
             store,
             database,
@@ -229,7 +195,7 @@ impl ResultPosition<'_> {
         }
         // Secret rules may have been added since the rows were stored.
         let mut batches = redact_stream(result.rows_from(row), reply.job());
-        let streamed = super::pipeline::stream_rows(&mut batches, &mut answer, answer_expectation.progress, None).await;
+        let streamed = stream_rows(&mut batches, &mut answer, answer_expectation.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
             return Err(abandon_answer(answer, error).await?);
@@ -246,19 +212,6 @@ impl ResultPosition<'_> {
         hints.budget = next.hint();
         answer.finish(&hints, Some(&next)).await
     }
-}
-
-/// The output options of a page.
-#[derive(Debug, Clone, Copy)]
-pub struct PageOptions {
-    /// The format of the answer.
-    pub format: OutputFormat,
-    /// Whether the answer is a list of the values of one column, without its name.
-    pub is_list: bool,
-    /// The maximum number of rows.
-    pub rows_max: Option<u64>,
-    /// Whether the answer has structured content beside its text.
-    pub is_structured: bool,
 }
 
 /// After the last stored row: sends a notice if more rows exist or may exist.

@@ -1,20 +1,22 @@
 //! Stores complete answers: the caller receives a preview and a link, while the query continues.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use futures::{StreamExt, future};
+use futures::{StreamExt, TryStreamExt, future};
 
-use super::continuation::{compute_query_id, no_store_error};
-use super::pipeline::{RecordBatches, run_until_cancelled};
+use super::Executor;
+use super::continuation::no_store_error;
+use super::query_id::compute_query_id;
+use super::row_stream::{QueryEndGuard, RecordBatches, run_until_cancelled};
 use super::summary::summarize_columns;
-use super::{Executor, OverflowPolicy, QueryEndGuard, QueryRequest};
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
-use crate::body::stored_columns;
+use crate::body::{TextBody, stored_columns};
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
-use crate::format::{AnswerStatistics, OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::format::{OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::request::{OverflowPolicy, QueryRequest};
 use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
@@ -22,7 +24,7 @@ use tidegate_core::{Content, Error};
 use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
-/// Maximum rows and characters of a preview.
+/// Maximum rows and bytes of a preview.
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
 /// Maximum columns of the summary in a preview.
@@ -36,7 +38,7 @@ impl Executor {
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where stored results are disabled.
     pub async fn export(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         question.statement.check_parameters()?;
         job.record_statement(|| question.statement.to_audited_statement(question.database.name()));
@@ -73,7 +75,7 @@ impl Executor {
             None => rows,
         };
         let database = &question.database;
-        let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
+        let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
         let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
         let writer = store.begin(new_result, stored_columns(&schema)).await?;
         let result = writer.result().clone();
@@ -99,18 +101,13 @@ impl Executor {
 
 /// Streams the distinct values of a column; they are read on demand.
 fn stream_distinct_values(mut rows: RecordBatches, mut distinct: DistinctValues) -> RecordBatches {
-    let gathered = async move {
+    let values = async move {
         while let Some(batch) = rows.next().await.transpose()? {
             distinct.add(&batch)?;
         }
         Ok::<_, Error>(futures::stream::iter(distinct.into_batches()?.into_iter().map(Ok)))
     };
-    futures::stream::once(gathered)
-        .flat_map(|values| match values {
-            Ok(values) => values.boxed(),
-            Err(error) => futures::stream::once(future::ready(Err(error))).boxed(),
-        })
-        .boxed()
+    futures::stream::once(values).try_flatten().boxed()
 }
 
 /// The preview of a result that is being written.
@@ -126,7 +123,7 @@ struct ExportPreview<'a> {
 }
 
 impl ExportPreview<'_> {
-    async fn send(&self, started: std::time::Instant, is_again: bool) -> Result<Metadata, Error> {
+    async fn send(&self, started: Instant, is_again: bool) -> Result<Metadata, Error> {
         if self.result.next_block(0).await.is_none() {
             // The writer reports the error.
             return future::pending().await;
@@ -135,10 +132,7 @@ impl ExportPreview<'_> {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let (visible, text) = self.render_rows(&batches);
         self.send_block(self.wrap_in_fence(text)).await?;
-        let schema = self.result.schema();
-        let holds = summarize_columns(&self.summary_schema(schema)?, &self.project_summary_columns(&batches)?);
-        let holds = holds.map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        self.send_block(self.wrap_in_fence(render_table(self.request.format, &holds))).await?;
+        self.send_block(self.wrap_in_fence(self.render_summary(&batches)?)).await?;
         self.send_block(self.describe_storage(visible, rows)).await?;
         let uri = self.result.header().id.uri();
         let is_linked = matches!(self.request.overflow, OverflowPolicy::Store { linked: true, .. });
@@ -152,10 +146,10 @@ impl ExportPreview<'_> {
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut metadata = Metadata::new();
-        metadata.insert("dev.tidegate/rows".to_owned(), (visible as u64).into());
+        metadata.insert("dev.tidegate/rows".to_owned(), visible.into());
         metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
         metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
-        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(visible as u64).into());
+        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(visible).into());
         if is_again {
             metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         }
@@ -179,44 +173,42 @@ impl ExportPreview<'_> {
     }
 
     /// The first rows in the requested format, and their number.
-    fn render_rows(&self, batches: &[RecordBatch]) -> (usize, String) {
+    fn render_rows(&self, batches: &[RecordBatch]) -> (u64, String) {
         let schema = self.result.schema();
         let format = self.request.format;
-        let mut writer = if self.is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
-        for batch in batches.iter().take(1) {
-            writer.inspect_rows(&batch_cells(batch), batch.num_rows().min(PREVIEW_ROWS_MAX));
+        let writer = if self.is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
+        let mut body = TextBody::new(writer, Instant::now());
+        if let Some(batch) = batches.first() {
+            body.inspect_rows(batch, batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
-        let (mut text, mut visible) = (String::new(), 0);
-        writer.write_header(&mut text);
         'batches: for batch in batches {
             let cells = batch_cells(batch);
             for row in 0..batch.num_rows() {
-                let before = text.len();
-                writer.write_row(&cells, row, visible as u64, &mut text);
-                if text.len() > PREVIEW_BYTES_MAX || visible >= PREVIEW_ROWS_MAX {
-                    text.truncate(before);
+                let bytes = body.write_row(&cells, row);
+                if body.piece_bytes() > PREVIEW_BYTES_MAX || body.rows() > PREVIEW_ROWS_MAX as u64 {
+                    body.undo_row(bytes);
                     break 'batches;
                 }
-                visible += 1;
             }
         }
-        write_end(&*writer, visible, &mut text);
-        (visible, text)
+        let visible = body.rows();
+        body.write_end(false);
+        (visible, body.take_rest().0)
     }
 
-    /// The columns of the summary.
-    fn summary_schema(&self, schema: &SchemaRef) -> Result<SchemaRef, Error> {
+    /// A summary of the first columns.
+    fn render_summary(&self, batches: &[RecordBatch]) -> Result<String, Error> {
+        let schema = self.result.schema();
         let columns: Vec<usize> = (0..schema.fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
-        schema.project(&columns).map(Arc::new).map_err(|error| Error::internal(error.to_string()))
+        let summary = || {
+            let narrowed = batches.iter().map(|batch| batch.project(&columns)).collect::<Result<Vec<_>, _>>()?;
+            summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
+        };
+        let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
+        Ok(render_table(self.request.format, &summary))
     }
 
-    fn project_summary_columns(&self, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, Error> {
-        let columns: Vec<usize> = (0..self.result.schema().fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
-        let narrowed = batches.iter().map(|batch| batch.project(&columns));
-        narrowed.collect::<Result<_, _>>().map_err(|error| Error::internal(error.to_string()))
-    }
-
-    fn describe_storage(&self, visible: usize, read: u64) -> String {
+    fn describe_storage(&self, visible: u64, read: u64) -> String {
         let id = self.result.header().id;
         let stage = self.result.progress();
         let state = match &stage.end {
@@ -231,7 +223,7 @@ impl ExportPreview<'_> {
              \"cursor\": \"{}\".",
             stage.rows(),
             id.uri(),
-            self.create_cursor(visible as u64),
+            self.create_cursor(visible),
         )
     }
 
@@ -252,20 +244,8 @@ impl ExportPreview<'_> {
 
 /// Renders `batch` as a complete table.
 fn render_table(format: OutputFormat, batch: &RecordBatch) -> String {
-    let mut writer = new_row_writer(format, batch.schema_ref());
-    let cells = batch_cells(batch);
-    writer.inspect_rows(&cells, batch.num_rows());
-    let mut text = String::new();
-    writer.write_header(&mut text);
-    for row in 0..batch.num_rows() {
-        writer.write_row(&cells, row, row as u64, &mut text);
-    }
-    write_end(&*writer, batch.num_rows(), &mut text);
-    text
-}
-
-fn write_end(writer: &dyn crate::format::RowWriter, rows: usize, text: &mut String) {
-    writer.finish_piece(0, rows as u64, text);
-    let facts = AnswerStatistics { rows: rows as u64, elapsed: std::time::Duration::ZERO, truncated: false };
-    writer.write_footer(facts, text);
+    let mut body = TextBody::new(new_row_writer(format, batch.schema_ref()), Instant::now());
+    body.write(batch);
+    body.write_end(false);
+    body.take_rest().0
 }

@@ -1,6 +1,6 @@
 //! `csv`: RFC 4180, with a header line. Null is an empty field, empty text is `""`.
 
-use super::row_writer::{AnswerStatistics, RowWriter};
+use super::row_writer::RowWriter;
 use super::value::BoxedCells;
 
 const LINE_END: &str = "\r\n";
@@ -43,12 +43,6 @@ impl RowWriter for CsvWriter {
             }
         }
         out.push_str(LINE_END);
-    }
-
-    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
-
-    fn closing_bytes_max(&self) -> usize {
-        0
     }
 }
 

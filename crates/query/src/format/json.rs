@@ -30,8 +30,8 @@ impl JsonWriter {
 
 impl JsonWriter {
     /// Writes the end of the rows and the statistics, without the last brace.
-    fn write_statistics(&self, facts: AnswerStatistics, out: &mut String) {
-        let AnswerStatistics { rows, elapsed, truncated } = facts;
+    fn write_statistics(&self, statistics: AnswerStatistics, out: &mut String) {
+        let AnswerStatistics { rows, elapsed, truncated } = statistics;
         // Writing to a String cannot fail.
         let _ = write!(
             out,
@@ -67,13 +67,13 @@ impl RowWriter for JsonWriter {
         self.rows.write_row(cells, row, out);
     }
 
-    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
-        self.write_statistics(facts, out);
+    fn write_footer(&self, statistics: AnswerStatistics, out: &mut String) {
+        self.write_statistics(statistics, out);
         out.push('}');
     }
 
-    fn write_failure(&self, facts: AnswerStatistics, message: &str, out: &mut String) {
-        self.write_statistics(facts, out);
+    fn write_failure(&self, statistics: AnswerStatistics, message: &str, out: &mut String) {
+        self.write_statistics(statistics, out);
         out.push_str(",\"error\":");
         write_json_string(message, out);
         out.push('}');

@@ -1,8 +1,8 @@
 //! A list of the values of one column, for formats without lists: one value per line, without a header.
 
-use super::OutputFormat;
 use super::csv::quote_field;
-use super::row_writer::{AnswerStatistics, RowWriter};
+use super::output_format::OutputFormat;
+use super::row_writer::RowWriter;
 use super::value::{BoxedCells, write_single_line};
 
 pub(crate) struct ListWriter {
@@ -16,8 +16,6 @@ impl ListWriter {
 }
 
 impl RowWriter for ListWriter {
-    fn write_header(&self, _out: &mut String) {}
-
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         if self.format == OutputFormat::Markdown {
             out.push_str("- ");
@@ -32,11 +30,5 @@ impl RowWriter for ListWriter {
             }
         }
         out.push_str(if self.format == OutputFormat::Csv { "\r\n" } else { "\n" });
-    }
-
-    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
-
-    fn closing_bytes_max(&self) -> usize {
-        0
     }
 }

@@ -3,7 +3,7 @@
 use arrow::datatypes::SchemaRef;
 
 use super::columns::is_number;
-use super::row_writer::{AnswerStatistics, RowWriter};
+use super::row_writer::RowWriter;
 use super::value::BoxedCells;
 
 pub(crate) struct MarkdownWriter {
@@ -51,17 +51,11 @@ impl RowWriter for MarkdownWriter {
         out.push('\n');
     }
 
-    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
-
     fn write_note(&self, line: &str, out: &mut String) {
         // Without an empty line it would be one more row.
         out.push('\n');
         out.push_str(line);
         out.push('\n');
-    }
-
-    fn closing_bytes_max(&self) -> usize {
-        0
     }
 }
 

@@ -29,7 +29,7 @@ impl RowWriter for McpWriter {
         self.rows.write_row(cells, row, out);
     }
 
-    fn write_footer(&self, _facts: AnswerStatistics, out: &mut String) {
+    fn write_footer(&self, _statistics: AnswerStatistics, out: &mut String) {
         out.push(']');
     }
 

@@ -1,6 +1,5 @@
 //! Text formats of answers, one per file.
 
-mod answer_form;
 mod columns;
 mod csv;
 mod extension_type;
@@ -9,67 +8,52 @@ mod list;
 mod markdown;
 mod mcp;
 mod ndjson;
+mod output_format;
 mod row_writer;
 mod table;
 mod toon;
 mod value;
 
-pub(crate) use answer_form::{AnswerForm, BatchFormat};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
 pub use extension_type::{ExtensionType, declared_type_name, with_type_name};
 pub(crate) use mcp::JsonRows;
-pub(crate) use row_writer::{AnswerStatistics, RowWriter, batch_cells, new_list_writer, new_row_writer};
-use tidegate_core::{Error, ErrorKind};
+pub use output_format::OutputFormat;
+pub(crate) use output_format::{AnswerForm, BatchFormat};
+pub(crate) use row_writer::{AnswerStatistics, RowWriter};
 pub use value::ColumnFormatter;
 pub(crate) use value::{BoxedCells, field_cells};
 
-/// The format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum OutputFormat {
-    /// Bare rows: `[{…},{…}]`.
-    #[default]
-    Mcp,
-    /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
-    Json,
-    /// Aligned text for people.
-    Table,
-    /// RFC 4180.
-    Csv,
-    /// A Markdown table.
-    Markdown,
-    /// One JSON object per line.
-    Ndjson,
-    /// Token-Oriented Object Notation.
-    Toon,
+/// The writer of `format` for rows of `schema`.
+pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
+    let names = unique_names(schema);
+    match format {
+        OutputFormat::Mcp => Box::new(mcp::McpWriter::new(&names)),
+        OutputFormat::Json => Box::new(json::JsonWriter::new(&names, schema)),
+        OutputFormat::Table => Box::new(table::TableWriter::new(names, schema)),
+        OutputFormat::Csv => Box::new(csv::CsvWriter::new(names)),
+        OutputFormat::Markdown => Box::new(markdown::MarkdownWriter::new(names, schema)),
+        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new(&names)),
+        OutputFormat::Toon => Box::new(toon::ToonWriter::new(&names)),
+    }
 }
 
-impl OutputFormat {
-    /// Every format.
-    pub const ALL: [Self; 7] =
-        [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::Json => "json",
-            Self::Table => "table",
-            Self::Csv => "csv",
-            Self::Markdown => "markdown",
-            Self::Ndjson => "ndjson",
-            Self::Toon => "toon",
-        }
+/// The writer of `format` for the values of one column, as a flat list where the format has one.
+pub(crate) fn new_list_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
+    match format {
+        OutputFormat::Mcp => Box::new(mcp::McpWriter::new_list()),
+        OutputFormat::Json => Box::new(json::JsonWriter::new_list(&unique_names(schema), schema)),
+        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new_list()),
+        OutputFormat::Toon => Box::new(toon::ToonWriter::new_list()),
+        OutputFormat::Table | OutputFormat::Csv | OutputFormat::Markdown => Box::new(list::ListWriter::new(format)),
     }
+}
 
-    /// Parses the name of a format.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the valid names.
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))
-                .with_choices(Self::ALL.map(|format| format.name().to_owned()))
-        })
-    }
+/// The cells of `batch`, one for each column.
+pub(crate) fn batch_cells(batch: &RecordBatch) -> Vec<BoxedCells<'_>> {
+    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+    columns.map(|(column, field)| field_cells(field, column.as_ref())).collect()
 }

@@ -19,22 +19,14 @@ impl NdjsonWriter {
 }
 
 impl RowWriter for NdjsonWriter {
-    fn write_header(&self, _out: &mut String) {}
-
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         self.rows.write_row(cells, row, out);
         out.push('\n');
     }
 
-    fn write_footer(&self, _facts: AnswerStatistics, _out: &mut String) {}
-
-    fn write_failure(&self, _facts: AnswerStatistics, message: &str, out: &mut String) {
+    fn write_failure(&self, _statistics: AnswerStatistics, message: &str, out: &mut String) {
         out.push_str("{\"error\":");
         write_json_string(message, out);
         out.push_str("}\n");
-    }
-
-    fn closing_bytes_max(&self) -> usize {
-        0
     }
 }

@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-
-use super::columns::unique_names;
-use super::value::{BoxedCells, field_cells};
-use super::{OutputFormat, csv, json, list, markdown, mcp, ndjson, table, toon};
+use super::value::BoxedCells;
 
 /// The statistics of a finished answer.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +27,7 @@ pub(crate) trait RowWriter: Send + Sync {
     fn inspect_rows(&mut self, _cells: &[BoxedCells<'_>], _rows: usize) {}
 
     /// Writes the text before the first row.
-    fn write_header(&self, out: &mut String);
+    fn write_header(&self, _out: &mut String) {}
 
     /// Writes one row; `index` counts from 0 over the whole answer.
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, index: u64, out: &mut String);
@@ -41,11 +36,11 @@ pub(crate) trait RowWriter: Send + Sync {
     fn finish_piece(&self, _before: u64, _rows: u64, _piece: &mut String) {}
 
     /// Writes the text after the last row.
-    fn write_footer(&self, facts: AnswerStatistics, out: &mut String);
+    fn write_footer(&self, _statistics: AnswerStatistics, _out: &mut String) {}
 
     /// Writes the text after the last row of a body that failed, where the format has a place for it. The transport
     /// also reports that the body is incomplete.
-    fn write_failure(&self, _facts: AnswerStatistics, message: &str, out: &mut String) {
+    fn write_failure(&self, _statistics: AnswerStatistics, message: &str, out: &mut String) {
         self.write_note(message, out);
     }
 
@@ -53,36 +48,7 @@ pub(crate) trait RowWriter: Send + Sync {
     fn write_note(&self, _line: &str, _out: &mut String) {}
 
     /// The maximum number of bytes that [`RowWriter::finish_piece`] and [`RowWriter::write_footer`] add.
-    fn closing_bytes_max(&self) -> usize;
-}
-
-/// The writer of `format` for rows of `schema`.
-pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
-    let names = unique_names(schema);
-    match format {
-        OutputFormat::Mcp => Box::new(mcp::McpWriter::new(&names)),
-        OutputFormat::Json => Box::new(json::JsonWriter::new(&names, schema)),
-        OutputFormat::Table => Box::new(table::TableWriter::new(names, schema)),
-        OutputFormat::Csv => Box::new(csv::CsvWriter::new(names)),
-        OutputFormat::Markdown => Box::new(markdown::MarkdownWriter::new(names, schema)),
-        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new(&names)),
-        OutputFormat::Toon => Box::new(toon::ToonWriter::new(&names)),
+    fn closing_bytes_max(&self) -> usize {
+        0
     }
-}
-
-/// The writer of `format` for the values of one column, as a flat list where the format has one.
-pub(crate) fn new_list_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
-    match format {
-        OutputFormat::Mcp => Box::new(mcp::McpWriter::new_list()),
-        OutputFormat::Json => Box::new(json::JsonWriter::new_list(&unique_names(schema), schema)),
-        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new_list()),
-        OutputFormat::Toon => Box::new(toon::ToonWriter::new_list()),
-        OutputFormat::Table | OutputFormat::Csv | OutputFormat::Markdown => Box::new(list::ListWriter::new(format)),
-    }
-}
-
-/// The cells of `batch`, one for each column.
-pub(crate) fn batch_cells(batch: &RecordBatch) -> Vec<BoxedCells<'_>> {
-    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
-    columns.map(|(column, field)| field_cells(field, column.as_ref())).collect()
 }

@@ -74,8 +74,8 @@ impl RowWriter for TableWriter {
         out.push('\n');
     }
 
-    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
-        let rows = facts.rows;
+    fn write_footer(&self, statistics: AnswerStatistics, out: &mut String) {
+        let rows = statistics.rows;
         let noun = if rows == 1 { "row" } else { "rows" };
         out.push_str(&format!("({rows} {noun})\n"));
     }

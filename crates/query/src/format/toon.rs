@@ -32,8 +32,6 @@ impl ToonWriter {
 }
 
 impl RowWriter for ToonWriter {
-    fn write_header(&self, _out: &mut String) {}
-
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         // The header is written when the number of rows is known.
         if self.columns.is_some() {
@@ -65,8 +63,8 @@ impl RowWriter for ToonWriter {
         piece.insert_str(0, &header);
     }
 
-    fn write_footer(&self, facts: AnswerStatistics, out: &mut String) {
-        if facts.rows == 0 {
+    fn write_footer(&self, statistics: AnswerStatistics, out: &mut String) {
+        if statistics.rows == 0 {
             let columns = self.columns.as_deref().unwrap_or_default();
             out.push_str(&format!("[0]{columns}:\n"));
         }

@@ -6,7 +6,8 @@ use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut
 use tidegate_sql::{Parameter, check_expression, parse_expression};
 
 use super::build::{binary_expression, join_conditions, parenthesize, placeholder};
-use super::{OutputColumn, QueryRenderer, text_matching};
+use super::renderer::{OutputColumn, QueryRenderer};
+use super::text_matching;
 use crate::spec::{Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
 
 /// The expressions behind the aliases of `select`, for `having`.
@@ -167,7 +168,7 @@ impl QueryRenderer {
     /// Parses text as a single expression and resolves its names.
     fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
         let parsed =
-            parse_expression(text, self.dialect).and_then(|expr| check_expression(&expr, self.dialect).map(|_| expr));
+            parse_expression(text, self.dialect).and_then(|expr| check_expression(&expr, self.dialect).map(|()| expr));
         let mut expr = match parsed {
             Ok(expr) => expr,
             Err(error) => {

@@ -3,6 +3,7 @@
 mod aggregate;
 mod build;
 mod condition;
+mod renderer;
 mod scope;
 mod text_matching;
 
@@ -14,43 +15,29 @@ use sqlparser::ast::{
 
 use self::build::{number, order_by_expression, select_item};
 use self::condition::AliasBindings;
+use self::renderer::{OutputColumn, QueryRenderer};
 use self::scope::TableScope;
 use crate::database::Database;
 use crate::spec::{AggregateFunction, QuerySpec, Selection, SortKey};
-use tidegate_core::{Error, Principal, Violation};
-use tidegate_sql::{Parameter, SqlDialect, Statement};
+use tidegate_core::{Error, Principal};
+use tidegate_sql::Statement;
 
-/// Renders the statement for `spec` on `database`.
-pub(crate) async fn render_statement(
-    spec: &QuerySpec,
-    database: &dyn Database,
-    principal: &Principal,
-) -> Result<Statement, Error> {
-    let scope = TableScope::load(spec, database, principal).await?;
-    let mut renderer =
-        QueryRenderer { dialect: database.dialect(), scope, violations: Vec::new(), parameters: Vec::new() };
-    let query = renderer.render_query(spec);
-    if !renderer.violations.is_empty() {
-        let error = Error::invalid_arguments("the query does not match the tables:", renderer.violations);
-        return Err(error.with_hint(renderer.scope.list_columns()));
+impl QuerySpec {
+    /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
+    /// every value is bound.
+    ///
+    /// # Errors
+    /// `NotFound` for tables, `InvalidArguments` with the table's columns for columns.
+    pub async fn render(&self, database: &dyn Database, principal: &Principal) -> Result<Statement, Error> {
+        let (dialect, scope) = (database.dialect(), TableScope::load(self, database, principal).await?);
+        let mut renderer = QueryRenderer { dialect, scope, violations: Vec::new(), parameters: Vec::new() };
+        let query = renderer.render_query(self);
+        if !renderer.violations.is_empty() {
+            let error = Error::invalid_arguments("the query does not match the tables:", renderer.violations);
+            return Err(error.with_hint(renderer.scope.list_columns()));
+        }
+        Statement::from_query(query, renderer.parameters, dialect)
     }
-    Statement::from_query(query, renderer.parameters, database.dialect())
-}
-
-/// Builds the AST and collects violations.
-struct QueryRenderer {
-    dialect: SqlDialect,
-    scope: TableScope,
-    violations: Vec<Violation>,
-    parameters: Vec<Parameter>,
-}
-
-/// One column of the answer: its expression and its alias.
-struct OutputColumn {
-    item: SelectItem,
-    name: Option<String>,
-    expr: Option<Expr>,
-    is_aggregate: bool,
 }
 
 impl QueryRenderer {
@@ -132,24 +119,6 @@ impl QueryRenderer {
         };
         let name = alias.map(str::to_owned);
         Some(OutputColumn { item, name, expr: Some(expr), is_aggregate: false })
-    }
-
-    /// The column that `name` refers to; adds a violation when there is none.
-    fn resolve_column(&mut self, path: &str, name: &str) -> Option<Expr> {
-        match self.scope.resolve(name) {
-            Ok(place) => Some(self.scope.column_expression(place, self.dialect)),
-            Err(reason) => {
-                self.add_violation(path, reason);
-                None
-            }
-        }
-    }
-
-    fn add_violation(&mut self, path: &str, message: impl Into<String>) {
-        let violation = Violation { path: path.to_owned(), message: message.into() };
-        if !self.violations.contains(&violation) {
-            self.violations.push(violation);
-        }
     }
 
     fn render_from(&mut self, spec: &QuerySpec) -> Vec<TableWithJoins> {

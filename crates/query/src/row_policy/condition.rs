@@ -2,14 +2,10 @@
 
 use std::fmt;
 
-use super::PolicyColumn;
-use super::resolve::CallerAttribute;
-use super::{Comparator, conversion};
-use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_sql::{SqlDialect, parse_prepared_expression};
+use serde_json::Value;
+use tidegate_core::{Principal, nearest_names};
 
-/// Maximum bytes of a condition.
-const CONDITION_BYTES_MAX: usize = 8_192;
+use super::filter::{Comparator, PolicyColumn};
 
 /// Selects the visible rows of a table: comparisons of its columns with each other, with literals and with attributes
 /// of the caller (`:subject`, `:tenant`, `:claims.NAME`), combined with AND, OR and NOT.
@@ -19,7 +15,7 @@ const CONDITION_BYTES_MAX: usize = 8_192;
 /// a list.
 #[derive(Clone, PartialEq)]
 pub struct RowCondition {
-    text: String,
+    pub(super) text: String,
     pub(super) tree: ConditionNode,
 }
 
@@ -61,22 +57,31 @@ pub(super) struct ColumnName {
     pub(super) is_quoted: bool,
 }
 
-impl RowCondition {
-    /// Parses `text`.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the error and what is allowed instead.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        if text.len() > CONDITION_BYTES_MAX {
-            let message = format!("the condition is {} bytes long; the limit is {CONDITION_BYTES_MAX}", text.len());
-            return Err(Error::new(ErrorKind::InvalidArguments, message));
-        }
-        let expression = parse_prepared_expression(text, SqlDialect::DataFusion, conversion::join_placeholders)?;
-        let tree = conversion::convert_node(&expression)
-            .map_err(|reason| Error::new(ErrorKind::InvalidArguments, conversion::restore_separators(&reason)))?;
-        Ok(Self { text: text.to_owned(), tree })
-    }
+/// An attribute of the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallerAttribute {
+    Subject,
+    Tenant,
+    /// The claim with that name; further names are members of nested objects.
+    Claim(Vec<String>),
+}
 
+impl CallerAttribute {
+    /// The value of the attribute for `principal`.
+    pub(super) fn value_for(&self, principal: &Principal) -> Option<Value> {
+        match self {
+            Self::Subject => Some(Value::String(principal.subject.clone())),
+            Self::Tenant => principal.tenant.clone().map(Value::String),
+            Self::Claim(path) => {
+                let (first, further) = path.split_first()?;
+                let found = further.iter().try_fold(principal.claims.get(first)?, |value, name| value.get(name));
+                found.cloned()
+            }
+        }
+    }
+}
+
+impl RowCondition {
     /// The source text.
     pub fn text(&self) -> &str {
         &self.text

@@ -1,6 +1,12 @@
-//! Masks: how the values of a column are presented to restricted principals.
+//! Masks: how the values of a column are presented to restricted principals, and the keyed hashes that one of them
+//! shows.
 
-use super::{PolicyColumn, ValueKind};
+use std::fmt;
+use std::sync::LazyLock;
+
+use tidegate_core::HmacSigner;
+
+use super::filter::{PolicyColumn, ValueKind};
 
 /// How the values of a column are presented. NULL stays NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +60,7 @@ impl Mask {
     }
 
     /// Masks `text`: shortened, or hashed with `key`. `None` for masks without text.
-    pub fn mask_text(self, text: &str, key: &super::HashKey) -> Option<String> {
+    pub fn mask_text(self, text: &str, key: &HashKey) -> Option<String> {
         match self {
             Self::Deny | Self::Null => None,
             Self::Hash => Some(key.hash(text)),
@@ -70,5 +76,39 @@ impl Mask {
                 Some(text.chars().enumerate().map(visible).collect())
             }
         }
+    }
+}
+
+/// Bytes of the hash that are used.
+const HASH_BYTES: usize = 8;
+
+/// The secret key of hashes. Cheap to clone.
+#[derive(Clone)]
+pub struct HashKey(HmacSigner);
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl HashKey {
+    /// The key from `secret`: its hashes are the same on every node and after every restart.
+    pub fn from_secret(secret: &[u8]) -> Self {
+        Self(HmacSigner::new(secret))
+    }
+
+    /// The random key of this process, created on first use.
+    pub fn process_key() -> Self {
+        static OF_PROCESS: LazyLock<HashKey> = LazyLock::new(|| HashKey(HmacSigner::with_random_key()));
+        OF_PROCESS.clone()
+    }
+
+    /// The hash of `text`: 16 hexadecimal digits.
+    pub fn hash(&self, text: &str) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let signature = self.0.sign("mask", &[text.as_bytes()]);
+        let digits = signature[..HASH_BYTES].iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
     }
 }

@@ -1,99 +1,198 @@
-//! Resolves a condition with the attributes of a caller.
+//! Resolves a condition for the columns of a table and the attributes of a caller.
 
 use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::Value;
-use tidegate_core::Principal;
 
-use super::binding::{BoundCondition, BoundTerm, Comparator, RowFilter, RowValue, ValueKind};
+use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
+use super::filter::{Comparator, PolicyColumn, RowFilter, RowValue, ValueKind};
 
 /// Maximum values of a claim that is a list.
 const LIST_MAX: usize = 1_000;
 /// Maximum bytes of a claim that is text.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// An attribute of the caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CallerAttribute {
-    Subject,
-    Tenant,
-    /// The claim with that name; further names are members of nested objects.
-    Claim(Vec<String>),
+/// Returns the value of an attribute of the caller; `None` if it is missing.
+type Attributes<'a> = &'a dyn Fn(&CallerAttribute) -> Option<Value>;
+
+impl RowCondition {
+    /// The filter over `columns` for a caller with `attributes`; `None` if an attribute is missing, and then no row is
+    /// visible. The error says why the condition does not match the columns, whatever the attributes are.
+    pub(super) fn resolve(
+        &self,
+        columns: &[PolicyColumn<'_>],
+        attributes: Attributes<'_>,
+    ) -> Result<Option<RowFilter>, String> {
+        self.tree.resolve(columns, attributes)
+    }
 }
 
-impl CallerAttribute {
-    /// The value of the attribute for `principal`.
-    pub(super) fn value_for(&self, principal: &Principal) -> Option<Value> {
-        match self {
-            Self::Subject => Some(Value::String(principal.subject.clone())),
-            Self::Tenant => principal.tenant.clone().map(Value::String),
-            Self::Claim(path) => {
-                let (first, further) = path.split_first()?;
-                let found = further.iter().try_fold(principal.claims.get(first)?, |value, name| value.get(name));
-                found.cloned()
+impl ConditionNode {
+    fn resolve(&self, columns: &[PolicyColumn<'_>], attributes: Attributes<'_>) -> Result<Option<RowFilter>, String> {
+        // All parts are checked, even after a missing attribute.
+        let all = |nodes: &[Self]| -> Result<Option<Vec<RowFilter>>, String> {
+            let filters = nodes.iter().map(|node| node.resolve(columns, attributes)).collect::<Result<Vec<_>, _>>()?;
+            Ok(filters.into_iter().collect())
+        };
+        let filter = match self {
+            Self::All(nodes) => return Ok(all(nodes)?.map(RowFilter::all)),
+            Self::Any(nodes) => return Ok(all(nodes)?.map(RowFilter::any)),
+            Self::Not(node) => {
+                let filter = node.resolve(columns, attributes)?;
+                return Ok(filter.map(|filter| RowFilter::Not(Box::new(filter))));
             }
+            Self::Constant(value) => RowFilter::Constant(*value),
+            Self::IsNull { column, is_negated } => {
+                RowFilter::IsNull { column: column.position(columns)?, is_negated: *is_negated }
+            }
+            Self::Like { column, pattern, is_negated } => {
+                let column = find_column_of_kind(column, columns, &[ValueKind::Text, ValueKind::Any])?;
+                RowFilter::Like { column, pattern: pattern.clone(), is_negated: *is_negated }
+            }
+            Self::Column(column) => {
+                RowFilter::IsTrue(find_column_of_kind(column, columns, &[ValueKind::Boolean, ValueKind::Any])?)
+            }
+            Self::Compare { left: ConditionTerm::Column(left), comparator, right: ConditionTerm::Column(right) } => {
+                let (left, right) = (left.position(columns)?, right.position(columns)?);
+                check_comparable(&columns[left], &columns[right])?;
+                RowFilter::CompareColumns { left, comparator: *comparator, right }
+            }
+            Self::Compare { left: ConditionTerm::Column(name), comparator, right } => {
+                return compare_column(name, *comparator, right, columns, attributes);
+            }
+            Self::Compare { left, comparator, right: ConditionTerm::Column(name) } => {
+                return compare_column(name, comparator.flipped(), left, columns, attributes);
+            }
+            Self::Compare { left, comparator, right } => {
+                let kind = left.literal_kind().or_else(|| right.literal_kind()).unwrap_or(ValueKind::Text);
+                let left = left.value(kind, "the other", attributes)?;
+                let right = right.value(kind, "the other", attributes)?;
+                return Ok(left.zip(right).map(|(left, right)| RowFilter::Constant(comparator.holds(&left, &right))));
+            }
+            Self::In { term: ConditionTerm::Column(name), list, is_negated } => {
+                let column = name.position(columns)?;
+                let values = collect_values(list, columns[column].kind, columns[column].name, attributes)?;
+                let is_negated = *is_negated;
+                return Ok(values.map(|values| match values.is_empty() {
+                    true => RowFilter::Constant(is_negated),
+                    false => RowFilter::In { column, values, is_negated },
+                }));
+            }
+            Self::In { term, list, is_negated } => {
+                let kinds = std::iter::once(term).chain(list).find_map(ConditionTerm::literal_kind);
+                let kind = kinds.unwrap_or(ValueKind::Text);
+                let values = collect_values(list, kind, "the list", attributes)?;
+                let is_among = |(values, value): (Vec<RowValue>, RowValue)| {
+                    let is_among = values.iter().any(|one| Comparator::Equal.holds(&value, one));
+                    RowFilter::Constant(is_among != *is_negated)
+                };
+                return Ok(values.zip(term.value(kind, "the list", attributes)?).map(is_among));
+            }
+        };
+        Ok(Some(filter))
+    }
+}
+
+fn compare_column(
+    name: &ColumnName,
+    comparator: Comparator,
+    term: &ConditionTerm,
+    columns: &[PolicyColumn<'_>],
+    attributes: Attributes<'_>,
+) -> Result<Option<RowFilter>, String> {
+    let column = name.position(columns)?;
+    let value = term.value(columns[column].kind, columns[column].name, attributes)?;
+    Ok(value.map(|value| RowFilter::Compare { column, comparator, value }))
+}
+
+fn find_column_of_kind(name: &ColumnName, columns: &[PolicyColumn<'_>], kinds: &[ValueKind]) -> Result<usize, String> {
+    let position = name.position(columns)?;
+    let column = &columns[position];
+    if kinds.contains(&column.kind) {
+        return Ok(position);
+    }
+    let expected = if kinds.contains(&ValueKind::Text) { "not text" } else { "not boolean" };
+    Err(format!("the values of {:?} are {expected}", column.name))
+}
+
+fn check_comparable(left: &PolicyColumn<'_>, right: &PolicyColumn<'_>) -> Result<(), String> {
+    let is_number = |column: &PolicyColumn<'_>| matches!(column.kind, ValueKind::Integer | ValueKind::Number);
+    let are_alike = left.kind == right.kind && left.kind != ValueKind::Other || is_number(left) && is_number(right);
+    if are_alike { Ok(()) } else { Err(format!("{:?} and {:?} have different types", left.name, right.name)) }
+}
+
+/// The values of `list`; `None` if an attribute is missing.
+fn collect_values(
+    list: &[ConditionTerm],
+    kind: ValueKind,
+    with: &str,
+    attributes: Attributes<'_>,
+) -> Result<Option<Vec<RowValue>>, String> {
+    let values = list.iter().map(|term| term.values(kind, with, attributes)).collect::<Result<Vec<_>, _>>()?;
+    Ok(values.into_iter().collect::<Option<Vec<_>>>().map(|values| values.concat()))
+}
+
+impl ConditionTerm {
+    /// The kind of the literal.
+    fn literal_kind(&self) -> Option<ValueKind> {
+        match self {
+            Self::Text(_) => Some(ValueKind::Text),
+            Self::Integer(_) => Some(ValueKind::Integer),
+            Self::Number(_) => Some(ValueKind::Number),
+            Self::Boolean(_) => Some(ValueKind::Boolean),
+            Self::CallerAttribute(_) | Self::Column(_) => None,
         }
     }
-}
 
-impl BoundCondition {
-    /// The filter for `principal`; `None` if an attribute is missing, and then no row is visible.
-    pub(super) fn resolve(&self, principal: &Principal) -> Option<RowFilter> {
-        let all = |nodes: &[Self]| nodes.iter().map(|node| node.resolve(principal)).collect::<Option<Vec<_>>>();
-        Some(match self {
-            Self::All(nodes) => RowFilter::all(all(nodes)?),
-            Self::Any(nodes) => RowFilter::any(all(nodes)?),
-            Self::Not(node) => RowFilter::Not(Box::new(node.resolve(principal)?)),
-            Self::Filter(filter) => filter.clone(),
-            Self::Compare { column, comparator, term } => {
-                RowFilter::Compare { column: *column, comparator: *comparator, value: term.single_value(principal)? }
-            }
-            Self::In { column, list, is_negated } => {
-                let mut values = Vec::new();
-                for term in list {
-                    values.extend(term.list_values(principal)?);
-                }
-                match values.is_empty() {
-                    true => RowFilter::Constant(*is_negated),
-                    false => RowFilter::In { column: *column, values, is_negated: *is_negated },
-                }
-            }
-            Self::CompareConstants { left, comparator, right } => {
-                RowFilter::Constant(comparator.holds(&left.single_value(principal)?, &right.single_value(principal)?))
-            }
-            Self::InConstants { term, list, is_negated } => {
-                let row_value = term.single_value(principal)?;
-                let mut is_among = false;
-                for term in list {
-                    is_among |= term.list_values(principal)?.iter().any(|one| Comparator::Equal.holds(&row_value, one));
-                }
-                RowFilter::Constant(is_among != *is_negated)
-            }
-        })
-    }
-}
-
-impl BoundTerm {
-    fn single_value(&self, principal: &Principal) -> Option<RowValue> {
+    fn value(&self, kind: ValueKind, with: &str, attributes: Attributes<'_>) -> Result<Option<RowValue>, String> {
         match self {
-            Self::Value(value) => Some(value.clone()),
-            Self::CallerAttribute { attribute: caller_attribute, kind } => {
-                convert_claim(&caller_attribute.value_for(principal)?, *kind)
+            Self::CallerAttribute(attribute) if kind != ValueKind::Other => {
+                Ok(attributes(attribute).and_then(|value| convert_claim(&value, kind)))
             }
+            _ => self.literal(kind, with).map(Some),
         }
     }
 
-    fn list_values(&self, principal: &Principal) -> Option<Vec<RowValue>> {
+    /// Like [`ConditionTerm::value`]; an attribute may be a list.
+    fn values(&self, kind: ValueKind, with: &str, attributes: Attributes<'_>) -> Result<Option<Vec<RowValue>>, String> {
         match self {
-            Self::Value(value) => Some(vec![value.clone()]),
-            Self::CallerAttribute { attribute: caller_attribute, kind } => {
-                match caller_attribute.value_for(principal)? {
+            Self::CallerAttribute(attribute) if kind != ValueKind::Other => {
+                Ok(attributes(attribute).and_then(|value| match value {
                     Value::Array(values) if values.len() <= LIST_MAX => {
-                        values.iter().map(|value| convert_claim(value, *kind)).collect()
+                        values.iter().map(|value| convert_claim(value, kind)).collect()
                     }
-                    value => Some(vec![convert_claim(&value, *kind)?]),
-                }
+                    value => Some(vec![convert_claim(&value, kind)?]),
+                }))
             }
+            _ => self.literal(kind, with).map(|value| Some(vec![value])),
         }
+    }
+
+    /// Converts the literal to `kind`, the kind of `with`.
+    fn literal(&self, kind: ValueKind, with: &str) -> Result<RowValue, String> {
+        let value = match (self, kind) {
+            (Self::Text(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
+            (Self::Text(text), ValueKind::Date) => parse_date(text),
+            (Self::Text(text), ValueKind::Timestamp) => parse_timestamp(text),
+            (Self::Integer(value), ValueKind::Integer | ValueKind::Number | ValueKind::Any) => {
+                Some(RowValue::Integer(*value))
+            }
+            (Self::Number(value), ValueKind::Number | ValueKind::Integer | ValueKind::Any) => {
+                Some(RowValue::Number(*value))
+            }
+            (Self::Boolean(value), ValueKind::Boolean) => Some(RowValue::Boolean(*value)),
+            _ => None,
+        };
+        value.ok_or_else(|| {
+            let written = match self {
+                Self::Text(text) => format!("{text:?}"),
+                Self::Integer(value) => value.to_string(),
+                Self::Number(value) => value.to_string(),
+                Self::Boolean(value) => value.to_string(),
+                Self::Column(name) => name.text.clone(),
+                Self::CallerAttribute(_) => "an attribute of the caller".to_owned(),
+            };
+            format!("{written} cannot be compared with {with:?}")
+        })
     }
 }
 
@@ -125,12 +224,12 @@ fn convert_claim(value: &Value, kind: ValueKind) -> Option<RowValue> {
 }
 
 /// `2024-12-31`.
-pub(super) fn parse_date(text: &str) -> Option<RowValue> {
+fn parse_date(text: &str) -> Option<RowValue> {
     text.parse::<NaiveDate>().ok().map(RowValue::Date)
 }
 
 /// `2024-12-31`, `2024-12-31 23:59:59.5`, `2024-12-31T23:59:59`; in UTC where the column has a time zone.
-pub(super) fn parse_timestamp(text: &str) -> Option<RowValue> {
+fn parse_timestamp(text: &str) -> Option<RowValue> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let of_date = || text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0);
     let read = |form: &str| NaiveDateTime::parse_from_str(text, form).ok();

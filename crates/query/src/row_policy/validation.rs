@@ -2,7 +2,8 @@
 
 use tidegate_core::nearest_names;
 
-use super::{PolicyColumn, RowPolicies, RowPolicy};
+use super::filter::PolicyColumn;
+use super::policies::{RowPolicies, RowPolicy};
 
 /// A table for the validation of policies.
 #[derive(Debug, Clone, Copy)]
@@ -61,26 +62,19 @@ impl RowPolicy {
         for table in meant {
             let name = table.names.first().copied().unwrap_or_default();
             let Some(columns) = table.columns else { continue };
-            if let Some(Err(reason)) = self.rows.as_ref().map(|rows| rows.bind(columns).map(drop)) {
-                complain(
-                    PolicyPart::Rows,
-                    format!("it does not match the table {name}, which cannot be read: {reason}"),
-                );
+            let mut mismatch = |part: PolicyPart, reason: String| {
+                complain(part, format!("it does not match the table {name}, which cannot be read: {reason}"));
+            };
+            if let Some(Err(reason)) = self.rows.as_ref().map(|rows| rows.resolve(columns, &|_| None)) {
+                mismatch(PolicyPart::Rows, reason);
             }
             for (column, mask) in &self.columns {
                 let checked = self.matching_columns(column, columns);
                 let checked = checked.and_then(|found| found.iter().try_for_each(|at| mask.check(&columns[*at])));
                 if let Err(reason) = checked {
-                    let message = format!("it does not match the table {name}, which cannot be read: {reason}");
-                    complain(PolicyPart::Column(column.clone()), message);
+                    mismatch(PolicyPart::Column(column.clone()), reason);
                 }
             }
         }
-    }
-}
-
-impl<'a> From<(&'a str, super::ValueKind)> for PolicyColumn<'a> {
-    fn from((name, kind): (&'a str, super::ValueKind)) -> Self {
-        Self { name, kind }
     }
 }

@@ -5,16 +5,10 @@ mod read;
 mod read_condition;
 mod schema;
 
-use serde_json::{Map, Value};
-
 pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
 
-use crate::database::Database;
-use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
-use crate::render;
-use tidegate_core::{Error, Principal};
-use tidegate_sql::Statement;
+use crate::request::{AnswerMode, Delivery};
 
 /// The default limit of rows.
 pub const LIMIT_DEFAULT: u64 = 100;
@@ -195,27 +189,4 @@ pub struct SortKey {
 impl QuerySpec {
     /// The `limit` for all rows.
     pub const UNLIMITED: u64 = u64::MAX;
-
-    /// The JSON Schema of the arguments. It is short, because every model reads it; [`QuerySpec::from_json`] checks the
-    /// details with better messages.
-    pub fn schema() -> Value {
-        schema::arguments_schema()
-    }
-
-    /// Parses the arguments.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with every violation.
-    pub fn from_json(arguments: &Map<String, Value>) -> Result<Self, Error> {
-        read::read_spec(arguments)
-    }
-
-    /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
-    /// every value is bound.
-    ///
-    /// # Errors
-    /// `NotFound` for tables, `InvalidArguments` with the table's columns for columns.
-    pub async fn render(&self, database: &dyn Database, principal: &Principal) -> Result<Statement, Error> {
-        render::render_statement(self, database, principal).await
-    }
 }

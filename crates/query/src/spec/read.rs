@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest_names};
 
 use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, QuerySpec, Selection, SortKey};
-use crate::executor::{AnswerMode, Delivery};
 use crate::format::OutputFormat;
+use crate::request::{AnswerMode, Delivery};
 
 /// Maximum items of one list.
 const ITEMS_MAX: usize = 200;
@@ -17,33 +17,41 @@ const KEYS: [&str; 15] = [
     "mode", "delivery", "cursor", "no_cache",
 ];
 
-pub(super) fn read_spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
-    let mut reader = SpecReader::default();
-    reader.reject_unknown_keys("", arguments, &KEYS);
-    let limit = arguments.get("limit").filter(|value| !value.is_null());
-    let spec = QuerySpec {
-        database: reader.read_optional_text(arguments, "", "database"),
-        table: reader.read_required_text(arguments, "", "table"),
-        select: reader.read_list(arguments, "select", SpecReader::read_selection),
-        filter: reader.read_optional_condition(arguments, "where"),
-        joins: reader.read_list(arguments, "joins", SpecReader::read_join),
-        group_by: reader.read_list(arguments, "group_by", SpecReader::read_name),
-        having: reader.read_optional_condition(arguments, "having"),
-        order_by: reader.read_list(arguments, "order_by", SpecReader::read_sort_key),
-        limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
-        has_explicit_limit: limit.is_some(),
-        format: reader.read_choice(arguments, "", "format", &OutputFormat::ALL, OutputFormat::name).unwrap_or_default(),
-        extract: reader.read_optional_text(arguments, "", "extract"),
-        mode: reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default(),
-        delivery: reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
-        cursor: reader.read_optional_text(arguments, "", "cursor"),
-        no_cache: reader.read_bool(arguments, "no_cache"),
-    };
-    if reader.violations.is_empty() {
-        return Ok(spec);
+impl QuerySpec {
+    /// Parses the arguments.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with every violation.
+    pub fn from_json(arguments: &Map<String, Value>) -> Result<Self, Error> {
+        let mut reader = SpecReader::default();
+        reader.reject_unknown_keys("", arguments, &KEYS);
+        let limit = arguments.get("limit").filter(|value| !value.is_null());
+        let spec = Self {
+            database: reader.read_optional_text(arguments, "", "database"),
+            table: reader.read_required_text(arguments, "", "table"),
+            select: reader.read_list(arguments, "select", SpecReader::read_selection),
+            filter: reader.read_optional_condition(arguments, "where"),
+            joins: reader.read_list(arguments, "joins", SpecReader::read_join),
+            group_by: reader.read_list(arguments, "group_by", SpecReader::read_name),
+            having: reader.read_optional_condition(arguments, "having"),
+            order_by: reader.read_list(arguments, "order_by", SpecReader::read_sort_key),
+            limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
+            has_explicit_limit: limit.is_some(),
+            format: reader
+                .read_choice(arguments, "", "format", &OutputFormat::ALL, OutputFormat::name)
+                .unwrap_or_default(),
+            extract: reader.read_optional_text(arguments, "", "extract"),
+            mode: reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default(),
+            delivery: reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
+            cursor: reader.read_optional_text(arguments, "", "cursor"),
+            no_cache: reader.read_bool(arguments, "", "no_cache"),
+        };
+        if reader.violations.is_empty() {
+            return Ok(spec);
+        }
+        reader.violations.truncate(VIOLATIONS_MAX);
+        Err(Error::invalid_arguments("invalid query arguments:", reader.violations))
     }
-    reader.violations.truncate(VIOLATIONS_MAX);
-    Err(Error::invalid_arguments("invalid query arguments:", reader.violations))
 }
 
 /// Collects violations. Invalid parts are left out of the spec, which is then not used.
@@ -84,22 +92,22 @@ impl SpecReader {
         match object.get(key)? {
             Value::Null => None,
             Value::String(text) if !text.is_empty() => Some(text.clone()),
-            other => {
-                self.add_violation(&child_path(path, key), format!("expected a name, got {}", shorten_value(other)));
-                None
-            }
+            other => self.expected(&child_path(path, key), "a name", other),
         }
     }
 
-    fn read_bool(&mut self, object: &Map<String, Value>, key: &str) -> bool {
+    fn read_bool(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> bool {
         match object.get(key) {
             None | Some(Value::Null) => false,
             Some(Value::Bool(truth)) => *truth,
-            Some(other) => {
-                self.add_violation(key, format!("expected true or false, got {}", shorten_value(other)));
-                false
-            }
+            Some(other) => self.expected(&child_path(path, key), "true or false", other).unwrap_or_default(),
         }
+    }
+
+    /// Adds the violation that `value` is not what is expected.
+    pub(super) fn expected<T>(&mut self, path: &str, expected: &str, value: &Value) -> Option<T> {
+        self.add_violation(path, format!("expected {expected}, got {}", shorten_value(value)));
+        None
     }
 
     fn read_choice<T: Copy>(
@@ -112,23 +120,15 @@ impl SpecReader {
     ) -> Option<T> {
         let value = object.get(key).filter(|value| !value.is_null())?;
         let expected = value.as_str().map(str::to_lowercase);
-        let choice = all.iter().copied().find(|choice| Some(name(*choice)) == expected.as_deref());
-        if choice.is_none() {
+        all.iter().copied().find(|choice| Some(name(*choice)) == expected.as_deref()).or_else(|| {
             let choices: Vec<&str> = all.iter().map(|choice| name(*choice)).collect();
-            self.add_violation(
-                &child_path(path, key),
-                format!("expected one of {}, got {}", choices.join(", "), shorten_value(value)),
-            );
-        }
-        choice
+            self.expected(&child_path(path, key), &format!("one of {}", choices.join(", ")), value)
+        })
     }
 
     fn read_limit(&mut self, value: &Value) -> u64 {
         let limit = value.as_u64().filter(|limit| (1..=u64::from(u32::MAX)).contains(limit));
-        if limit.is_none() {
-            self.add_violation("limit", format!("expected a whole number from 1, got {}", shorten_value(value)));
-        }
-        limit.unwrap_or(LIMIT_DEFAULT)
+        limit.or_else(|| self.expected("limit", "a whole number from 1", value)).unwrap_or(LIMIT_DEFAULT)
     }
 
     fn read_list<T>(
@@ -153,10 +153,7 @@ impl SpecReader {
     fn read_name(&mut self, path: &str, value: &Value) -> Option<String> {
         match value.as_str() {
             Some(name) if !name.is_empty() => Some(name.to_owned()),
-            _ => {
-                self.add_violation(path, format!("expected the name of a column, got {}", shorten_value(value)));
-                None
-            }
+            _ => self.expected(path, "the name of a column", value),
         }
     }
 
@@ -167,28 +164,12 @@ impl SpecReader {
                 return Some(Selection::Column { column: name.clone(), alias: None });
             }
             Value::Object(object) => object,
-            other => {
-                self.add_violation(
-                    path,
-                    format!("expected a column or {{function, column, as}}, got {}", shorten_value(other)),
-                );
-                return None;
-            }
+            other => return self.expected(path, "a column or {function, column, as}", other),
         };
         self.reject_unknown_keys(path, object, &["function", "column", "as", "distinct"]);
         let alias = self.read_alias(object, path);
         let column = self.read_optional_text(object, path, "column").filter(|column| column != "*");
-        let distinct = match object.get("distinct") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(distinct)) => *distinct,
-            Some(other) => {
-                self.add_violation(
-                    &child_path(path, "distinct"),
-                    format!("expected true or false, got {}", shorten_value(other)),
-                );
-                false
-            }
-        };
+        let distinct = self.read_bool(object, path, "distinct");
         if !object.contains_key("function") {
             let Some(column) = column else {
                 self.add_violation(path, "needs a column or a function");
@@ -222,10 +203,7 @@ impl SpecReader {
     }
 
     fn read_join(&mut self, path: &str, value: &Value) -> Option<QueryJoin> {
-        let Value::Object(object) = value else {
-            self.add_violation(path, format!("expected {{table, type, on}}, got {}", shorten_value(value)));
-            return None;
-        };
+        let Value::Object(object) = value else { return self.expected(path, "{table, type, on}", value) };
         self.reject_unknown_keys(path, object, &["table", "type", "on", "as"]);
         let table = self.read_required_text(object, path, "table");
         let alias = self.read_alias(object, path);
@@ -262,13 +240,7 @@ impl SpecReader {
                 self.reject_unknown_keys(path, pair, &["left", "right"]);
                 Some((self.read_required_text(pair, path, "left"), self.read_required_text(pair, path, "right")))
             }
-            other => {
-                self.add_violation(
-                    path,
-                    format!("expected {{left, right}}, two columns that are equal, got {}", shorten_value(other)),
-                );
-                None
-            }
+            other => self.expected(path, "{left, right}, two columns that are equal", other),
         }
     }
 
@@ -281,10 +253,7 @@ impl SpecReader {
                 let direction = self.read_choice(object, path, "direction", &["asc", "desc"], |direction| direction);
                 Some(SortKey { column, descending: Some(direction == Some("desc")) })
             }
-            other => {
-                self.add_violation(path, format!("expected \"column\" or \"-column\", got {}", shorten_value(other)));
-                None
-            }
+            other => self.expected(path, "\"column\" or \"-column\"", other),
         }
     }
 }

@@ -43,13 +43,7 @@ impl SpecReader {
             }
             Value::Array(items) => self.read_conditions(path, items, depth_left).map(QueryCondition::And),
             Value::Object(object) => self.read_condition_object(path, object, depth_left),
-            other => {
-                self.add_violation(
-                    path,
-                    format!("expected {{column, op, value}} or a SQL expression, got {}", shorten_value(other)),
-                );
-                None
-            }
+            other => self.expected(path, "{column, op, value} or a SQL expression", other),
         }
     }
 
@@ -69,35 +63,21 @@ impl SpecReader {
                 }
                 ("and", Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::And),
                 (_, Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::Or),
-                (_, other) => {
-                    self.add_violation(&path, format!("expected a list of conditions, got {}", shorten_value(other)));
-                    None
-                }
+                (_, other) => self.expected(&path, "a list of conditions", other),
             };
         }
         if !object.contains_key("column") {
-            let actual = shorten_value(&Value::Object(object.clone()));
-            self.add_violation(
-                path,
-                format!("expected {{column, op, value}}, {{and: […]}}, {{or: […]}} or {{not: …}}, got {actual}"),
-            );
-            return None;
+            let forms = "{column, op, value}, {and: […]}, {or: […]} or {not: …}";
+            return self.expected(path, forms, &Value::Object(object.clone()));
         }
         self.reject_unknown_keys(path, object, &["column", "op", "value"]);
         let column = self.read_required_text(object, path, "column");
         let operator = match object.get("op") {
             None => Some(ComparisonOperator::Equal),
-            Some(op) => {
-                let operator = op.as_str().and_then(ComparisonOperator::parse);
-                if operator.is_none() {
-                    let choices = ComparisonOperator::ALL.map(ComparisonOperator::name).join(", ");
-                    self.add_violation(
-                        &child_path(path, "op"),
-                        format!("expected one of {choices}, got {}", shorten_value(op)),
-                    );
-                }
-                operator
-            }
+            Some(op) => op.as_str().and_then(ComparisonOperator::parse).or_else(|| {
+                let choices = ComparisonOperator::ALL.map(ComparisonOperator::name).join(", ");
+                self.expected(&child_path(path, "op"), &format!("one of {choices}"), op)
+            }),
         }?;
         let operand = self.read_operand(&child_path(path, "value"), operator, object.get("value"))?;
         Some(QueryCondition::Comparison(Comparison { column, operator, operand }))

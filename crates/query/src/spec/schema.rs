@@ -2,47 +2,47 @@
 
 use serde_json::{Value, json};
 
-use super::{AggregateFunction, ComparisonOperator, JoinKind, LIMIT_DEFAULT};
-use crate::executor::{AnswerMode, Delivery};
+use super::{AggregateFunction, ComparisonOperator, JoinKind, LIMIT_DEFAULT, QuerySpec};
 use crate::format::OutputFormat;
+use crate::request::{AnswerMode, Delivery};
 
-pub(super) fn arguments_schema() -> Value {
-    let condition = format!(
-        "{{column, op, value}}, {{and: […]}}, {{or: […]}}, {{not: …}} or one SQL expression. op: {}",
-        join_names(ComparisonOperator::ALL.map(ComparisonOperator::name), " ")
-    );
-    let select = format!(
-        "Columns or {{function, column?, as?, distinct?}}. function: {}",
-        join_names(AggregateFunction::ALL.map(AggregateFunction::name), " ")
-    );
-    let joins = format!(
-        "{{table, type?, on: [{{left, right}}] or SQL expression, as?}}. type: {}",
-        join_names(JoinKind::ALL.map(JoinKind::name), " ")
-    );
-    json!({
-        "type": "object",
-        "properties": {
-            "database": {"type": "string"},
-            "table": {"type": "string"},
-            "select": {"type": "array", "items": {"type": ["string", "object"]}, "description": select},
-            "where": {"type": ["object", "string", "array"], "description": condition},
-            "joins": {"type": "array", "items": {"type": "object"}, "description": joins},
-            "group_by": {"type": "array", "items": {"type": "string"}},
-            "having": {"type": ["object", "string", "array"], "description": "Like where, on names of select"},
-            "order_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "\"column\", or \"-column\" for descending"},
-            "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
-            "format": {"enum": OutputFormat::ALL.map(OutputFormat::name), "default": OutputFormat::default().name()},
-            "extract": {"type": "string", "description": "Return only the unique sorted values of this column"},
-            "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
-            "cursor": {"type": "string", "description": "Cursor for the next page"},
-            "no_cache": {"type": "boolean"},
-            "mode": {"enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
-        },
-        "required": ["table"],
-        "additionalProperties": false,
-    })
-}
-
-fn join_names<const N: usize>(names: [&str; N], separator: &str) -> String {
-    names.join(separator)
+impl QuerySpec {
+    /// The JSON Schema of the arguments. It is short, because every model reads it; [`QuerySpec::from_json`] checks the
+    /// details with better messages.
+    pub fn schema() -> Value {
+        let condition = format!(
+            "{{column, op, value}}, {{and: […]}}, {{or: […]}}, {{not: …}} or one SQL expression. op: {}",
+            ComparisonOperator::ALL.map(ComparisonOperator::name).join(" ")
+        );
+        let select = format!(
+            "Columns or {{function, column?, as?, distinct?}}. function: {}",
+            AggregateFunction::ALL.map(AggregateFunction::name).join(" ")
+        );
+        let joins = format!(
+            "{{table, type?, on: [{{left, right}}] or SQL expression, as?}}. type: {}",
+            JoinKind::ALL.map(JoinKind::name).join(" ")
+        );
+        json!({
+            "type": "object",
+            "properties": {
+                "database": {"type": "string"},
+                "table": {"type": "string"},
+                "select": {"type": "array", "items": {"type": ["string", "object"]}, "description": select},
+                "where": {"type": ["object", "string", "array"], "description": condition},
+                "joins": {"type": "array", "items": {"type": "object"}, "description": joins},
+                "group_by": {"type": "array", "items": {"type": "string"}},
+                "having": {"type": ["object", "string", "array"], "description": "Like where, on names of select"},
+                "order_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "\"column\", or \"-column\" for descending"},
+                "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
+                "format": {"enum": OutputFormat::ALL.map(OutputFormat::name), "default": OutputFormat::default().name()},
+                "extract": {"type": "string", "description": "Return only the unique sorted values of this column"},
+                "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
+                "cursor": {"type": "string", "description": "Cursor for the next page"},
+                "no_cache": {"type": "boolean"},
+                "mode": {"enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
+            },
+            "required": ["table"],
+            "additionalProperties": false,
+        })
+    }
 }

@@ -64,8 +64,8 @@ async fn batch_mode_holds_everything_back_up_to_its_bound() {
 
 #[tokio::test]
 async fn auto_chooses_by_plan_and_format() {
-    let mode = async |is_blocking, estimated_rows, format| {
-        let fake = FakeDatabase { is_blocking, estimated_rows, ..FakeDatabase::counting(1, 1) };
+    let mode = async |is_pipeline_breaking, estimated_rows, format| {
+        let fake = FakeDatabase { is_pipeline_breaking, estimated_rows, ..FakeDatabase::counting(1, 1) };
         request_answer(&fake, &AnswerOptions { mode: AnswerMode::Auto, format, ..AnswerOptions::default() })
             .await
             .mode()
@@ -135,9 +135,9 @@ async fn truncation_notice_names_the_rest() {
                 .await;
         seen.blocks[1].clone()
     };
-    insta::assert_snapshot!(line(bytes(1_000)).await, @"Showing the first 110 rows, as many as fit into 1000 characters; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
+    insta::assert_snapshot!(line(bytes(1_000)).await, @"Showing the first 110 rows, as many as fit into 1000 bytes; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
     insta::assert_snapshot!(line(Budget { rows: Some(1), bytes: None }).await, @"Showing the first row, the maximum of an answer; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
-    insta::assert_snapshot!(line(bytes(5)).await, @"Showing no rows: the first has 7 characters, and the limit is 5. Select fewer columns, or shorten long ones with left(column, 100).");
+    insta::assert_snapshot!(line(bytes(5)).await, @"Showing no rows: the first has 7 bytes, and the limit is 5. Select fewer columns, or shorten long ones with left(column, 100).");
 }
 
 #[tokio::test]

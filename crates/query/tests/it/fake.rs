@@ -34,7 +34,7 @@ pub(crate) struct FakeDatabase {
     pub(crate) failure: Option<fn() -> Error>,
     /// Comes before each batch.
     pub(crate) delay: Option<Duration>,
-    pub(crate) is_blocking: bool,
+    pub(crate) is_pipeline_breaking: bool,
     pub(crate) estimated_rows: Option<u64>,
     pub(crate) dialect: SqlDialect,
     /// Whether the stream was dropped.
@@ -55,7 +55,7 @@ impl FakeDatabase {
             planned: None,
             failure: None,
             delay: None,
-            is_blocking: false,
+            is_pipeline_breaking: false,
             estimated_rows: None,
             dialect,
             stopped: Arc::default(),
@@ -147,7 +147,7 @@ impl Database for FakeDatabase {
         Ok(Box::new(self.clone()))
     }
 
-    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         self.bound_by.and_then(|claim| principal.claims.get(claim)?.as_u64()).unwrap_or_default()
     }
 
@@ -173,8 +173,8 @@ impl Plan for FakeDatabase {
         None
     }
 
-    fn is_blocking(&self) -> bool {
-        self.is_blocking
+    fn is_pipeline_breaking(&self) -> bool {
+        self.is_pipeline_breaking
     }
 
     async fn explain(&self) -> Result<String, tidegate_core::Error> {

@@ -151,9 +151,12 @@ fn combines_policies_of_one_table() {
     let mut auditor = principal(&json!({}));
     auditor.roles = BTreeSet::from(["auditor".to_owned()]);
     assert_eq!(several.view(&["orders"], &columns(), &auditor).unwrap(), None);
-    assert_ne!(several.stamp(&auditor), several.stamp(&principal(&json!({}))));
-    assert_ne!(several.stamp(&principal(&json!({"tenant": "a"}))), several.stamp(&principal(&json!({"tenant": "b"}))));
-    assert_eq!(several.stamp(&principal(&json!({"a": 1}))), several.stamp(&principal(&json!({"b": 1}))));
+    assert_ne!(several.fingerprint(&auditor), several.fingerprint(&principal(&json!({}))));
+    assert_ne!(
+        several.fingerprint(&principal(&json!({"tenant": "a"}))),
+        several.fingerprint(&principal(&json!({"tenant": "b"})))
+    );
+    assert_eq!(several.fingerprint(&principal(&json!({"a": 1}))), several.fingerprint(&principal(&json!({"b": 1}))));
 }
 
 #[test]
@@ -204,25 +207,25 @@ fn masks_reveal_only_what_they_keep() {
 }
 
 #[test]
-fn a_node_has_one_stamp_for_all_its_databases() {
+fn a_node_has_one_fingerprint_for_all_its_databases() {
     let bound = |bound_by| {
         let database: Arc<dyn Database> = Arc::new(FakeDatabase { bound_by, ..FakeDatabase::counting(1, 1) });
         Databases::new([database])
     };
-    let stamp = |databases: &Databases, claims: Value| databases.row_policy_stamp(&principal(&claims));
+    let fingerprint = |databases: &Databases, claims: Value| databases.row_policy_fingerprint(&principal(&claims));
     let databases = bound(Some("region"));
-    let of_seven = stamp(&databases, json!({"region": 7}));
-    assert_eq!(stamp(&databases, json!({"region": 7, "exp": 1})), of_seven);
-    assert_ne!(stamp(&databases, json!({"region": 8})), of_seven);
+    let of_seven = fingerprint(&databases, json!({"region": 7}));
+    assert_eq!(fingerprint(&databases, json!({"region": 7, "exp": 1})), of_seven);
+    assert_ne!(fingerprint(&databases, json!({"region": 8})), of_seven);
     // Nobody is told apart whom nothing binds.
     assert_ne!(of_seven, 0);
-    assert_eq!(stamp(&databases, json!({"exp": 1})), 0);
-    assert_eq!(stamp(&bound(None), json!({"region": 7})), 0);
-    assert_eq!(stamp(&Databases::default(), json!({"region": 7})), 0);
+    assert_eq!(fingerprint(&databases, json!({"exp": 1})), 0);
+    assert_eq!(fingerprint(&bound(None), json!({"region": 7})), 0);
+    assert_eq!(fingerprint(&Databases::default(), json!({"region": 7})), 0);
 }
 
 #[test]
-fn stamp_includes_hash_key_for_hash_masks() {
+fn fingerprint_includes_hash_key_for_hash_masks() {
     let hashing = policy("*", Some("tenant_id = :claims.tenant"), &[("id", Mask::Hash)]);
     let mut plain = policy("orders", Some("id > 5"), &[("Price", Mask::Null)]);
     plain.except_roles.clear();
@@ -231,19 +234,19 @@ fn stamp_includes_hash_key_for_hash_masks() {
         [b"one", b"two"].map(|key| RowPolicies::new(vec![hashing.clone(), plain.clone()], HashKey::from_secret(key)));
     let (clerk, mut auditor) = (principal(&json!({"tenant": "t"})), principal(&json!({})));
     auditor.roles = BTreeSet::from(["auditor".to_owned()]);
-    assert_ne!(before.stamp(&clerk), after.stamp(&clerk));
-    assert_eq!(before.stamp(&auditor), after.stamp(&auditor));
-    assert_ne!(before.stamp(&auditor), 0);
-    assert_eq!(policies([hashing]).stamp(&auditor), 0, "nothing binds it");
+    assert_ne!(before.fingerprint(&clerk), after.fingerprint(&clerk));
+    assert_eq!(before.fingerprint(&auditor), after.fingerprint(&auditor));
+    assert_ne!(before.fingerprint(&auditor), 0);
+    assert_eq!(policies([hashing]).fingerprint(&auditor), 0, "nothing binds it");
 }
 
 /// Results and tasks are kept under them, and outlive the process and the version of the compiler.
 #[test]
-fn persisted_stamps_are_stable() {
+fn persisted_fingerprints_are_stable() {
     let of = |parts: &[&str]| {
-        let mut stamp = StableHasher::default();
-        parts.iter().for_each(|part| stamp.add(part));
-        stamp.finish()
+        let mut hasher = StableHasher::default();
+        parts.iter().for_each(|part| hasher.add(part));
+        hasher.finish()
     };
     assert_eq!(format!("{:016x}", of(&["ab", "c"])), "601d5476e2ccfe2c");
     assert!(of(&["ab", "c"]) != of(&["a", "bc"]) && of(&["a", "b"]) != of(&["b", "a"]));

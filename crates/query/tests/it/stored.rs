@@ -182,7 +182,7 @@ async fn stores_overflow_and_pages_through_it() {
     let first = scene.call(&ann, json!({})).await;
     let id = id_of(&first.links[0]);
     let message = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
-    insta::assert_snapshot!(message, @r#"Showing the first 45 rows, as many as fit into 400 characters; more exist. To continue, repeat the call with "cursor": "CURSOR". The full result is stored at tidegate://results/ID."#);
+    insta::assert_snapshot!(message, @r#"Showing the first 45 rows, as many as fit into 400 bytes; more exist. To continue, repeat the call with "cursor": "CURSOR". The full result is stored at tidegate://results/ID."#);
     let (rows, end) = scene.stored(&ann, id).await;
     assert_eq!((rows, end), ((0..1000).collect(), Some(ResultEnd::Complete)));
     let mut seen = first.numbers();

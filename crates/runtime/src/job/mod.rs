@@ -31,7 +31,7 @@ pub use jobs::Jobs;
 pub(crate) use protection::JobProtection;
 pub use status::{JobId, JobState, JobStatus};
 use tidegate_core::{
-    AnswerFormat, Budget, CallTarget, Caller, Limits, LogLevel, Principal, RowPolicyStamper, TemplateVariables,
+    AnswerFormat, Budget, CallTarget, Caller, Limits, LogLevel, Principal, RowPolicyFingerprinter, TemplateVariables,
 };
 
 /// The interval at which the run time of a call is charged.
@@ -60,7 +60,7 @@ pub struct Job {
     pub(crate) audit_trail: AuditTrail,
     pub(crate) protection: JobProtection,
     /// From the snapshot with which the caller was authenticated.
-    pub(crate) row_policy_stamper: RowPolicyStamper,
+    pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
     result_uri: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
@@ -102,7 +102,7 @@ impl Job {
             interaction,
             audit_trail: AuditTrail::default(),
             protection: JobProtection::default(),
-            row_policy_stamper: RowPolicyStamper::default(),
+            row_policy_fingerprinter: RowPolicyFingerprinter::default(),
             result_uri: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
@@ -210,9 +210,9 @@ impl Job {
         self.databases.lock().clone()
     }
 
-    /// The stamp of the row policies that apply to the caller.
-    pub fn row_policy_stamp(&self) -> u64 {
-        self.row_policy_stamper.stamp_for(&self.caller.principal)
+    /// The fingerprint of the row policies that apply to the caller.
+    pub fn row_policy_fingerprint(&self) -> u64 {
+        self.row_policy_fingerprinter.fingerprint_for(&self.caller.principal)
     }
 
     /// Whether the answer has ended while the work continues.

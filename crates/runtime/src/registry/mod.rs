@@ -86,7 +86,7 @@ impl Registry {
 
     /// The snapshot for calls of `caller`.
     pub fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
-        Snapshot::pinned_by(caller).unwrap_or_else(|| self.snapshot())
+        Snapshot::for_caller(caller).unwrap_or_else(|| self.snapshot())
     }
 
     /// Replaces the snapshot and notifies all listeners.
@@ -161,7 +161,7 @@ impl Registry {
     /// # Errors
     /// `RateLimited`, with the time to wait, if the principal, its tenant or the node reached its rate.
     pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
-        let admitted = match Snapshot::pinned_by(caller) {
+        let admitted = match Snapshot::for_caller(caller) {
             Some(state) => self.meters.admit_request(caller, state.limits()),
             None => self.meters.admit_request(caller, self.snapshot.load().limits()),
         };
@@ -225,7 +225,7 @@ impl Registry {
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
         job.protection = JobProtection::new(snapshot.protection().clone());
-        job.row_policy_stamper = snapshot.row_policy_stamper().clone();
+        job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
         if self.events.auditor().is_some() {
             job.enable_audit_trail();
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyStamper, Toolset};
+use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprinter, Toolset};
 
 use super::Snapshot;
 use crate::prompt::Prompt;
@@ -40,7 +40,7 @@ impl SnapshotBuilder {
                 cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 database_tenants: DatabaseTenants::default(),
-                row_policy_stamper: RowPolicyStamper::default(),
+                row_policy_fingerprinter: RowPolicyFingerprinter::default(),
                 protection: AnswerProtection::default(),
             },
         }
@@ -107,10 +107,10 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Sets the stamper of row policies.
+    /// Sets what computes the fingerprints of row policies.
     #[must_use]
-    pub fn row_policy_stamper(mut self, row_policies: RowPolicyStamper) -> Self {
-        self.snapshot.row_policy_stamper = row_policies;
+    pub fn row_policy_fingerprinter(mut self, row_policies: RowPolicyFingerprinter) -> Self {
+        self.snapshot.row_policy_fingerprinter = row_policies;
         self
     }
 

@@ -12,7 +12,7 @@ use crate::tool::Tool;
 
 use tidegate_core::{
     Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
-    RowPolicyStamper, TemplateVariables, Toolset, nearest_names,
+    RowPolicyFingerprinter, TemplateVariables, Toolset, nearest_names,
 };
 
 /// One state of the registry, in a deterministic order (by name or URI).
@@ -29,7 +29,7 @@ pub struct Snapshot {
     cache_hint: CacheHint,
     limits: Limits,
     database_tenants: DatabaseTenants,
-    row_policy_stamper: RowPolicyStamper,
+    row_policy_fingerprinter: RowPolicyFingerprinter,
     protection: AnswerProtection,
 }
 
@@ -55,13 +55,13 @@ pub struct RegistryEntry<'a> {
 impl Snapshot {
     /// A caller of this snapshot. `None` if the snapshot belongs to another configuration than the principal, which can
     /// happen for a moment while a new configuration is applied.
-    pub fn pin(self: Arc<Self>, principal: Arc<Principal>, origin: CallOrigin) -> Option<Caller> {
+    pub fn create_caller(self: Arc<Self>, principal: Arc<Principal>, origin: CallOrigin) -> Option<Caller> {
         let is_current = self.matches_generation(&principal);
         is_current.then(|| Caller { pinned_snapshot: Some(self), ..Caller::new(principal, origin) })
     }
 
     /// The snapshot that `caller` calls; `None` for the current one.
-    pub fn pinned_by(caller: &Caller) -> Option<Arc<Self>> {
+    pub fn for_caller(caller: &Caller) -> Option<Arc<Self>> {
         caller.pinned_snapshot.clone()?.downcast().ok()
     }
 
@@ -104,9 +104,9 @@ impl Snapshot {
         is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
     }
 
-    /// Stamps the row policies of all databases for a principal.
-    pub fn row_policy_stamper(&self) -> &RowPolicyStamper {
-        &self.row_policy_stamper
+    /// Computes a fingerprint of the row policies of all databases for a principal.
+    pub fn row_policy_fingerprinter(&self) -> &RowPolicyFingerprinter {
+        &self.row_policy_fingerprinter
     }
 
     /// The protection of answers.

@@ -73,8 +73,8 @@ async fn a_principal_reaches_the_entries_of_its_own_configuration_only() {
     };
     let host = Host::new(SnapshotBuilder::new().tool(tool_with_text("old", "old")).generation(1));
     let earlier = host.registry.snapshot();
-    assert!(earlier.clone().pin(of(2), LOCAL).is_none());
-    let pinned = earlier.pin(of(1), LOCAL).unwrap();
+    assert!(earlier.clone().create_caller(of(2), LOCAL).is_none());
+    let pinned = earlier.create_caller(of(1), LOCAL).unwrap();
     host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("new", "new")).generation(2).build());
     for (generation, name) in [(1, "old"), (1, "new"), (2, "old")] {
         let caller = Caller::new(of(generation), LOCAL);

@@ -34,14 +34,14 @@ impl CountingWatcher {
     }
 
     /// How often anybody was asked since this was called last.
-    fn take_stamp_count(&self) -> usize {
+    fn take_version_tag_count(&self) -> usize {
         self.requested.swap(0, Ordering::SeqCst)
     }
 }
 
 #[async_trait]
 impl ResourceWatcher for CountingWatcher {
-    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         self.requested.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {
@@ -51,7 +51,7 @@ impl ResourceWatcher for CountingWatcher {
                 let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
                 self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
                 *self.stuck_for.lock().entry(caller.principal.tenant.clone()).or_default() += 1;
-                // Ten seconds are longer than a stamp may take.
+                // Ten seconds are longer than a version tag may take.
                 let _ = timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
             }
             _ => {}
@@ -61,23 +61,23 @@ impl ResourceWatcher for CountingWatcher {
 }
 
 /// `thing://` and a name, with a watcher; `plain://` without one.
-fn entries(stamps: &Arc<CountingWatcher>, access: &Access) -> Snapshot {
-    entries_within(stamps, access, Limits::default())
+fn entries(watcher: &Arc<CountingWatcher>, access: &Access) -> Snapshot {
+    entries_within(watcher, access, Limits::default())
 }
 
-fn entries_within(stamps: &Arc<CountingWatcher>, access: &Access, limits: Limits) -> Snapshot {
+fn entries_within(watcher: &Arc<CountingWatcher>, access: &Access, limits: Limits) -> Snapshot {
     let template = UriTemplate::parse("thing://{name}").unwrap();
     let mut things = ResourceTemplate::new(template, "things", text_handler("x"));
-    things.watcher = Some(stamps.clone());
+    things.watcher = Some(watcher.clone());
     things.access = access.clone();
     let plain = Resource::new("plain://", "plain", text_handler("x"));
     SnapshotBuilder::new().template(things).resource(plain).limits(limits).build()
 }
 
 fn host() -> (Host, Arc<CountingWatcher>) {
-    let (host, stamps) = (Host::new(SnapshotBuilder::new()), Arc::new(CountingWatcher::default()));
-    host.registry.swap(entries(&stamps, &Access::default()));
-    (host, stamps)
+    let (host, watcher) = (Host::new(SnapshotBuilder::new()), Arc::new(CountingWatcher::default()));
+    host.registry.swap(entries(&watcher, &Access::default()));
+    (host, watcher)
 }
 
 async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
@@ -106,75 +106,75 @@ async fn collect_changes(watch: &Watch, caller: &Caller) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn each_change_is_reported_once() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let watch = watch_uris(&host, &process_user(), &["thing://a", "thing://b", "thing://gone", "plain://"]).await;
     assert_eq!(collect_changes(&watch, &process_user()).await, "");
     for name in ["a", "a", "other"] {
-        stamps.change(name);
+        watcher.change(name);
     }
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
     watch.unsubscribe("thing://a");
-    stamps.change("a");
-    stamps.change("b");
+    watcher.change("a");
+    watcher.change("b");
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://b");
 }
 
 #[tokio::test(start_paused = true)]
 async fn early_change_is_reported_within_a_second() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     let began = Instant::now();
-    stamps.change("a");
+    watcher.change("a");
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn swap_marks_everything_changed() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let watch = watch_uris(&host, &process_user(), &["thing://a", "plain://", "thing://stuck"]).await;
-    host.registry.swap(entries(&stamps, &Access::default()));
+    host.registry.swap(entries(&watcher, &Access::default()));
     assert_eq!(watch.next_change(), None, "who listens is to be asked for first");
     assert_eq!(collect_changes(&watch, &process_user()).await, "registry plain:// thing://a thing://stuck");
-    stamps.change("a");
+    watcher.change("a");
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a", "of the new state");
     assert_eq!(watch.version(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn stamps_are_polled_once_per_caller_while_watched() {
-    let (host, stamps) = host();
+async fn version_tags_are_polled_once_per_caller_while_watched() {
+    let (host, watcher) = host();
     run_until_idle().await;
-    assert_eq!(stamps.take_stamp_count(), 0);
+    assert_eq!(watcher.take_version_tag_count(), 0);
     // Ann is the same, however often she came in.
     let callers = [caller_with_access("ann", &[]), caller_with_access("ann", &[]), caller_with_access("bob", &[])];
     let mut watches = Vec::new();
     for caller in &callers {
         watches.push(watch_uris(&host, caller, &["thing://a", "plain://"]).await);
     }
-    stamps.take_stamp_count();
+    watcher.take_version_tag_count();
     pass_time(Duration::from_secs(10)).await;
-    let requested = stamps.take_stamp_count();
+    let requested = watcher.take_version_tag_count();
     assert!((36..=44).contains(&requested), "two are asked for twice a second: {requested}");
     drop(watches);
     pass_time(Duration::from_secs(1)).await;
-    stamps.take_stamp_count();
+    watcher.take_version_tag_count();
     pass_time(Duration::from_secs(60)).await;
-    assert_eq!(stamps.take_stamp_count(), 0);
+    assert_eq!(watcher.take_version_tag_count(), 0);
     // Who comes later is served, too.
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
-    stamps.change("a");
+    watcher.change("a");
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
 }
 
 #[tokio::test(start_paused = true)]
 async fn failing_watcher_does_not_block_others() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let stuck: Vec<String> = (0..7).map(|number| format!("thing://stuck{number}")).collect();
     let stuck: Vec<&str> = stuck.iter().map(String::as_str).collect();
     let watch = watch_uris(&host, &process_user(), &[&["thing://broken", "thing://a"], &stuck[..]].concat()).await;
     let began = Instant::now();
-    stamps.change("a");
+    watcher.change("a");
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(collect_changes(&watch, &process_user()).await, "thing://a");
@@ -183,19 +183,19 @@ async fn failing_watcher_does_not_block_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_stamps_are_bounded() {
-    let (host, stamps) = host();
+async fn concurrent_polls_are_bounded() {
+    let (host, watcher) = host();
     let watch = host.registry.watch();
     for number in 0..100 {
         watch.subscribe(&format!("thing://stuck{number}"), &process_user()).unwrap();
     }
     watch.wait_for_baseline().await;
-    assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 8);
+    assert_eq!(watcher.at_once_max.load(Ordering::SeqCst), 8);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_tenant_does_not_block_others() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let of = |tenant: &str, name: &str| {
         let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
         Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
@@ -206,24 +206,24 @@ async fn slow_tenant_does_not_block_others() {
         slow.subscribe(&format!("thing://stuck{number}"), &ann).unwrap();
     }
     slow.wait_for_baseline().await;
-    assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 4);
+    assert_eq!(watcher.at_once_max.load(Ordering::SeqCst), 4);
     let watch = watch_uris(&host, &bob, &["thing://a"]).await;
     let began = Instant::now();
-    stamps.change("a");
+    watcher.change("a");
     watch.changed().await;
     assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(collect_changes(&watch, &bob).await, "thing://a");
     // What waited has its turn, and what is given up meanwhile takes none of others.
     let watch = watch_uris(&host, &ann, &["thing://b"]).await;
     drop(slow);
-    assert_eq!(collect_changes(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
-    stamps.change("b");
+    assert_eq!(collect_changes(&watch, &ann).await, "thing://b", "its version tag was polled after it had settled");
+    watcher.change("b");
     assert_eq!(collect_changes(&watch, &ann).await, "thing://b");
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_tenants_do_not_block_each_other() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let of = |tenant: Option<&str>, name: &str| {
         let principal = Principal::new(name, AuthMethod::Token, Arc::new(Grants::everything()));
         Caller::new(Arc::new(Principal { tenant: tenant.map(str::to_owned), ..principal }), LOCAL)
@@ -237,17 +237,17 @@ async fn slow_tenants_do_not_block_each_other() {
         watch.wait_for_baseline().await;
         slow.push(watch);
     }
-    stamps.stuck_for.lock().clear();
+    watcher.stuck_for.lock().clear();
     pass_time(Duration::from_secs(60)).await;
     // Eight at once, of which each takes five seconds.
-    let stuck_for = stamps.stuck_for.lock().clone();
+    let stuck_for = watcher.stuck_for.lock().clone();
     assert_eq!(stuck_for.len(), 3, "{stuck_for:?}");
     assert!(stuck_for.values().all(|count| (28..=36).contains(count)), "{stuck_for:?}");
     for caller in [of(Some("west"), "bob"), of(None, "carol")] {
         let watch = watch_uris(&host, &caller, &["thing://a", "thing://b"]).await;
         collect_changes(&watch, &caller).await;
         let began = Instant::now();
-        stamps.change("a");
+        watcher.change("a");
         watch.changed().await;
         // The first of those that are stuck makes room.
         assert!(began.elapsed() <= Duration::from_secs(6), "{:?}", began.elapsed());
@@ -257,21 +257,21 @@ async fn slow_tenants_do_not_block_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_gets_no_changes() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let (ann, bob) = (caller_with_access("ann", &["secrets"]), caller_with_access("bob", &[]));
     let of_ann = watch_uris(&host, &ann, &["thing://a"]).await;
     let of_bob = watch_uris(&host, &bob, &["thing://a"]).await;
     let secret = Access { names: vec!["secrets".to_owned()], ..Access::default() };
-    host.registry.swap(entries(&stamps, &secret));
+    host.registry.swap(entries(&watcher, &secret));
     assert_eq!(collect_changes(&of_ann, &ann).await, "registry thing://a");
     assert_eq!(collect_changes(&of_bob, &bob).await, "registry");
-    stamps.change("a");
+    watcher.change("a");
     assert_eq!(collect_changes(&of_ann, &ann).await, "thing://a");
     assert_eq!(collect_changes(&of_bob, &bob).await, "");
     // A role may also be another while the registry stays the same.
-    stamps.change("a");
+    watcher.change("a");
     assert_eq!(collect_changes(&of_ann, &caller_with_access("ann", &[])).await, "");
-    host.registry.swap(entries(&stamps, &Access::default()));
+    host.registry.swap(entries(&watcher, &Access::default()));
     assert_eq!(collect_changes(&of_bob, &bob).await, "registry thing://a", "what comes back is heard of again");
     let error = of_bob.subscribe("thing://", &bob).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -279,14 +279,14 @@ async fn revoked_listener_gets_no_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn stale_principals_are_not_polled() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let watch = watch_uris(&host, &process_user(), &["thing://a"]).await;
     let later = SnapshotBuilder::new().generation(1).build();
     host.registry.swap(later);
     pass_time(Duration::from_secs(1)).await;
-    stamps.take_stamp_count();
+    watcher.take_version_tag_count();
     pass_time(Duration::from_secs(10)).await;
-    assert_eq!(stamps.take_stamp_count(), 0, "and the old watcher is let go");
+    assert_eq!(watcher.take_version_tag_count(), 0, "and the old watcher is let go");
     assert_eq!(collect_changes(&watch, &process_user()).await, "registry");
 }
 
@@ -364,7 +364,7 @@ async fn tenant_has_half_of_subscriptions() {
 
 #[tokio::test(start_paused = true)]
 async fn anonymous_callers_have_separate_subscription_shares() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let mut peer = LOCAL;
     peer.peer = Some("192.0.2.1".parse().unwrap());
     let nobody = Caller::new(Principal::anonymous(), peer);
@@ -376,7 +376,7 @@ async fn anonymous_callers_have_separate_subscription_shares() {
     };
     assert_eq!(fill().0, 4_000);
     let limits = Limits::default().with_default_shares();
-    host.registry.swap(entries_within(&stamps, &Access::default(), limits));
+    host.registry.swap(entries_within(&watcher, &Access::default(), limits));
     let (count, _watches) = fill();
     assert_eq!(count, 2_500);
     let mut another = peer;
@@ -387,12 +387,12 @@ async fn anonymous_callers_have_separate_subscription_shares() {
 
 #[tokio::test(start_paused = true)]
 async fn drain_stops_polling() {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let _watch = watch_uris(&host, &process_user(), &["thing://a", "thing://stuck"]).await;
     host.registry.drain(Duration::ZERO).await;
-    stamps.take_stamp_count();
+    watcher.take_version_tag_count();
     pass_time(Duration::from_secs(60)).await;
-    assert_eq!(stamps.take_stamp_count(), 0);
+    assert_eq!(watcher.take_version_tag_count(), 0);
 }
 
 /// What happens in one history.
@@ -447,17 +447,17 @@ impl Model {
 }
 
 async fn run_steps(steps: Vec<WatchStep>) {
-    let (host, stamps) = host();
+    let (host, watcher) = host();
     let watch = host.registry.watch();
     let mut model = Model::default();
     for step in steps {
         match step {
             WatchStep::Change(number) => {
-                stamps.change(&number.to_string());
+                watcher.change(&number.to_string());
                 model.change(number);
             }
             WatchStep::Swap => {
-                host.registry.swap(entries(&stamps, &Access::default()));
+                host.registry.swap(entries(&watcher, &Access::default()));
                 model.has_swap = true;
                 model.subscribed.clone().into_iter().for_each(|number| model.change(number));
             }

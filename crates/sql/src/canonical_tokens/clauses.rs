@@ -1,5 +1,6 @@
 //! Rewrites clauses of PostgreSQL that the parser does not support.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The marker in PARTITION BY for `EXCLUDE …` of a window frame; the kind of exclusion follows it.
@@ -44,11 +45,41 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     written
 }
 
+/// Expands `TABLE name`, which is short for `SELECT * FROM name`, where a query begins.
+pub(crate) fn expand_table_commands(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut written = Vec::with_capacity(tokens.len());
+    let mut begins_a_query = true;
+    for token in tokens {
+        if begins_a_query && matches!(&token.token, Token::Word(word) if word.keyword == Keyword::TABLE) {
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            written.extend(words.map(|word| TokenWithSpan { token: word, span: token.span }));
+            begins_a_query = false;
+            continue;
+        }
+        if !is_space(&token) {
+            begins_a_query = can_precede_query(&token.token);
+        }
+        written.push(token);
+    }
+    written
+}
+
+pub(super) fn can_precede_query(token: &Token) -> bool {
+    match token {
+        Token::LParen | Token::RParen | Token::SemiColon => true,
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::ALL | Keyword::DISTINCT
+        ),
+        _ => false,
+    }
+}
+
 fn is_space(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
-fn is_word(token: &Token, text: &str) -> bool {
+pub(super) fn is_word(token: &Token, text: &str) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text))
 }
 

@@ -3,11 +3,11 @@
 //! In PostgreSQL an operator is the longest run of certain characters, except for a trailing sign. The parser splits
 //! some runs differently. Both must read the same operators, so the tokens are corrected.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use tidegate_core::Error;
 
-use super::{ambiguous_token_error, parse_single_token};
 use crate::dialect::SqlDialect;
+use crate::refusal::ambiguous_token_error;
 
 /// The characters of operators.
 const OPERATOR_CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
@@ -46,8 +46,8 @@ impl OperatorRun {
             return Err(ambiguous_token_error(&run));
         }
         let operators = split_operators(&run).into_iter().map(|operator| {
-            let token = parse_single_token(operator, SqlDialect::Postgres)
-                .unwrap_or_else(|| Token::CustomBinaryOperator(operator.to_owned()));
+            let token =
+                parse_single_token(operator).unwrap_or_else(|| Token::CustomBinaryOperator(operator.to_owned()));
             (TokenWithSpan { token, span: first.span }, operator.to_owned())
         });
         Ok(operators.collect())
@@ -77,6 +77,13 @@ fn split_operators(run: &str) -> Vec<&str> {
         rest = after;
     }
     operators
+}
+
+/// The token for `text`, if it is exactly one token.
+fn parse_single_token(text: &str) -> Option<Token> {
+    let mut tokens = Tokenizer::new(SqlDialect::Postgres.parser_dialect(), text).tokenize().ok()?;
+    let only = tokens.pop().filter(|_| tokens.is_empty())?;
+    (only.to_string() == text || (only == Token::Neq && text == "!=")).then_some(only)
 }
 
 #[cfg(test)]

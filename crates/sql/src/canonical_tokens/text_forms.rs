@@ -2,6 +2,8 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::clauses::is_word;
+
 /// Joins literals that a line break separates, and rewrites `substring(a SIMILAR b ESCAPE c)` as `substring(a FROM b
 /// FOR c)`, `trim(both FROM a)` as `trim(both a)`, and `U&'…' UESCAPE '!'` as its text.
 pub(crate) fn rewrite_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -36,10 +38,6 @@ fn join_string_literals(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         joined.push(token);
     }
     joined
-}
-
-fn is_word(token: &Token, word: &str) -> bool {
-    matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
 /// Rewrites `interval(3) '…'` as a cast, because the parser drops the digits.

@@ -4,7 +4,7 @@
 //! `pg_`, so of those only the listed read-only ones are allowed. Roles and grants restrict the others, and the
 //! read-only transaction prevents writes.
 
-use super::{
+use super::rules::{
     CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME, find_reason, matches_pattern,
 };
 

@@ -1,6 +1,8 @@
 //! Functions of SQLite, and table-valued functions that are used as tables.
 
-use super::{CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, find_reason, matches_pattern};
+use super::rules::{
+    CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, find_reason, matches_pattern,
+};
 
 /// Table functions that only compute.
 pub(super) const TABLE_FUNCTIONS: &[&str] = &[

@@ -8,7 +8,7 @@ pub(super) struct PlanSummary {
     /// The steps as an indented tree.
     pub(super) text: String,
     /// Whether the first row requires the whole input.
-    pub(super) is_blocking: bool,
+    pub(super) is_pipeline_breaking: bool,
     /// The maximum number of rows, if the statement limits it.
     pub(super) rows_max: Option<u64>,
 }
@@ -16,7 +16,11 @@ pub(super) struct PlanSummary {
 impl PlanSummary {
     /// Summarises the `steps` (number, number of the parent, text) of `sql`.
     pub(super) fn from_steps(sql: &str, steps: &[(i64, i64, String)]) -> Self {
-        Self { text: format_tree(steps), is_blocking: is_blocking(sql, steps), rows_max: trailing_limit(sql) }
+        Self {
+            text: format_tree(steps),
+            is_pipeline_breaking: is_pipeline_breaking(sql, steps),
+            rows_max: trailing_limit(sql),
+        }
     }
 }
 
@@ -38,7 +42,7 @@ const AGGREGATES: &[&str] =
 
 /// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
 /// anyway.
-fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
+fn is_pipeline_breaking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
     let sorts = |text: &str| {
         text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")
     };

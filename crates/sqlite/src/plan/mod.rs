@@ -147,8 +147,8 @@ impl Plan for SqlitePlan {
         None
     }
 
-    fn is_blocking(&self) -> bool {
-        self.summary.is_blocking
+    fn is_pipeline_breaking(&self) -> bool {
+        self.summary.is_pipeline_breaking
     }
 
     async fn explain(&self) -> Result<String, Error> {

@@ -28,14 +28,15 @@ pub(crate) struct PolicyCaller {
     pub(crate) policies: RowPolicies,
     pub(crate) principal: Principal,
     /// Distinguishes callers with different policies.
-    pub(crate) stamp: u64,
+    pub(crate) fingerprint: u64,
 }
 
 impl PolicyCaller {
     /// The caller for `principal`; `None` without `policies`.
     pub(crate) fn for_principal(policies: &RowPolicies, principal: &Principal) -> Option<Arc<Self>> {
         let (policies, principal) = (policies.clone(), principal.clone());
-        (!policies.is_empty()).then(|| Arc::new(Self { stamp: policies.stamp(&principal), policies, principal }))
+        (!policies.is_empty())
+            .then(|| Arc::new(Self { fingerprint: policies.fingerprint(&principal), policies, principal }))
     }
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
 
 /// The visibility of all tables of the files for one principal.
 pub(crate) struct PolicyViews {
-    pub(super) stamp: u64,
+    pub(super) fingerprint: u64,
     /// The schema versions of the files.
     pub(super) versions: Vec<i64>,
     /// The secret suffix of the names of security barriers.

@@ -86,7 +86,7 @@ impl PolicyViewCache {
     ) -> std::result::Result<Option<Arc<PolicyViews>>, WorkError> {
         let versions = read_schema_versions(connection, files)?;
         let is_known = |policy_views: &&Arc<PolicyViews>| {
-            policy_views.stamp == policy_caller.stamp && policy_views.versions == versions
+            policy_views.fingerprint == policy_caller.fingerprint && policy_views.versions == versions
         };
         let found = self.cached.borrow().iter().find(is_known).cloned();
         let policy_views = match found {
@@ -177,7 +177,7 @@ impl PolicyViewCache {
         let (versions, token) = (shapes.versions.clone(), self.token.clone());
         let barriers = sights.values().flat_map(TableVisibility::security_barriers).collect();
         PolicyViews {
-            stamp: policy_caller.stamp,
+            fingerprint: policy_caller.fingerprint,
             versions,
             token,
             visibilities: sights,

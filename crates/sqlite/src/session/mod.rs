@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, Statement};
 
 pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
 
-use crate::files::{DatabaseFiles, FileStamp};
+use crate::files::{DatabaseFiles, FileVersion};
 use crate::options::SqliteOptions;
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
 use crate::tables::{SqliteTable, quote_identifier};
@@ -105,8 +105,8 @@ impl SqliteSession {
 }
 
 fn is_unchanged(files: &DatabaseFiles, open: &SqliteConnection) -> bool {
-    let now = files.files.iter().map(|file| FileStamp::read(&file.path).ok());
-    now.eq(open.stamps.iter().cloned().map(Some)) && !open.logs_excluded.iter().any(|log| has_log(log))
+    let now = files.files.iter().map(|file| FileVersion::read(&file.path).ok());
+    now.eq(open.versions.iter().cloned().map(Some)) && !open.logs_excluded.iter().any(|log| has_log(log))
 }
 
 /// A read transaction.

@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::authorizer::Authorizer;
 use super::functions;
 use super::work_cancellation::WorkCancellation;
-use crate::files::{DatabaseFile, DatabaseFiles, FileStamp, MAIN_SCHEMA, log_path};
+use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, log_path};
 use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
@@ -33,8 +33,8 @@ pub(super) struct SqliteConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) view_cache: PolicyViewCache,
-    /// The stamps of the files, read before they were opened.
-    pub(super) stamps: Vec<FileStamp>,
+    /// The versions of the files, read before they were opened.
+    pub(super) versions: Vec<FileVersion>,
     /// The logs of files that were opened as immutable. They must not exist.
     pub(super) logs_excluded: Vec<PathBuf>,
 }
@@ -49,11 +49,11 @@ pub(super) fn open(
     slot: &CurrentWork,
 ) -> Result<SqliteConnection, OpenFileError> {
     // Read before the files are opened: a file that is replaced in between appears as changed and is opened again.
-    let stamps = files
+    let versions = files
         .files
         .iter()
         .map(|file| {
-            FileStamp::read(&file.path).map_err(|error| OpenFileError::FileUnavailable(file.schema.clone(), error))
+            FileVersion::read(&file.path).map_err(|error| OpenFileError::FileUnavailable(file.schema.clone(), error))
         })
         .collect::<Result<_, _>>()?;
     let (mut connection, logs_excluded) = match files.files.as_slice() {
@@ -69,7 +69,7 @@ pub(super) fn open(
     connection
         .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| policy.authorize(context)))
         .map_err(refused)?;
-    Ok(SqliteConnection { connection, authorizer: sandbox, view_cache: policy_view_cache, stamps, logs_excluded })
+    Ok(SqliteConnection { connection, authorizer: sandbox, view_cache: policy_view_cache, versions, logs_excluded })
 }
 
 fn open_single(

@@ -111,24 +111,28 @@ async fn finished_reader_holds_no_lock() {
 }
 
 #[tokio::test]
-async fn stamp_changes_on_writes_only() {
+async fn version_tag_changes_on_writes_only() {
     for mode in ["DELETE", "WAL"] {
         let folder = Folder::new();
         let sql = format!("PRAGMA journal_mode = {mode}; CREATE TABLE a (n); CREATE TABLE b (n)");
         let writer = folder.write("data.db", &sql);
         let node = folder.open(&["data.db"], SqliteOptions::default());
-        let stamp = async |table| node.database.stamp(table, &Principal::anonymous()).await.unwrap();
-        let (of_a, of_all) = (stamp(Some("a")).await, stamp(None).await);
+        let version_tag = async |table| node.database.version_tag(table, &Principal::anonymous()).await.unwrap();
+        let (of_a, of_all) = (version_tag(Some("a")).await, version_tag(None).await);
         assert!(of_a.is_some() && of_all.is_some() && of_a != of_all);
-        assert_eq!(stamp(Some("c")).await, None, "there is no such table");
+        assert_eq!(version_tag(Some("c")).await, None, "there is no such table");
         assert_eq!(node.rows("SELECT count(*) FROM a").await, "0");
-        assert_eq!((stamp(Some("a")).await, stamp(None).await), (of_a.clone(), of_all.clone()), "{mode}: only read");
+        assert_eq!(
+            (version_tag(Some("a")).await, version_tag(None).await),
+            (of_a.clone(), of_all.clone()),
+            "{mode}: only read"
+        );
         writer.execute_batch("INSERT INTO a VALUES (1)").unwrap();
-        let of_rows = stamp(Some("a")).await;
-        assert!(of_rows.is_some() && of_rows != of_a && stamp(None).await != of_all, "{mode}");
+        let of_rows = version_tag(Some("a")).await;
+        assert!(of_rows.is_some() && of_rows != of_a && version_tag(None).await != of_all, "{mode}");
         writer.execute_batch("CREATE TABLE c (n)").unwrap();
-        assert!(stamp(Some("c")).await.is_some());
+        assert!(version_tag(Some("c")).await.is_some());
         writer.execute_batch("DROP TABLE c").unwrap();
-        assert_eq!(stamp(Some("c")).await, None);
+        assert_eq!(version_tag(Some("c")).await, None);
     }
 }

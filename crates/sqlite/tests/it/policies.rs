@@ -367,18 +367,18 @@ async fn plan_omits_security_barrier_steps() {
 }
 
 #[tokio::test]
-async fn stamps_do_not_reveal_hidden_writes() {
+async fn version_tags_do_not_reveal_hidden_writes() {
     let (folder, node) = shop();
-    let stamps = async || {
+    let version_tags = async || {
         let of = |node: &SqliteFixture| {
             let (database, principal) = (node.database.clone(), node.principal.clone());
-            async move { database.stamp(Some("orders"), &principal).await.unwrap() }
+            async move { database.version_tag(Some("orders"), &principal).await.unwrap() }
         };
         (of(&node).await, of(&node.with_principal(Principal::process_user())).await)
     };
-    let before = stamps().await;
+    let before = version_tags().await;
     drop(folder.write("data.db", "INSERT INTO orders (tenant) VALUES ('south')"));
-    assert_eq!(stamps().await.0, before.0);
+    assert_eq!(version_tags().await.0, before.0);
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn a_host_may_leave_the_built_in_tools_out_or_replace_them() {
 }
 
 #[tokio::test]
-async fn state_computes_row_policy_stamps() {
+async fn state_computes_row_policy_fingerprints() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("orders.csv"), "id,region\n1,7\n").unwrap();
     let engine = Engine::start(EngineOptions::default()).unwrap();
@@ -74,14 +74,15 @@ async fn state_computes_row_policy_stamps() {
         ann
     };
     let node = Node::builder().database(database.clone()).build();
-    let stamp = |region| node.registry().snapshot().row_policy_stamper().stamp_for(&of_region(region));
-    let at_first = stamp(7);
+    let fingerprint =
+        |region| node.registry().snapshot().row_policy_fingerprinter().fingerprint_for(&of_region(region));
+    let at_first = fingerprint(7);
     assert_ne!(at_first, 0);
-    assert_ne!(at_first, stamp(8));
+    assert_ne!(at_first, fingerprint(8));
     node.enter_state(
         node.new_state(Databases::new([database as Arc<dyn tidegate::query::Database>]), &AllowedNames::Everything),
     );
-    assert_eq!(stamp(7), at_first);
+    assert_eq!(fingerprint(7), at_first);
     node.enter_state(node.new_state(Databases::default(), &AllowedNames::Everything));
-    assert_eq!(stamp(7), 0);
+    assert_eq!(fingerprint(7), 0);
 }

@@ -25,7 +25,7 @@ use crate::text_preview::{PreviewExtent, send_preview};
 
 /// Files that are not text are sent whole up to this size, for clients that can display them.
 const BINARY_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// A file that changed within this time may change again without a new time stamp.
+/// A file that changed within this time may change again without a new timestamp.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
@@ -233,8 +233,8 @@ async fn read_chunk(file: &mut File, expected: u64) -> Result<Bytes, Error> {
 async fn check_unchanged(file: &File, facts: &Facts) -> Result<(), Error> {
     let now = file.metadata().await.map_err(|error| read_error(&error))?;
     // Not the other metadata: the file may be unlinked while it is read.
-    let stamp = |facts: &Facts| (facts.len(), facts.mtime(), facts.mtime_nsec());
-    if stamp(&now) == stamp(facts) { Ok(()) } else { Err(changed_error()) }
+    let size_and_time = |facts: &Facts| (facts.len(), facts.mtime(), facts.mtime_nsec());
+    if size_and_time(&now) == size_and_time(facts) { Ok(()) } else { Err(changed_error()) }
 }
 
 fn changed_error() -> Error {

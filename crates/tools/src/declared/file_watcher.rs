@@ -42,7 +42,7 @@ impl FileWatcher {
 
 #[async_trait]
 impl ResourceWatcher for FileWatcher {
-    async fn stamp(&self, variables: &TemplateVariables, _caller: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, _caller: &Caller) -> Result<Option<String>, Error> {
         let metadata = self.metadata(variables).await;
         Ok(metadata.map(|metadata| format!("{} {:?}", metadata.len(), metadata.modified().ok())))
     }

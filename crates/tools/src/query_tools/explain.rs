@@ -96,7 +96,7 @@ pub(crate) async fn describe_plan(statement: &Statement, plan: &dyn Plan) -> Res
     // Some databases have estimates only after `explain`.
     let explained = plan.explain().await?;
     let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
-    let first_row = if plan.is_blocking() { "after all input is read" } else { "at once" };
+    let first_row = if plan.is_pipeline_breaking() { "after all input is read" } else { "at once" };
     Ok(format!(
         "Statement: {}\nEstimated rows: {}\nEstimated bytes read: {}\nFirst row: {first_row}\n\n{}",
         statement.text(),

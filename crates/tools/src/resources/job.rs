@@ -92,10 +92,10 @@ struct JobWatcher(Arc<NodeView>);
 
 #[async_trait]
 impl ResourceWatcher for JobWatcher {
-    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         let Some(id) = variables.get("id") else { return Ok(None) };
-        let stamp =
+        let version_tag =
             |job: JobStatus| format!("{} {} {} {}", job.state.name(), job.rows, job.bytes, job.result.is_some());
-        Ok(self.0.jobs()?.get(id, caller).map(stamp))
+        Ok(self.0.jobs()?.get(id, caller).map(version_tag))
     }
 }

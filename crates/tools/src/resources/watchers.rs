@@ -14,10 +14,10 @@ pub(super) struct TablesWatcher(pub(super) Arc<NodeView>);
 
 #[async_trait]
 impl ResourceWatcher for TablesWatcher {
-    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         let variable = |name: &str| variables.get(name).map(String::as_str);
         match self.0.databases.get(variable("database"), &caller.principal) {
-            Ok(database) => database.stamp(variable("table"), &caller.principal).await,
+            Ok(database) => database.version_tag(variable("table"), &caller.principal).await,
             // Hidden or absent.
             Err(_) => Ok(None),
         }
@@ -29,7 +29,7 @@ pub(super) struct ResultWatcher(pub(super) Arc<NodeView>);
 
 #[async_trait]
 impl ResourceWatcher for ResultWatcher {
-    async fn stamp(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
         let Some(store) = self.0.executor.store() else { return Ok(None) };
         let Some(Ok(id)) = variables.get("id").map(|id| id.parse()) else { return Ok(None) };
         let found = store.get(id, caller).and_then(|result| self.0.authorize_read(&result, caller).map(|()| result));

@@ -91,24 +91,24 @@ async fn file_resources_take_variables() {
 }
 
 #[tokio::test]
-async fn file_stamp_follows_writes() {
+async fn file_version_tag_follows_writes() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one"), "page one").unwrap();
     std::fs::write(folder.path().join("two2"), "page two").unwrap();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     let registry = pages(folder.path()).await;
-    let stamp = async |uri: &str| {
+    let version_tag = async |uri: &str| {
         let (watcher, variables) = registry.snapshot().watcher(uri, &owner()).unwrap();
-        watcher.stamp(&variables, &owner()).await.unwrap()
+        watcher.version_tag(&variables, &owner()).await.unwrap()
     };
-    let before = stamp("pages://one").await;
-    assert!(before.is_some() && stamp("pages://one").await == before);
+    let before = version_tag("pages://one").await;
+    assert!(before.is_some() && version_tag("pages://one").await == before);
     std::fs::write(folder.path().join("one"), "page one, longer").unwrap();
-    let after = stamp("pages://one").await;
+    let after = version_tag("pages://one").await;
     assert!(after.is_some() && after != before);
     std::fs::remove_file(folder.path().join("one")).unwrap();
     for absent in ["pages://one", "pages://two2", "pages://folder", "pages://%2e%2e", "pages://nothing"] {
-        assert_eq!(stamp(absent).await, None, "{absent}");
+        assert_eq!(version_tag(absent).await, None, "{absent}");
     }
 }
 

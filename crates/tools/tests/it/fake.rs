@@ -158,7 +158,7 @@ impl Plan for FakePlan {
         None
     }
 
-    fn is_blocking(&self) -> bool {
+    fn is_pipeline_breaking(&self) -> bool {
         false
     }
 

@@ -104,9 +104,9 @@ fn endless_call(registry: &Arc<Registry>) -> Reply {
         .unwrap()
 }
 
-async fn stamp(registry: &Arc<Registry>, uri: &str, caller: &Caller) -> Option<String> {
+async fn version_tag(registry: &Arc<Registry>, uri: &str, caller: &Caller) -> Option<String> {
     let (watcher, variables) = registry.snapshot().watcher(uri, caller).unwrap();
-    watcher.stamp(&variables, caller).await.unwrap()
+    watcher.version_tag(&variables, caller).await.unwrap()
 }
 
 #[tokio::test]
@@ -158,25 +158,25 @@ async fn poll_until(condition_text: &str, condition: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test]
-async fn stamp_changes_with_content() {
+async fn version_tag_changes_with_content() {
     let registry = node([shop(), unreachable()]);
     let me = owner();
-    let of_orders = stamp(&registry, "tidegate://databases/shop/tables/orders", &me).await;
+    let of_orders = version_tag(&registry, "tidegate://databases/shop/tables/orders", &me).await;
     assert!(of_orders.is_some());
-    assert_eq!(stamp(&registry, "tidegate://databases/shop/tables/orders", &me).await, of_orders);
-    assert_ne!(stamp(&registry, "tidegate://databases/shop/tables/customers", &me).await, of_orders);
-    assert!(stamp(&registry, "tidegate://databases/shop", &me).await.is_some());
+    assert_eq!(version_tag(&registry, "tidegate://databases/shop/tables/orders", &me).await, of_orders);
+    assert_ne!(version_tag(&registry, "tidegate://databases/shop/tables/customers", &me).await, of_orders);
+    assert!(version_tag(&registry, "tidegate://databases/shop", &me).await.is_some());
     for absent in ["tidegate://databases/shop/tables/oders", "tidegate://databases/shpo", "tidegate://jobs/17"] {
-        assert_eq!(stamp(&registry, absent, &me).await, None, "{absent}");
+        assert_eq!(version_tag(&registry, absent, &me).await, None, "{absent}");
     }
     let reply = endless_call(&registry);
     let uri = format!("tidegate://jobs/{}", reply.job().id());
     let becomes = async |expected: &str| {
-        poll_until(expected, async || stamp(&registry, &uri, &me).await.as_deref() == Some(expected)).await;
+        poll_until(expected, async || version_tag(&registry, &uri, &me).await.as_deref() == Some(expected)).await;
     };
     becomes("running 0 0 false").await;
     let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };
-    assert_eq!(stamp(&registry, &uri, &stranger).await, None, "it is somebody else's");
+    assert_eq!(version_tag(&registry, &uri, &stranger).await, None, "it is somebody else's");
     drop(reply);
     becomes("cancelled 0 0 false").await;
 }

@@ -67,11 +67,11 @@ impl StoredResultFixture {
         result
     }
 
-    /// The stamp of the manifest of `result` for `caller`.
-    async fn stamp(&self, result: &StoredResult, caller: &Caller) -> Option<String> {
+    /// The version tag of the manifest of `result` for `caller`.
+    async fn version_tag(&self, result: &StoredResult, caller: &Caller) -> Option<String> {
         let uri = result.header().id.uri();
         let (watcher, variables) = self.registry.snapshot().watcher(&uri, caller).unwrap();
-        watcher.stamp(&variables, caller).await.unwrap()
+        watcher.version_tag(&variables, caller).await.unwrap()
     }
 
     async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> CollectedBody {
@@ -258,17 +258,17 @@ async fn incomplete_result_needs_partial_argument() {
 }
 
 #[tokio::test]
-async fn manifest_stamp_changes_with_each_block() {
+async fn manifest_version_tag_changes_with_each_block() {
     let scene = StoredResultFixture::new().await;
     let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
     let first = rows(0, 60_000);
     let writer = scene.store.begin(new_result, StoredColumns::unchanged(first.schema())).await.unwrap();
     let result = writer.result().clone();
     let me = owner();
-    let begun = scene.stamp(&result, &me).await;
+    let begun = scene.version_tag(&result, &me).await;
     assert!(begun.is_some());
     let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };
-    assert_eq!(scene.stamp(&result, &stranger).await, None);
+    assert_eq!(scene.version_tag(&result, &stranger).await, None);
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let next = |mut receiver: Receiver<Result<RecordBatch, Error>>| async { Some((receiver.recv().await?, receiver)) };
     let coming = futures::stream::unfold(receiver, next);
@@ -277,11 +277,11 @@ async fn manifest_stamp_changes_with_each_block() {
     sender.send(Ok(first)).await.unwrap();
     sender.send(Ok(rows(60_000, 60_000))).await.unwrap();
     result.next_block(0).await.unwrap();
-    let grown = scene.stamp(&result, &me).await;
+    let grown = scene.version_tag(&result, &me).await;
     assert!(grown.is_some() && grown != begun);
     drop(sender);
     writing.await.unwrap().unwrap();
-    let ended = scene.stamp(&result, &me).await;
+    let ended = scene.version_tag(&result, &me).await;
     assert!(ended.is_some() && ended != grown);
-    assert_eq!(scene.stamp(&result, &me).await, ended);
+    assert_eq!(scene.version_tag(&result, &me).await, ended);
 }

@@ -123,7 +123,7 @@ impl RequestCredentials {
             let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(AdmissionError::Unauthenticated)?;
             let state = http_state.service.registry().snapshot();
-            match state.pin(principal, self.origin) {
+            match state.create_caller(principal, self.origin) {
                 Some(caller) => return self.enter_toolset(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
@@ -134,7 +134,7 @@ impl RequestCredentials {
     /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
-        let toolset = Snapshot::pinned_by(&caller).and_then(|state| state.toolset(name, &caller).cloned());
+        let toolset = Snapshot::for_caller(&caller).and_then(|state| state.toolset(name, &caller).cloned());
         toolset
             .map(|toolset| caller.with_toolset(Some(toolset)))
             .ok_or_else(|| AdmissionError::NoSuchToolset(name.clone()))

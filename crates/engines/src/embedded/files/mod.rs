@@ -1,8 +1,8 @@
 //! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
 mod encoding;
-mod file_identity;
 mod file_kind;
+mod file_version;
 mod glob;
 mod json_array;
 mod layout;
@@ -17,6 +17,7 @@ mod refresh;
 mod sheets;
 mod skipped_files;
 mod snapshot;
+mod snapshot_store;
 mod table;
 mod table_builder;
 mod table_options;
@@ -31,8 +32,8 @@ pub use number_format::NumberFormat;
 pub use ragged_rows::RaggedRows;
 pub use table_options::{ColumnType, TextTableOptions};
 
-pub(crate) use file_identity::FileIdentity;
 pub(crate) use file_kind::{Compression, WorkbookFormat};
+pub(crate) use file_version::FileVersion;
 pub(crate) use glob::Glob;
 pub(crate) use json_array::ArrayElements;
 pub(crate) use names::column_names;
@@ -41,11 +42,11 @@ pub(crate) use path_sandbox::{PathSandbox, io_error_reason};
 pub(crate) use probe::{ContentFormat, configure_reader, infer_type, open_rows, read_header};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
-pub(crate) use snapshot::Snapshot;
+pub(crate) use snapshot::FileTablesSnapshot;
+pub(crate) use snapshot_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX, SharedSnapshotStore};
 #[cfg(test)]
 pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{ReadBudget, TextDecoding, open_text, peek_first_byte, read_error_reason};
 pub(crate) use type_widening::{CoercionMode, wider};
-pub(crate) use walk::Fingerprint;

@@ -8,19 +8,20 @@ use std::time::{Duration, Instant};
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
+use super::file_version::FileVersion;
 use super::glob::Glob;
 use super::layout::{Layout, LayoutProblem};
 use super::limits::FileLimits;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::probe::probe_file;
 use super::skipped_files::SkippedFiles;
-use super::snapshot::{FileSnapshotBuilder, ProbeResult, Snapshot};
+use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
+use super::snapshot_store::SnapshotStore;
 use super::table::ColumnCorrections;
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
-use super::walk::{Fingerprint, FoundFile, Walker};
+use super::walk::{FoundFile, Walker};
 use crate::embedded::engine::Engine;
-use crate::embedded::snapshot_store::SnapshotStore;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.
 const PAUSE_PER_SCAN: u32 = 10;
@@ -59,19 +60,19 @@ impl FilesPath {
 
 #[derive(Debug, Default)]
 struct RefreshState {
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<Arc<FileTablesSnapshot>>,
     fresh_until: Option<Instant>,
     /// The scan that `snapshot` was built from.
     last_scan: Option<ScanSummary>,
     corrections_revision: u64,
-    probes: HashMap<String, (Fingerprint, ProbeResult)>,
+    probes: HashMap<String, (FileVersion, ProbeResult)>,
 }
 
 /// The result of a scan, for comparison with the next one.
 #[derive(Debug, PartialEq, Eq)]
 struct ScanSummary {
-    /// Location and fingerprint of each file, in order.
-    files: Vec<(String, Option<Fingerprint>)>,
+    /// Location and version of each file, in order.
+    files: Vec<(String, Option<FileVersion>)>,
     problems: Vec<LayoutProblem>,
     skipped: SkippedFiles,
 }
@@ -110,13 +111,13 @@ impl FileSnapshots {
     }
 
     /// The current tables. Always scans.
-    pub(crate) async fn rescan(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(crate) async fn rescan(&self) -> Result<Arc<FileTablesSnapshot>, Error> {
         self.state.lock().await.fresh_until = None;
         self.current_snapshot().await
     }
 
     /// The current tables, or those of the last scan if it is recent.
-    pub(crate) async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(crate) async fn current_snapshot(&self) -> Result<Arc<FileTablesSnapshot>, Error> {
         // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
         let revision = self.corrections.revision();
@@ -155,10 +156,15 @@ impl FileSnapshots {
         self.engine.run_blocking(move || scan_paths(&paths, limits)).await
     }
 
-    async fn assemble(&self, scan: FolderScan, state: &mut RefreshState, revision: u64) -> Result<Snapshot, Error> {
+    async fn assemble(
+        &self,
+        scan: FolderScan,
+        state: &mut RefreshState,
+        revision: u64,
+    ) -> Result<FileTablesSnapshot, Error> {
         let FolderScan { sandbox: path_sandbox, layout, found } = scan;
-        let current: HashMap<&str, &Option<Fingerprint>> =
-            found.files.iter().map(|(location, fingerprint)| (location.as_str(), fingerprint)).collect();
+        let current: HashMap<&str, &Option<FileVersion>> =
+            found.files.iter().map(|(location, version)| (location.as_str(), version)).collect();
         if revision > 0 {
             let there: HashSet<String> = current.keys().map(|location| to_location(location).to_string()).collect();
             self.corrections.retain(|location| there.contains(location));
@@ -217,9 +223,9 @@ impl FileSnapshots {
                 Ok(files
                     .into_iter()
                     .filter_map(|file| {
-                        let fingerprint = *file.fingerprint.as_ref().ok()?;
+                        let version = *file.version.as_ref().ok()?;
                         let result = probe_file(&file, &path_sandbox, &limits, &table_declarations).map(Arc::new);
-                        Some((file.location, (fingerprint, result)))
+                        Some((file.location, (version, result)))
                     })
                     .collect::<Vec<_>>())
             })
@@ -262,7 +268,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
             },
         }
     }
-    let files = layout.files().map(|file| (file.location.clone(), file.fingerprint.as_ref().ok().copied())).collect();
+    let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
     layout.skipped = walker.into_skipped();
     let found = ScanSummary { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
     Ok(FolderScan { sandbox: path_sandbox, layout, found })

@@ -7,23 +7,23 @@ use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
-use super::file_identity::FileIdentity;
+use super::file_version::FileIdentity;
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
 use super::names::{NameRequest, assign_names};
 use super::probe::{ContentFormat, FileProfile};
+use super::snapshot_store::{SnapshotStore, StoredFile};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
 use super::walk::FoundFile;
-use crate::embedded::snapshot_store::{SnapshotStore, StoredFile};
 
 /// The result of probing a file.
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
 /// The tables of a database at one moment.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct FileTablesSnapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
     /// For each table name, the names that the table keeps or may get when files are added or removed.
     stable_names: HashMap<String, Vec<String>>,
@@ -33,7 +33,7 @@ pub(crate) struct Snapshot {
     pub(crate) store: Arc<SnapshotStore>,
 }
 
-impl Snapshot {
+impl FileTablesSnapshot {
     /// The table called `name` exactly, or else the only one whose name differs only in case.
     pub(crate) fn find(&self, name: &str) -> Option<(&str, &Result<Arc<FileTable>, String>)> {
         if let Some((name, table)) = self.tables.get_key_value(name) {
@@ -64,7 +64,7 @@ impl Snapshot {
         std::iter::once(name).chain(others).collect()
     }
 
-    /// As [`Snapshot::possible_names`], without names that depend on the order of other files.
+    /// As [`FileTablesSnapshot::possible_names`], without names that depend on the order of other files.
     pub(crate) fn stable_names(&self, name: &str) -> Vec<&str> {
         self.stable_names.get(name).into_iter().flatten().map(String::as_str).collect()
     }
@@ -105,7 +105,7 @@ impl FileSnapshotBuilder<'_> {
         &self,
         layout: Layout,
         store: impl FnOnce(HashMap<Location, StoredFile>) -> SnapshotStore,
-    ) -> Result<Snapshot, Vec<FoundFile>> {
+    ) -> Result<FileTablesSnapshot, Vec<FoundFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
             self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
@@ -135,7 +135,7 @@ impl FileSnapshotBuilder<'_> {
             by_name.insert(name, table);
         }
         layout.skipped.add_notes(&mut notes);
-        Ok(Snapshot {
+        Ok(FileTablesSnapshot {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
@@ -251,10 +251,10 @@ impl FileSnapshotBuilder<'_> {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for (file, partitions) in &candidate.files {
-            match (self.probes.get(&file.location), &file.fingerprint) {
+            match (self.probes.get(&file.location), &file.version) {
                 // In a folder, an empty text file has no rows. As a table of its own, it would have no columns either.
-                (Some(Err(_)), Ok(fingerprint))
-                    if fingerprint.bytes == 0
+                (Some(Err(_)), Ok(version))
+                    if version.bytes == 0
                         && candidate.origin != CandidateOrigin::File
                         && file.kind.format.may_grow() => {}
                 (Some(Err(reason)), _) | (_, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
@@ -320,9 +320,9 @@ fn extension(location: &str) -> String {
 }
 
 fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
-    let fingerprint = file.fingerprint.ok()?;
+    let version = file.version.ok()?;
     let looked_into = probed.and_then(|probed| probed.identity);
-    let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(fingerprint)));
+    let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(version)));
     Some((to_location(&file.location), StoredFile { path: file.path, identity }))
 }
 

@@ -10,9 +10,9 @@ use object_store::ObjectMeta;
 use parking_lot::Mutex;
 
 use super::file_kind::Compression;
+use super::file_version::FileVersion;
 use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
-use super::walk::Fingerprint;
 
 /// A readable table.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct FileTable {
 pub(crate) struct TableFile {
     pub(crate) meta: ObjectMeta,
     /// The version of the file that was scanned, if it could be read.
-    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) version: Option<FileVersion>,
     pub(crate) partition_values: Vec<ScalarValue>,
     /// For the columns in the file, if the format has statistics.
     pub(crate) statistics: Option<Arc<Statistics>>,
@@ -72,9 +72,9 @@ impl FileTable {
         }
     }
 
-    /// The fingerprint of the file at `location` when the table was built.
-    pub(crate) fn fingerprint_of(&self, location: &str) -> Option<Fingerprint> {
-        self.files.iter().find(|file| file.meta.location.as_ref() == location)?.fingerprint
+    /// The version of the file at `location` when the table was built.
+    pub(crate) fn version_of(&self, location: &str) -> Option<FileVersion> {
+        self.files.iter().find(|file| file.meta.location.as_ref() == location)?.version
     }
 
     /// The columns of the table, including those of the partitions.
@@ -98,7 +98,7 @@ pub(crate) struct ColumnCorrection {
 }
 
 /// The version of a file that was read last, and its corrections by column name.
-type FileCorrections = (Fingerprint, BTreeMap<String, ColumnCorrection>);
+type FileCorrections = (FileVersion, BTreeMap<String, ColumnCorrection>);
 
 /// Corrections of column types from rows beyond the sample, by file location and column name. They apply to the version
 /// of the file that was read, and to that file with appended rows.
@@ -110,16 +110,16 @@ pub(crate) struct ColumnCorrections {
 
 impl ColumnCorrections {
     /// Records that `column` of the file at `location` has a value that requires `data_type`.
-    pub(crate) fn record_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
+    pub(crate) fn record_type(&self, location: &str, file: FileVersion, column: &str, data_type: DataType) {
         self.record(location, file, column, |correction| correction.wider = Some(data_type));
     }
 
     /// Records that `column` of the file at `location` contains null markers.
-    pub(crate) fn record_null_marker(&self, location: &str, file: Fingerprint, column: &str) {
+    pub(crate) fn record_null_marker(&self, location: &str, file: FileVersion, column: &str) {
         self.record(location, file, column, |correction| correction.has_markers = true);
     }
 
-    fn record(&self, location: &str, file: Fingerprint, column: &str, add: impl FnOnce(&mut ColumnCorrection)) {
+    fn record(&self, location: &str, file: FileVersion, column: &str, add: impl FnOnce(&mut ColumnCorrection)) {
         let mut files = self.files.lock();
         let (read, columns) = files.entry(location.to_owned()).or_insert_with(|| (file, BTreeMap::new()));
         if !read.may_have_grown_to(&file) {
@@ -134,7 +134,7 @@ impl ColumnCorrections {
     pub(crate) fn corrections_for(
         &self,
         location: &str,
-        file: &Fingerprint,
+        file: &FileVersion,
     ) -> Option<BTreeMap<String, ColumnCorrection>> {
         let files = self.files.lock();
         files.get(location).filter(|(read, _)| read.may_have_grown_to(file)).map(|(_, columns)| columns.clone())

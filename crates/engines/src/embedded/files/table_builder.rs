@@ -11,12 +11,13 @@ use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 
 use super::file_kind::Compression;
+use super::file_version::FileVersion;
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
-use super::walk::{Fingerprint, FoundFile};
+use super::walk::FoundFile;
 
 /// Typical ratio of the size of text to its compressed size.
 const COMPRESSION_RATIO: u64 = 5;
@@ -49,7 +50,7 @@ pub(crate) fn build_table(
         .iter()
         .map(|(file, _, probed)| TableFile {
             meta: object_meta(file, probed.as_deref()),
-            fingerprint: fingerprint_of(file, probed.as_deref()),
+            version: version_of(file, probed.as_deref()),
             partition_values: partition_values.next().unwrap_or_default(),
             statistics: probed.as_ref().and_then(|probed| file_statistics(probed, &file_schema)),
         })
@@ -88,9 +89,9 @@ fn merge_schemas(
     for (file, _, probed) in files {
         let Some(probed) = probed else { continue };
         marked.extend(probed.null_marker_columns.iter().cloned());
-        let fingerprint = fingerprint_of(file, Some(probed));
+        let version = version_of(file, Some(probed));
         let file_corrections =
-            fingerprint.and_then(|it| corrections.corrections_for(to_location(&file.location).as_ref(), &it));
+            version.and_then(|it| corrections.corrections_for(to_location(&file.location).as_ref(), &it));
         let fields = match file_corrections {
             Some(file_corrections) => {
                 marked.extend(
@@ -172,16 +173,16 @@ fn build_partitions(
     Ok((columns, values.into_iter()))
 }
 
-/// The fingerprint of the version that was probed, or else of the version that was found.
-pub(crate) fn fingerprint_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<Fingerprint> {
-    let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.fingerprint);
-    looked_into.or_else(|| file.fingerprint.as_ref().ok().copied())
+/// The version of the version that was probed, or else of the version that was found.
+pub(crate) fn version_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<FileVersion> {
+    let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.version);
+    looked_into.or_else(|| file.version.as_ref().ok().copied())
 }
 
 /// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
 fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
-    let (size, modified) = match fingerprint_of(file, probed) {
-        Some(fingerprint) => (fingerprint.bytes, fingerprint.modified),
+    let (size, modified) = match version_of(file, probed) {
+        Some(version) => (version.bytes, version.modified),
         None => (0, std::time::SystemTime::UNIX_EPOCH),
     };
     ObjectMeta {

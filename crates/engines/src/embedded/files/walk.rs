@@ -1,49 +1,14 @@
 //! A limited walk over the paths of a database. It opens no data file.
 
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::file_kind::{FileKind, parse_file_name};
+use super::file_version::FileVersion;
 use super::glob::Glob;
 use super::limits::FileLimits;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 use super::skipped_files::SkippedFiles;
-
-/// The version of a file, from its metadata, without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint {
-    pub(crate) bytes: u64,
-    pub(crate) modified: SystemTime,
-    /// Inode number and time of the last change. Zero if the system has none.
-    identity: (u64, i64, i64),
-}
-
-impl Fingerprint {
-    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
-        Self {
-            bytes: metadata.len(),
-            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            identity: identity_of(metadata),
-        }
-    }
-
-    /// Whether `later` can be the same file after rows were appended.
-    pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
-        self.identity.0 == later.identity.0 && self.bytes <= later.bytes
-    }
-}
-
-#[cfg(unix)]
-fn identity_of(metadata: &Metadata) -> (u64, i64, i64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
-}
-
-#[cfg(not(unix))]
-fn identity_of(_metadata: &Metadata) -> (u64, i64, i64) {
-    (0, 0, 0)
-}
 
 /// A data file.
 #[derive(Debug, Clone)]
@@ -57,7 +22,7 @@ pub(crate) struct FoundFile {
     /// The path on this machine.
     pub(crate) path: PathBuf,
     /// The version of the file, or why its metadata cannot be read.
-    pub(crate) fingerprint: Result<Fingerprint, String>,
+    pub(crate) version: Result<FileVersion, String>,
 }
 
 /// A folder with its contents, sorted by name.
@@ -127,8 +92,8 @@ impl<'a> Walker<'a> {
     pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<FoundFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
         let (stem, kind) = parse_file_name(&file_name)?;
-        let fingerprint = self.read_fingerprint(path);
-        Some(FoundFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), fingerprint })
+        let version = self.read_version(path);
+        Some(FoundFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), version })
     }
 
     fn read_folder(&mut self, folder: &mut FoundFolder, path: &Path, prefix: &str) -> Result<(), String> {
@@ -203,8 +168,8 @@ impl<'a> Walker<'a> {
         enterable.then_some(real)
     }
 
-    fn read_fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
-        let inspect = || -> Result<Fingerprint, OpenRefusal> {
+    fn read_version(&self, path: &Path) -> Result<FileVersion, String> {
+        let inspect = || -> Result<FileVersion, OpenRefusal> {
             let plain = fs::symlink_metadata(path)?;
             let metadata = if plain.is_symlink() {
                 if !self.sandbox.contains(&fs::canonicalize(path)?) {
@@ -214,7 +179,7 @@ impl<'a> Walker<'a> {
             } else {
                 plain
             };
-            if metadata.is_file() { Ok(Fingerprint::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
+            if metadata.is_file() { Ok(FileVersion::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
         };
         inspect().map_err(|refusal| refusal.reason())
     }

@@ -6,9 +6,9 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 
 use super::repeated_rows::RowsTooWide;
 use super::scope::CATALOG;
+use crate::embedded::files::STORE_ERROR_PREFIX;
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::{ReadFailure, find_cause};
-use crate::embedded::snapshot_store::STORE_ERROR_PREFIX;
 
 /// Maximum number of column names in an error.
 const COLUMNS_LISTED_MAX: usize = 60;

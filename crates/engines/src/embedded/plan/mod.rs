@@ -1,6 +1,5 @@
 //! Planning: from a statement to a plan that is ready to run.
 
-mod bytes;
 mod cancellation;
 mod errors;
 mod explain;
@@ -59,7 +58,7 @@ pub(crate) struct EmbeddedPlan {
     schema: SchemaRef,
     estimated_rows: Option<u64>,
     estimated_bytes: Option<u64>,
-    is_blocking: bool,
+    is_pipeline_breaking: bool,
     explain: String,
 }
 
@@ -113,7 +112,7 @@ pub(crate) async fn build_plan(
         schema: tidegate_pgsql::output_schema(&physical.schema()),
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
-        is_blocking: physical.pipeline_behavior() == EmissionType::Final,
+        is_pipeline_breaking: physical.pipeline_behavior() == EmissionType::Final,
         physical: prepare_execution(physical, &session, &query_cancellation).map_err(failed)?,
         logical,
         explain,
@@ -286,8 +285,8 @@ impl Plan for EmbeddedPlan {
         self.estimated_bytes
     }
 
-    fn is_blocking(&self) -> bool {
-        self.is_blocking
+    fn is_pipeline_breaking(&self) -> bool {
+        self.is_pipeline_breaking
     }
 
     async fn explain(&self) -> Result<String, Error> {

@@ -7,8 +7,9 @@
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use thiserror::Error;
+use tidegate_query::batch_bytes;
 
-use super::bytes::array_bytes;
+use crate::embedded::row_bytes::measure_rows;
 
 /// Maximum number of bytes of a batch with repeated rows.
 const BATCH_BYTES_MAX: usize = 64 << 20;
@@ -44,41 +45,14 @@ impl RepeatedRows {
     pub(super) fn check_batch(self, batch: &RecordBatch) -> Option<RowsTooWide> {
         let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
         let elements = if self.is_unnested { longest_list(batch) } else { 1 };
-        let all: usize = batch.columns().iter().map(|column| array_bytes(column)).sum();
+        let all = batch_bytes(batch);
         if all.saturating_mul(elements) <= row_bytes_max {
             return None;
         }
-        let row: usize = batch.columns().iter().map(|column| widest_value_bytes(column)).sum();
-        let bytes = row.min(all).saturating_mul(elements);
+        let row = measure_rows(batch).into_iter().max().unwrap_or(0);
+        let bytes = usize::try_from(row).unwrap_or(usize::MAX).min(all).saturating_mul(elements);
         (bytes > row_bytes_max).then_some(RowsTooWide { bytes })
     }
-}
-
-/// An upper bound for the bytes of the widest value.
-fn widest_value_bytes(column: &dyn Array) -> usize {
-    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-    match column.data_type() {
-        DataType::Utf8 => longest(&mut column.as_string::<i32>().offsets().lengths()),
-        DataType::LargeUtf8 => longest(&mut column.as_string::<i64>().offsets().lengths()),
-        DataType::Binary => longest(&mut column.as_binary::<i32>().offsets().lengths()),
-        DataType::LargeBinary => longest(&mut column.as_binary::<i64>().offsets().lengths()),
-        DataType::Utf8View => longest(&mut column.as_string_view().lengths().map(|length| length as usize)),
-        DataType::BinaryView => longest(&mut column.as_binary_view().lengths().map(|length| length as usize)),
-        DataType::Struct(_) => column.as_struct().columns().iter().map(|column| widest_value_bytes(column)).sum(),
-        DataType::List(_) => {
-            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_list::<i32>().values()))
-        }
-        DataType::LargeList(_) => {
-            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_list::<i64>().values()))
-        }
-        DataType::FixedSizeList(..) => {
-            longest_list_in(column).saturating_mul(widest_value_bytes(column.as_fixed_size_list().values()))
-        }
-        DataType::Map(..) => longest_list_in(column).saturating_mul(widest_value_bytes(column.as_map().entries())),
-        data_type => data_type.primitive_width().unwrap_or(16),
-    }
-    // A single value is not larger than the whole column.
-    .min(array_bytes(column))
 }
 
 /// The number of elements of the longest list in any column.
@@ -117,7 +91,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, ""]));
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("t", texts), ("n", numbers)]).unwrap();
-        let bytes = (1 << 20) + 8;
+        let bytes = (1 << 20) + 16;
         assert_eq!(excess(&batch, 63, false), None);
         assert_eq!(excess(&batch, 64, false), Some(bytes));
         assert_eq!(excess(&batch, 1, false), None);

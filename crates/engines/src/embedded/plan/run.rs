@@ -13,15 +13,14 @@ use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
 use tidegate_core::Error;
-use tidegate_query::{BatchSender, QueryRows, batch_channel};
+use tidegate_query::{BatchSender, QueryRows, batch_bytes, batch_channel};
 use tidegate_runtime::Job;
 use tokio::sync::oneshot;
 
-use super::bytes::array_bytes;
 use super::repeated_rows::RowsTooWide;
 use super::{EmbeddedPlan, errors};
+use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::scan::{find_cause, is_retryable};
-use crate::embedded::snapshot_store::CHANGED_WHILE_READ;
 
 /// Maximum number of bytes of a batch that is sent. Larger batches are split.
 const PIECE_BYTES_MAX: usize = 4 << 20;
@@ -128,8 +127,7 @@ fn with_output_schema(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<Record
 /// Splits `batch` into slices of limited size, with at least one row each.
 fn split_batch(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
     let rows = batch.num_rows();
-    let bytes: usize = batch.columns().iter().map(|column| array_bytes(column.as_ref())).sum();
-    let count = bytes.div_ceil(PIECE_BYTES_MAX).clamp(1, rows.max(1));
+    let count = batch_bytes(batch).div_ceil(PIECE_BYTES_MAX).clamp(1, rows.max(1));
     let piece_rows = rows.div_ceil(count).max(1);
     (0..rows).step_by(piece_rows).map(move |start| batch.slice(start, piece_rows.min(rows - start)))
 }

@@ -18,8 +18,8 @@ use super::functions::bound_functions;
 use super::scope::{CATALOG, ScopeNames, StatementScope};
 use super::tables::SnapshotTables;
 use crate::embedded::engine::{Engine, EngineOptions};
+use crate::embedded::files::SharedSnapshotStore;
 use crate::embedded::scan::files_url;
-use crate::embedded::snapshot_store::SharedSnapshotStore;
 
 /// Maximum number of bytes of cached Parquet footers of a database.
 const FOOTER_CACHE_BYTES: usize = 32 << 20;

@@ -16,7 +16,7 @@ use tidegate_sql::Statement;
 use super::errors::to_core_error;
 use super::scope::{CATALOG, StatementScope};
 use super::system_catalogs::SystemCatalogs;
-use crate::embedded::files::{FileSnapshots, FileTable, Snapshot};
+use crate::embedded::files::{FileSnapshots, FileTable, FileTablesSnapshot};
 use crate::embedded::scan::FileTableProvider;
 use crate::embedded::security_barrier::{PrincipalPolicies, RowPolicyTable};
 
@@ -27,7 +27,7 @@ const PUBLIC: &str = "public.";
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotTables {
     pub(crate) database: Arc<str>,
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: Arc<FileTablesSnapshot>,
     pub(crate) files: Arc<FileSnapshots>,
     pub(crate) principal_policies: PrincipalPolicies,
     /// The system catalogs that the statement reads ([`SnapshotTables::with_catalogs`]).

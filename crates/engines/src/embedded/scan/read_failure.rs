@@ -9,7 +9,7 @@ use thiserror::Error;
 use tidegate_query::type_name;
 
 use crate::embedded::files::{
-    CoercionMode, ColumnCorrections, Compression, Fingerprint, NumberFormat, TextTableOptions, infer_type,
+    CoercionMode, ColumnCorrections, Compression, FileVersion, NumberFormat, TextTableOptions, infer_type,
     is_null_marker, read_error_reason, suggest_yaml, wider,
 };
 
@@ -57,7 +57,7 @@ struct MismatchedValue<'a> {
 pub(super) struct ReadContext<'a> {
     pub(super) location: &'a str,
     /// The version of the file that the table was built from.
-    pub(super) file: Option<Fingerprint>,
+    pub(super) file: Option<FileVersion>,
     pub(super) schema: &'a Schema,
     pub(super) compression: Compression,
     pub(super) numbers: Option<NumberFormat>,
@@ -200,7 +200,7 @@ mod tests {
         let schema =
             Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("at", DataType::Date32, true)]);
         let folder = tempfile::tempdir().unwrap();
-        let file = Fingerprint::from_metadata(&std::fs::metadata(folder.path()).unwrap());
+        let file = FileVersion::from_metadata(&std::fs::metadata(folder.path()).unwrap());
         let corrections = ColumnCorrections::default();
         let context = ReadContext {
             location: "a.csv",

@@ -28,12 +28,12 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use super::json_integers::{parse_numbers, with_numbers_as_text};
 use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
 use super::text_conversion::TextConversion;
+use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ArrayElements, ColumnCorrections, ContentFormat, CsvDialect, FileSnapshots, FileTable, ReadBudget,
     TableDeclarations, TextDecoding, WorkbookFormat, column_names, configure_reader, open_rows, open_text,
     peek_first_byte, read_header, read_workbook,
 };
-use crate::embedded::snapshot_store::CHANGED_WHILE_READ;
 
 /// Reads a table of text files.
 #[derive(Clone)]
@@ -260,7 +260,7 @@ impl TextSource {
         let text_table_options = self.declarations.options_for_file(location);
         let context = ReadContext {
             location,
-            file: self.table.fingerprint_of(location),
+            file: self.table.version_of(location),
             schema,
             compression: self.table.compression,
             numbers: self.table.numbers(),

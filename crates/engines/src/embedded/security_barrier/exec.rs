@@ -25,7 +25,7 @@ use futures::{Stream, StreamExt};
 
 use super::policy_view::unavailable_error;
 use super::rebatch::RebatchExec;
-use crate::embedded::operator_methods;
+use crate::embedded::delegation::operator_methods;
 
 /// The security barrier.
 #[derive(Debug)]

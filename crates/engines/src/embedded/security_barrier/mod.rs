@@ -10,7 +10,6 @@ mod mask;
 mod policy_view;
 mod provider;
 mod rebatch;
-mod row_bytes;
 
 pub(crate) use policy_view::{PrincipalPolicies, check_policies};
 pub(crate) use provider::RowPolicyTable;

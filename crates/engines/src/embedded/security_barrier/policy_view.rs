@@ -9,7 +9,7 @@ use tidegate_query::{
 };
 
 use super::mask::text_type;
-use crate::embedded::files::{FileTable, Snapshot};
+use crate::embedded::files::{FileTable, FileTablesSnapshot};
 
 /// A principal, and the policies that may restrict it.
 #[derive(Debug, Clone)]
@@ -34,7 +34,11 @@ impl PrincipalPolicies {
     ///
     /// # Errors
     /// When a policy does not fit the table.
-    pub(crate) fn view(&self, snapshot: &Snapshot, table: &FileTable) -> Result<Option<RestrictedView>, Error> {
+    pub(crate) fn view(
+        &self,
+        snapshot: &FileTablesSnapshot,
+        table: &FileTable,
+    ) -> Result<Option<RestrictedView>, Error> {
         if self.policies.is_empty() {
             return Ok(None);
         }
@@ -57,7 +61,7 @@ impl PrincipalPolicies {
     }
 
     /// Whether a policy restricts the table called `name`.
-    pub(crate) fn is_restricted(&self, snapshot: &Snapshot, name: &str) -> bool {
+    pub(crate) fn is_restricted(&self, snapshot: &FileTablesSnapshot, name: &str) -> bool {
         !self.policies.is_empty() && self.policies.applies(&snapshot.possible_names(name), &self.principal)
     }
 
@@ -65,7 +69,12 @@ impl PrincipalPolicies {
     ///
     /// # Errors
     /// `NotFound`; the reason why it is unreadable, which reveals data, only if no policy restricts it.
-    pub(crate) fn table(&self, snapshot: &Snapshot, name: &str, database: &str) -> Result<Arc<FileTable>, Error> {
+    pub(crate) fn table(
+        &self,
+        snapshot: &FileTablesSnapshot,
+        name: &str,
+        database: &str,
+    ) -> Result<Arc<FileTable>, Error> {
         match snapshot.find(name) {
             Some((name, Err(reason))) if self.is_restricted(snapshot, name) => Err(unavailable_error(name, reason)),
             _ => snapshot.table(name, database),
@@ -73,7 +82,7 @@ impl PrincipalPolicies {
     }
 
     /// The catalog without information about hidden rows.
-    pub(crate) fn catalog(&self, snapshot: &Snapshot) -> Arc<Catalog> {
+    pub(crate) fn catalog(&self, snapshot: &FileTablesSnapshot) -> Arc<Catalog> {
         if self.policies.is_empty() {
             return snapshot.catalog.clone();
         }
@@ -106,7 +115,7 @@ pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
 }
 
 /// The problems of `policies` with the tables of `snapshot`.
-pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &Snapshot) -> Vec<PolicyProblem> {
+pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &FileTablesSnapshot) -> Vec<PolicyProblem> {
     let entries = snapshot.catalog.tables.iter();
     let tables: Vec<(Vec<&str>, Option<Vec<PolicyColumn<'_>>>)> = entries
         .map(|entry| {

@@ -18,8 +18,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
 
-use super::row_bytes::measure_rows;
-use crate::embedded::operator_methods;
+use crate::embedded::delegation::operator_methods;
+use crate::embedded::row_bytes::measure_rows;
 
 /// Approximate number of bytes at which a batch is complete, even with fewer rows than the maximum.
 const BATCH_BYTES: u64 = 2 << 20;

@@ -89,7 +89,7 @@ async fn run_statement(database: &dyn Database, sql: &str, principal: &Principal
         Err(error) => return Outcome { answer: Err(error_text(&error)), explain: None, estimates: None },
     };
     let explain = Some(plan.explain().await.unwrap());
-    let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_blocking()));
+    let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_pipeline_breaking()));
     let job = TestJob::start().await;
     let mut stream = plan.run(&job.job).await.unwrap().batches;
     let mut batches = Vec::new();

@@ -120,9 +120,9 @@ async fn the_catalog_tells_nothing_of_rows() {
     let statement = |sql: &str| Statement::parse(sql, SqlDialect::DataFusion).unwrap();
     let fresh = limited.database.freshness(&statement("SELECT * FROM orders"), &limited.principal).await;
     assert_eq!(fresh, Freshness::Never);
-    let before = limited.database.stamp(Some("orders"), &limited.principal).await.unwrap();
+    let before = limited.database.version_tag(Some("orders"), &limited.principal).await.unwrap();
     _folder.write("orders.csv", format!("{ORDERS}5,south,+41 79 555,1.5,2024-01-05\n"));
-    assert_eq!(limited.database.stamp(Some("orders"), &limited.principal).await.unwrap(), before);
+    assert_eq!(limited.database.version_tag(Some("orders"), &limited.principal).await.unwrap(), before);
     assert_eq!(limited.rows("SELECT count(*) FROM orders").await, "2");
     let mut auditor = limited.principal.clone();
     auditor.roles.insert("auditor".to_owned());

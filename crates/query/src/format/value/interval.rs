@@ -8,8 +8,8 @@ use arrow::datatypes::{
     IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 
-use super::temporal::{INFINITY, NEGATIVE_INFINITY, value_cells};
-use super::{BoxedCells, DisplayCells};
+use super::cells::{BoxedCells, DisplayCells, value_cells};
+use super::temporal::{INFINITY, NEGATIVE_INFINITY};
 
 pub(super) fn interval_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {

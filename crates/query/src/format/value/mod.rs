@@ -2,64 +2,58 @@
 //!
 //! A cell writes from the array directly into the buffer of the answer; single values are not boxed.
 
-mod column_formatter;
-mod extension;
+mod cells;
+mod escape;
 mod interval;
-mod nested;
 mod number;
 mod temporal;
 mod text;
 
-use arrow::array::{Array, AsArray, BooleanArray, UnionArray};
-use arrow::datatypes::{
-    DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
+    StructArray, UnionArray,
 };
-use arrow::util::display::array_value_to_string;
+use arrow::datatypes::{
+    DataType, Field, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 
-pub use column_formatter::ColumnFormatter;
-pub(crate) use extension::field_cells;
-pub(crate) use text::{write_escaped, write_json_string, write_on_one_line};
+use self::cells::{DisplayCells, FnCells, IndirectCells, NullCells, Quotes};
+use self::escape::write_escaped;
+use super::extension_type::ExtensionType;
 
-/// The values of one column of one batch.
-pub(crate) trait ColumnCells: Send + Sync {
-    /// Whether the value is null.
-    fn is_null(&self, row: usize) -> bool;
+pub(crate) use self::cells::{BoxedCells, ColumnCells, write_json, write_single_line};
+pub(crate) use self::escape::{write_json_string, write_on_one_line};
 
-    /// Writes a value that is not null as JSON.
-    fn append_json(&self, row: usize, out: &mut String);
+/// Formats the values of one column as the text formats do.
+pub struct ColumnFormatter<'a>(BoxedCells<'a>);
 
-    /// Writes a value that is not null as bare text.
-    fn append_text(&self, row: usize, out: &mut String);
+impl<'a> ColumnFormatter<'a> {
+    /// The values of `array`, which are those of `field`.
+    pub fn new(field: &Field, array: &'a dyn Array) -> Self {
+        Self(field_cells(field, array))
+    }
 
-    /// Whether the value's text and its JSON are the same: numbers and booleans.
-    fn is_plain_json(&self, _row: usize) -> bool {
-        false
+    /// The value in `row`; `None` if it is null.
+    ///
+    /// # Panics
+    /// If the array has no such row.
+    pub fn format_value(&self, row: usize) -> Option<String> {
+        (!self.0.is_null(row)).then(|| {
+            let mut text = String::new();
+            self.0.append_text(row, &mut text);
+            text
+        })
     }
 }
 
-/// The cells of one column.
-pub(crate) type BoxedCells<'a> = Box<dyn ColumnCells + 'a>;
-
-/// Writes a value as JSON.
-pub(crate) fn write_json(cell: &dyn ColumnCells, row: usize, out: &mut String) {
-    if cell.is_null(row) {
-        out.push_str("null");
-    } else {
-        cell.append_json(row, out);
-    }
-}
-
-/// Writes a value as text of one line for people, null as `NULL`.
-pub(crate) fn write_single_line(cell: &dyn ColumnCells, row: usize, out: &mut String) {
-    if cell.is_null(row) {
-        out.push_str("NULL");
-        return;
-    }
-    let start = out.len();
-    cell.append_text(row, out);
-    if !cell.is_plain_json(row) && out[start..].contains(char::is_control) {
-        let raw = out.split_off(start);
-        write_on_one_line(&raw, out);
+/// The cells of `array`, whose values are those of `field`.
+pub(crate) fn field_cells<'a>(field: &Field, array: &'a dyn Array) -> BoxedCells<'a> {
+    match ExtensionType::from_field(field) {
+        None => column_cells(array),
+        Some(ExtensionType::Uuid) => text::uuid_cells(array),
+        Some(extension_type) => text::typed_text_cells(array, extension_type),
     }
 }
 
@@ -67,124 +61,35 @@ pub(crate) fn write_single_line(cell: &dyn ColumnCells, row: usize, out: &mut St
 fn column_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
         DataType::Null => Box::new(NullCells),
-        DataType::Boolean => Box::new(BooleanCells(array.as_boolean())),
-        kind if kind.is_numeric() => number::number_cells(array),
-        kind if kind.is_temporal() => temporal::temporal_cells(array),
-        kind if kind.is_nested() => nested::nested_cells(array),
+        DataType::Boolean => {
+            let write = |array: &BooleanArray, row, out: &mut String| {
+                out.push_str(if array.value(row) { "true" } else { "false" });
+            };
+            Box::new(FnCells { array: array.as_boolean(), quotes: Quotes::None, write })
+        }
         DataType::Dictionary(key, _) => dictionary_cells(array, key),
         DataType::RunEndEncoded(ends, _) => run_end_cells(array, ends.data_type()),
+        DataType::List(item) => offset_list_cells(item, array.as_list::<i32>()),
+        DataType::LargeList(item) => offset_list_cells(item, array.as_list::<i64>()),
+        DataType::ListView(item) => view_list_cells(item, array.as_list_view::<i32>()),
+        DataType::LargeListView(item) => view_list_cells(item, array.as_list_view::<i64>()),
+        DataType::FixedSizeList(item, _) => {
+            let list = array.as_fixed_size_list();
+            let range = |row: usize| {
+                let start = index(list.value_offset(row));
+                (start, start + index(list.value_length()))
+            };
+            Box::new(ListCells { array, values: field_cells(item, list.values()), range })
+        }
+        DataType::Struct(_) => Box::new(StructCells::new(array.as_struct())),
+        DataType::Map(..) => Box::new(MapCells::new(array.as_map())),
+        DataType::Union(..) => {
+            array.as_any().downcast_ref().map_or_else(|| Box::new(DisplayCells(array)) as _, union_cells)
+        }
+        DataType::Duration(_) | DataType::Interval(_) => interval::interval_cells(array),
+        kind if kind.is_numeric() => number::number_cells(array),
+        kind if kind.is_temporal() => temporal::temporal_cells(array),
         _ => text::text_cells(array),
-    }
-}
-
-/// How a value's text becomes JSON.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quotes {
-    /// The text is valid JSON.
-    None,
-    /// In quotes; nothing in it needs an escape.
-    Around,
-}
-
-/// Cells whose text a function writes.
-struct FnCells<'a, A, F> {
-    array: &'a A,
-    quotes: Quotes,
-    write: F,
-}
-
-impl<A: Array, F: Fn(&A, usize, &mut String) + Send + Sync> ColumnCells for FnCells<'_, A, F> {
-    fn is_null(&self, row: usize) -> bool {
-        self.array.is_null(row)
-    }
-
-    fn append_json(&self, row: usize, out: &mut String) {
-        match self.quotes {
-            Quotes::None => (self.write)(self.array, row, out),
-            Quotes::Around => {
-                out.push('"');
-                (self.write)(self.array, row, out);
-                out.push('"');
-            }
-        }
-    }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        (self.write)(self.array, row, out);
-    }
-
-    fn is_plain_json(&self, _row: usize) -> bool {
-        self.quotes == Quotes::None
-    }
-}
-
-struct NullCells;
-
-impl ColumnCells for NullCells {
-    fn is_null(&self, _row: usize) -> bool {
-        true
-    }
-
-    fn append_json(&self, _row: usize, out: &mut String) {
-        out.push_str("null");
-    }
-
-    fn append_text(&self, _row: usize, _out: &mut String) {}
-}
-
-struct BooleanCells<'a>(&'a BooleanArray);
-
-impl ColumnCells for BooleanCells<'_> {
-    fn is_null(&self, row: usize) -> bool {
-        self.0.is_null(row)
-    }
-
-    fn append_json(&self, row: usize, out: &mut String) {
-        self.append_text(row, out);
-    }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        out.push_str(if self.0.value(row) { "true" } else { "false" });
-    }
-
-    fn is_plain_json(&self, _row: usize) -> bool {
-        true
-    }
-}
-
-/// Cells that refer to other cells: dictionaries, runs, unions.
-struct IndirectCells<'a, F> {
-    values: Vec<BoxedCells<'a>>,
-    /// The cells and the row in them; `None` for null.
-    locate: F,
-}
-
-impl<F: Fn(usize) -> Option<(usize, usize)> + Send + Sync> IndirectCells<'_, F> {
-    fn resolve(&self, row: usize) -> Option<(&dyn ColumnCells, usize)> {
-        let (cell, row) = (self.locate)(row)?;
-        Some((self.values.get(cell)?.as_ref(), row))
-    }
-}
-
-impl<F: Fn(usize) -> Option<(usize, usize)> + Send + Sync> ColumnCells for IndirectCells<'_, F> {
-    fn is_null(&self, row: usize) -> bool {
-        self.resolve(row).is_none_or(|(cell, row)| cell.is_null(row))
-    }
-
-    fn append_json(&self, row: usize, out: &mut String) {
-        if let Some((cell, row)) = self.resolve(row) {
-            cell.append_json(row, out);
-        }
-    }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        if let Some((cell, row)) = self.resolve(row) {
-            cell.append_text(row, out);
-        }
-    }
-
-    fn is_plain_json(&self, row: usize) -> bool {
-        self.resolve(row).is_some_and(|(cell, row)| cell.is_plain_json(row))
     }
 }
 
@@ -192,8 +97,8 @@ fn dictionary_cells<'a>(array: &'a dyn Array, key: &DataType) -> BoxedCells<'a> 
     macro_rules! of {
         ($key:ty) => {{
             let dictionary = array.as_dictionary::<$key>();
-            let place = |row| Some((0, dictionary.key(row)?));
-            Box::new(IndirectCells { values: vec![column_cells(dictionary.values().as_ref())], locate: place })
+            let locate = |row| Some((0, dictionary.key(row)?));
+            Box::new(IndirectCells { values: vec![column_cells(dictionary.values().as_ref())], locate })
         }};
     }
     match key {
@@ -213,8 +118,8 @@ fn run_end_cells<'a>(array: &'a dyn Array, ends: &DataType) -> BoxedCells<'a> {
     macro_rules! of {
         ($ends:ty) => {{
             let runs = array.as_run::<$ends>();
-            let place = |row| Some((0, runs.get_physical_index(row)));
-            Box::new(IndirectCells { values: vec![column_cells(runs.values().as_ref())], locate: place })
+            let locate = |row| Some((0, runs.get_physical_index(row)));
+            Box::new(IndirectCells { values: vec![column_cells(runs.values().as_ref())], locate })
         }};
     }
     match ends {
@@ -231,26 +136,167 @@ fn union_cells(array: &UnionArray) -> BoxedCells<'_> {
         _ => Vec::new(),
     };
     let values = types.iter().map(|id| column_cells(array.child(*id).as_ref())).collect();
-    let place = move |row| {
+    let locate = move |row| {
         let kind = array.type_id(row);
         Some((types.iter().position(|id| *id == kind)?, array.value_offset(row)))
     };
-    Box::new(IndirectCells { values, locate: place })
+    Box::new(IndirectCells { values, locate })
 }
 
-/// Cells of a type without its own writer.
-struct DisplayCells<'a>(&'a dyn Array);
+/// An offset of an array, which is never negative in Arrow.
+fn index(offset: impl TryInto<usize>) -> usize {
+    offset.try_into().unwrap_or_default()
+}
 
-impl ColumnCells for DisplayCells<'_> {
+fn offset_list_cells<'a, O: OffsetSizeTrait>(item: &Field, list: &'a GenericListArray<O>) -> BoxedCells<'a> {
+    let range = |row: usize| (list.value_offsets()[row].as_usize(), list.value_offsets()[row + 1].as_usize());
+    Box::new(ListCells { array: list, values: field_cells(item, list.values()), range })
+}
+
+fn view_list_cells<'a, O: OffsetSizeTrait>(item: &Field, list: &'a GenericListViewArray<O>) -> BoxedCells<'a> {
+    let range = |row: usize| {
+        let start = list.value_offset(row).as_usize();
+        (start, start + list.value_size(row).as_usize())
+    };
+    Box::new(ListCells { array: list, values: field_cells(item, list.values()), range })
+}
+
+/// Lists, in JSON also in the formats of bare text; structs and maps too.
+struct ListCells<'a, F> {
+    array: &'a dyn Array,
+    values: BoxedCells<'a>,
+    range: F,
+}
+
+impl<F: Fn(usize) -> (usize, usize) + Send + Sync> ColumnCells for ListCells<'_, F> {
     fn is_null(&self, row: usize) -> bool {
-        self.0.is_null(row)
+        self.array.is_null(row)
     }
 
     fn append_json(&self, row: usize, out: &mut String) {
-        write_json_string(&array_value_to_string(self.0, row).unwrap_or_else(|error| error.to_string()), out);
+        let (start, end) = (self.range)(row);
+        out.push('[');
+        for item in start..end {
+            if item > start {
+                out.push(',');
+            }
+            write_json(self.values.as_ref(), item, out);
+        }
+        out.push(']');
     }
 
     fn append_text(&self, row: usize, out: &mut String) {
-        out.push_str(&array_value_to_string(self.0, row).unwrap_or_else(|error| error.to_string()));
+        self.append_json(row, out);
+    }
+}
+
+struct StructCells<'a> {
+    array: &'a StructArray,
+    /// `"name":` and the values.
+    fields: Vec<(String, BoxedCells<'a>)>,
+}
+
+impl<'a> StructCells<'a> {
+    fn new(array: &'a StructArray) -> Self {
+        let cell = |(field, column): (&Arc<Field>, &'a ArrayRef)| {
+            let mut key = String::new();
+            write_json_string(field.name(), &mut key);
+            key.push(':');
+            (key, field_cells(field, column.as_ref()))
+        };
+        Self { array, fields: array.fields().iter().zip(array.columns()).map(cell).collect() }
+    }
+}
+
+impl ColumnCells for StructCells<'_> {
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append_json(&self, row: usize, out: &mut String) {
+        out.push('{');
+        for (position, (key, cell)) in self.fields.iter().enumerate() {
+            if position > 0 {
+                out.push(',');
+            }
+            out.push_str(key);
+            write_json(cell.as_ref(), row, out);
+        }
+        out.push('}');
+    }
+
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
+    }
+}
+
+struct MapCells<'a> {
+    array: &'a MapArray,
+    keys: BoxedCells<'a>,
+    values: BoxedCells<'a>,
+}
+
+impl<'a> MapCells<'a> {
+    fn new(array: &'a MapArray) -> Self {
+        let (key, value) = array.entries_fields();
+        Self {
+            array,
+            keys: field_cells(key, array.keys().as_ref()),
+            values: field_cells(value, array.values().as_ref()),
+        }
+    }
+}
+
+impl ColumnCells for MapCells<'_> {
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append_json(&self, row: usize, out: &mut String) {
+        let offsets = self.array.value_offsets();
+        let (start, end) = (index(offsets[row]), index(offsets[row + 1]));
+        let mut key = String::new();
+        out.push('{');
+        for entry in start..end {
+            out.push_str(if entry > start { ",\"" } else { "\"" });
+            key.clear();
+            self.keys.append_text(entry, &mut key);
+            write_escaped(&key, out);
+            out.push_str("\":");
+            write_json(self.values.as_ref(), entry, out);
+        }
+        out.push('}');
+    }
+
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray, Int64Array, UnionArray};
+    use arrow::datatypes::{DataType, UnionFields};
+
+    use super::*;
+
+    #[test]
+    fn values_of_unions_are_those_of_their_members() {
+        let members = [("integer", DataType::Int64), ("blob", DataType::Binary)];
+        let fields: UnionFields =
+            (0_i8..).zip(members.map(|(name, kind)| Arc::new(Field::new(name, kind, true)))).collect();
+        let integers: ArrayRef = Arc::new(Int64Array::from(vec![10]));
+        let blobs: ArrayRef = Arc::new(BinaryArray::from_opt_vec(vec![None, Some(b"ab")]));
+        let union =
+            UnionArray::try_new(fields, vec![0, 1, 1].into(), Some(vec![0, 0, 1].into()), vec![integers, blobs])
+                .unwrap();
+        let field = Field::new("any", union.data_type().clone(), true);
+        let texts = ColumnFormatter::new(&field, &union);
+        assert_eq!(
+            [0, 1, 2].map(|row| texts.format_value(row)),
+            [Some("10".to_owned()), None, Some("YWI=".to_owned())]
+        );
     }
 }

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes};
+use super::cells::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes};
 
 pub(super) fn number_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
@@ -54,39 +54,30 @@ fn decimal_cells<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array) -> Boxe
 /// Floats, and their conversion to a type that the standard library prints.
 struct FloatCells<'a, T: ArrowPrimitiveType, F>(&'a PrimitiveArray<T>, F);
 
-/// A float that the standard library prints in its shortest form.
-trait PrintableFloat: Debug + Copy {
-    fn non_finite_name(self) -> Option<&'static str>;
-}
-
-impl PrintableFloat for f32 {
-    fn non_finite_name(self) -> Option<&'static str> {
-        f64::from(self).non_finite_name()
+impl<T, P, F> FloatCells<'_, T, F>
+where
+    T: ArrowPrimitiveType,
+    P: Debug + Copy + Into<f64>,
+    F: Fn(T::Native) -> P + Send + Sync,
+{
+    /// The value, and its name if it is not finite.
+    fn value(&self, row: usize) -> (P, Option<&'static str>) {
+        let value = (self.1)(self.0.value(row));
+        let name = match value.into() {
+            number if number.is_finite() => None,
+            number if number.is_nan() => Some("NaN"),
+            number if number > 0.0 => Some("Infinity"),
+            _ => Some("-Infinity"),
+        };
+        (value, name)
     }
 }
 
-impl PrintableFloat for f64 {
-    fn non_finite_name(self) -> Option<&'static str> {
-        if self.is_finite() {
-            None
-        } else if self.is_nan() {
-            Some("NaN")
-        } else if self > 0.0 {
-            Some("Infinity")
-        } else {
-            Some("-Infinity")
-        }
-    }
-}
-
-impl<T: ArrowPrimitiveType, P: PrintableFloat, F: Fn(T::Native) -> P + Send + Sync> FloatCells<'_, T, F> {
-    fn value(&self, row: usize) -> P {
-        (self.1)(self.0.value(row))
-    }
-}
-
-impl<T: ArrowPrimitiveType, P: PrintableFloat, F: Fn(T::Native) -> P + Send + Sync> ColumnCells
-    for FloatCells<'_, T, F>
+impl<T, P, F> ColumnCells for FloatCells<'_, T, F>
+where
+    T: ArrowPrimitiveType,
+    P: Debug + Copy + Into<f64>,
+    F: Fn(T::Native) -> P + Send + Sync,
 {
     fn is_null(&self, row: usize) -> bool {
         self.0.is_null(row)
@@ -94,23 +85,22 @@ impl<T: ArrowPrimitiveType, P: PrintableFloat, F: Fn(T::Native) -> P + Send + Sy
 
     fn append_json(&self, row: usize, out: &mut String) {
         // JSON has no such numbers, so they are strings.
-        let quotes = if self.value(row).non_finite_name().is_some() { "\"" } else { "" };
+        let quotes = if self.is_plain_json(row) { "" } else { "\"" };
         out.push_str(quotes);
         self.append_text(row, out);
         out.push_str(quotes);
     }
 
     fn append_text(&self, row: usize, out: &mut String) {
-        let value = self.value(row);
-        match value.non_finite_name() {
-            Some(name) => out.push_str(name),
+        match self.value(row) {
+            (_, Some(name)) => out.push_str(name),
             // Debug keeps the `.0` that distinguishes a float from an integer, and is valid JSON. Writing to a String
             // cannot fail.
-            None => drop(write!(out, "{value:?}")),
+            (value, None) => drop(write!(out, "{value:?}")),
         }
     }
 
     fn is_plain_json(&self, row: usize) -> bool {
-        self.value(row).non_finite_name().is_none()
+        self.value(row).1.is_none()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Written by hand because formatting with chrono takes ten times as long; only zones other than UTC use it.
 
+use arrow::array::Array;
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{
     ArrowTimestampType, DataType, Date32Type, Date64Type, Time32MillisecondType, Time32SecondType,
     Time64MicrosecondType, Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
@@ -11,7 +11,7 @@ use arrow::datatypes::{
 };
 use arrow::temporal_conversions::as_datetime_with_timezone;
 
-use super::{BoxedCells, DisplayCells, FnCells, Quotes, interval};
+use super::cells::{BoxedCells, DisplayCells, value_cells};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -58,18 +58,8 @@ pub(super) fn temporal_cells(array: &dyn Array) -> BoxedCells<'_> {
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
             timestamp_cells::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
         }
-        DataType::Duration(_) | DataType::Interval(_) => interval::interval_cells(array),
         _ => Box::new(DisplayCells(array)),
     }
-}
-
-/// Cells whose text `write` derives from the value alone.
-pub(super) fn value_cells<'a, T: ArrowPrimitiveType>(
-    array: &'a dyn Array,
-    write: impl Fn(T::Native, &mut String) + Send + Sync + 'a,
-) -> BoxedCells<'a> {
-    let write = move |array: &PrimitiveArray<T>, row, out: &mut String| write(array.value(row), out);
-    Box::new(FnCells { array: array.as_primitive::<T>(), quotes: Quotes::Around, write })
 }
 
 fn timestamp_cells<'a, T: ArrowTimestampType>(

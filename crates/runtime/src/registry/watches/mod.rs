@@ -1,6 +1,6 @@
 //! Watches resources: listeners are notified that the contents of a resource may have changed.
 //!
-//! Stamps are polled only while there are listeners, once per URI and caller, because contents can differ between
+//! Version tags are polled only while there are listeners, once per URI and caller, because contents can differ between
 //! callers. Changes are stored as a set of URIs, so a slow listener needs no queue and receives each change once. A
 //! swap of the registry counts as a change of every resource.
 
@@ -23,7 +23,7 @@ use crate::event::EventDispatcher;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, not_found};
 
-/// How long a new listener waits for the first stamps of its resources. Later stamps count as changes.
+/// How long a new listener waits for the first version tags of its resources. Later version tags count as changes.
 const BASELINE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of delivered changes that are remembered, because a connection may break before they arrive. A listener
 /// that missed more than these is notified of all its subscriptions.
@@ -153,7 +153,7 @@ impl Watch {
             loop {
                 let mut woken = std::pin::pin!(self.wake.notified());
                 woken.as_mut().enable();
-                if self.shared.table.lock().has_all_stamps(self.id) {
+                if self.shared.table.lock().has_all_version_tags(self.id) {
                     return;
                 }
                 woken.await;
@@ -290,7 +290,7 @@ impl Drop for Watch {
 }
 
 impl WatchShared {
-    /// Makes sure that due stamps are polled.
+    /// Makes sure that due version tags are polled.
     fn ensure_polling(self: &Arc<Self>) {
         if self.table.lock().begin_polling() {
             self.tasks.spawn(poller::poll(self.clone()));

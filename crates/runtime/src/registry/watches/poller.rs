@@ -1,4 +1,4 @@
-//! The task that polls stamps while there are listeners.
+//! The task that polls version tags while there are listeners.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::WatchShared;
 use super::tenant_scheduler::{CONCURRENT_MAX, PolledEntryId};
-use super::watch_table::{PollStep, StampRequest};
+use super::watch_table::{PollStep, VersionTagRequest};
 use crate::event::emit_internal_error;
 use crate::registry::execution::panic_to_error;
 
-/// The interval between two polls of a stamp.
+/// The interval between two polls of a version tag.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The maximum time for a stamp; after it, the stamp counts as unchanged.
-const STAMP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum time for a version tag; after it, the version tag counts as unchanged.
+const VERSION_TAG_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Polls until there are no more listeners, or the registry is drained.
 pub(super) async fn poll(shared: Arc<WatchShared>) {
@@ -29,7 +29,7 @@ pub(super) async fn poll(shared: Arc<WatchShared>) {
         while futures_unordered.len() < CONCURRENT_MAX {
             let version = *shared.versions.borrow();
             match shared.table.lock().next_step(Instant::now(), version) {
-                PollStep::Poll(question) => futures_unordered.push(poll_stamp(question)),
+                PollStep::Poll(question) => futures_unordered.push(poll_version_tag(question)),
                 PollStep::WaitUntil(due) => {
                     next_at = Some(due);
                     break;
@@ -43,10 +43,10 @@ pub(super) async fn poll(shared: Arc<WatchShared>) {
         tokio::select! {
             biased;
             () = shared.ended.cancelled() => return,
-            Some((id, caller, stamp)) = futures_unordered.next() => {
+            Some((id, caller, version_tag)) = futures_unordered.next() => {
                 let again_at = Instant::now() + POLL_INTERVAL;
-                let has_failed_now = shared.table.lock().record_stamp(id, &caller, stamp.as_ref().ok(), again_at);
-                if let Err(error) = stamp && has_failed_now {
+                let has_failed_now = shared.table.lock().record_version_tag(id, &caller, version_tag.as_ref().ok(), again_at);
+                if let Err(error) = version_tag && has_failed_now {
                     emit_internal_error(&shared.events, &error, Uuid::new_v4());
                 }
             }
@@ -56,13 +56,13 @@ pub(super) async fn poll(shared: Arc<WatchShared>) {
     }
 }
 
-/// The stamp of one entry.
-async fn poll_stamp(question: StampRequest) -> (PolledEntryId, Arc<Caller>, Result<Option<String>, Error>) {
-    let StampRequest { id, caller, resolved_watcher: found } = question;
-    let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
-    let stamp = match tokio::time::timeout(STAMP_TIMEOUT, stamp).await {
-        Ok(stamp) => stamp.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
+/// The version tag of one entry.
+async fn poll_version_tag(question: VersionTagRequest) -> (PolledEntryId, Arc<Caller>, Result<Option<String>, Error>) {
+    let VersionTagRequest { id, caller, resolved_watcher: found } = question;
+    let version_tag = AssertUnwindSafe(found.watcher.version_tag(&found.variables, &caller)).catch_unwind();
+    let version_tag = match tokio::time::timeout(VERSION_TAG_TIMEOUT, version_tag).await {
+        Ok(version_tag) => version_tag.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
         Err(_) => Err(Error::new(ErrorKind::TimedOut, "checking whether a resource has changed took too long")),
     };
-    (id, caller, stamp)
+    (id, caller, version_tag)
 }

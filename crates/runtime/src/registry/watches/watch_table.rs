@@ -31,8 +31,8 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// A stamp to be polled.
-pub(super) struct StampRequest {
+/// A version tag to be polled.
+pub(super) struct VersionTagRequest {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
     pub(super) resolved_watcher: ResolvedWatcher,
@@ -40,8 +40,8 @@ pub(super) struct StampRequest {
 
 /// The next step of the poller.
 pub(super) enum PollStep {
-    /// Polls a stamp.
-    Poll(StampRequest),
+    /// Polls a version tag.
+    Poll(VersionTagRequest),
     /// Waits until this time.
     WaitUntil(Instant),
     /// Does nothing.
@@ -71,15 +71,15 @@ struct Listener {
     wake: Arc<Notify>,
     /// The holder that its subscriptions count for.
     holder: Option<Owner>,
-    /// Whether a first stamp counts as a change, because the listener no longer waits for its baseline.
+    /// Whether a first version tag counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
 
 struct PolledEntry {
     key: PolledKey,
     resolved_watcher: ResolvedWatcher,
-    /// The hash of the last stamp of the watcher, if there was one.
-    stamp: Option<u64>,
+    /// The hash of the last version tag of the watcher, if there was one.
+    version_tag: Option<u64>,
     is_polled: bool,
     has_failed: bool,
     listeners: BTreeSet<ListenerId>,
@@ -199,7 +199,7 @@ impl WatchTable {
     }
 
     /// Whether each subscription of the listener has been polled.
-    pub(super) fn has_all_stamps(&self, id: ListenerId) -> bool {
+    pub(super) fn has_all_version_tags(&self, id: ListenerId) -> bool {
         let Some(listener) = self.listeners.get(&id) else { return true };
         let mut entries = listener.uris.values().flatten().filter_map(|entry| self.entries.get(entry));
         entries.all(|entry| entry.is_polled)
@@ -228,7 +228,7 @@ impl WatchTable {
         let later = self.queue_due(now, version);
         while let Some((id, tenant)) = self.scheduler.start_next() {
             if let Some(entry) = self.current_entry(id, version) {
-                return PollStep::Poll(StampRequest {
+                return PollStep::Poll(VersionTagRequest {
                     id,
                     caller: entry.key.caller.clone(),
                     resolved_watcher: entry.resolved_watcher.clone(),
@@ -262,25 +262,25 @@ impl WatchTable {
         self.entries.get(&id)
     }
 
-    /// Records a stamp, or its failure as `None`, and schedules the next poll at `again_at`. Returns whether the
+    /// Records a version tag, or its failure as `None`, and schedules the next poll at `again_at`. Returns whether the
     /// failure is new.
-    pub(super) fn record_stamp(
+    pub(super) fn record_version_tag(
         &mut self,
         id: PolledEntryId,
         caller: &Caller,
-        stamp: Option<&Option<String>>,
+        version_tag: Option<&Option<String>>,
         again_at: Instant,
     ) -> bool {
         self.scheduler.finish(&caller.principal.tenant);
-        let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
+        let version_tag = version_tag.map(|version_tag| self.hasher.hash_one(version_tag));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         self.due.push_back((again_at, id));
         let is_first_answer = !std::mem::replace(&mut entry.is_polled, true);
-        let has_failed_before = std::mem::replace(&mut entry.has_failed, stamp.is_none());
+        let has_failed_before = std::mem::replace(&mut entry.has_failed, version_tag.is_none());
         let has_failed_now = entry.has_failed && !has_failed_before;
-        let before = entry.stamp;
-        entry.stamp = stamp.or(before);
-        let has_changed = before != entry.stamp;
+        let before = entry.version_tag;
+        entry.version_tag = version_tag.or(before);
+        let has_changed = before != entry.version_tag;
         for id in &entry.listeners {
             let Some(listener) = self.listeners.get_mut(id) else { continue };
             if has_changed && (before.is_some() || listener.has_baseline) {
@@ -304,7 +304,7 @@ impl WatchTable {
         let entry = PolledEntry {
             key,
             resolved_watcher: found,
-            stamp: None,
+            version_tag: None,
             is_polled: false,
             has_failed: false,
             listeners: BTreeSet::new(),

@@ -76,7 +76,7 @@ impl Plan for RecordingPlan {
         None
     }
 
-    fn is_blocking(&self) -> bool {
+    fn is_pipeline_breaking(&self) -> bool {
         false
     }
 

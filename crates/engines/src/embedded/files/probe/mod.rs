@@ -13,8 +13,8 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Statistics;
 
-use super::file_identity::FileIdentity;
 use super::file_kind::{Compression, FileKind, NamedFormat, WorkbookFormat};
+use super::file_version::FileIdentity;
 use super::limits::FileLimits;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::read_workbook;
@@ -92,9 +92,9 @@ pub(crate) fn probe_file(
     limits: &FileLimits,
     table_declarations: &TableDeclarations,
 ) -> Result<FileProfile, String> {
-    let fingerprint = file.fingerprint.as_ref().map_err(Clone::clone)?;
+    let version = file.version.as_ref().map_err(Clone::clone)?;
     let FileKind { format, compression } = file.kind;
-    if fingerprint.bytes == 0 {
+    if version.bytes == 0 {
         return Err("the file is empty".to_owned());
     }
     // One open file for all steps, even if the path is replaced meanwhile.
@@ -109,7 +109,7 @@ pub(crate) fn probe_file(
         NamedFormat::Csv | NamedFormat::Tsv => {
             let options = &table_declarations.options_for_file(&file.location);
             let delimiter = (format == NamedFormat::Tsv).then_some(b'\t');
-            let (location, bytes) = (file.location.as_str(), identity.fingerprint.bytes);
+            let (location, bytes) = (file.location.as_str(), identity.version.bytes);
             let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, options };
             csv::probe_csv(&file, limits)
         }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::super::query_cancellation::QueryCancellation;
-use crate::embedded::delegate_to_inner;
+use crate::embedded::delegation::delegate_to_inner;
 
 /// An expression that fails when its query is cancelled.
 #[derive(Debug)]

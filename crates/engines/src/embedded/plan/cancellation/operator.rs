@@ -14,12 +14,12 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
+use tidegate_query::batch_bytes;
 
-use super::super::bytes::array_bytes;
 use super::super::query_cancellation::QueryCancellation;
 use super::super::repeated_rows::RepeatedRows;
 use super::super::windows::{WindowMemory, WindowRows};
-use crate::embedded::operator_methods;
+use crate::embedded::delegation::operator_methods;
 
 /// The check of an operator's batches in addition to cancellation.
 #[derive(Debug, Clone)]
@@ -120,8 +120,7 @@ impl CancellableStream {
             BatchCheck::BelowWindow { rows, is_streaming } => {
                 rows.add(batch.num_rows());
                 if !is_streaming {
-                    let bytes = batch.columns().iter().map(|column| array_bytes(column)).sum();
-                    self.reservation.try_grow(bytes)?;
+                    self.reservation.try_grow(batch_bytes(&batch))?;
                 }
                 Ok(batch)
             }

@@ -36,7 +36,7 @@ use self::trial_search::measure_searches;
 use super::errors::{VALUES_HINT, WORK_HINT};
 use super::query_cancellation::{check_function_cancelled, session_cancellation};
 use super::windows;
-use crate::embedded::delegate_to_inner;
+use crate::embedded::delegation::delegate_to_inner;
 
 /// Maximum number of bytes of the result of one evaluation.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;

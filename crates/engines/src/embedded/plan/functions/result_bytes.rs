@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_int64_array;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use tidegate_query::array_bytes;
 
-use super::super::bytes::array_bytes;
 use super::argument_sizes::{ArgumentSizes, list_sizes, row_count, text_sizes};
 
 /// Number of bytes of a value of unknown size.

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
-use crate::embedded::delegate_to_inner;
+use crate::embedded::delegation::delegate_to_inner;
 
 /// An aggregate that is used over a window.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{AggregateUDF, WindowFunctionDefinition, WindowUDF};
+use tidegate_query::array_bytes;
 
 use self::aggregate::{BoundedAggregate, FrameReach};
 use self::partition::BoundedWindow;
 pub(super) use self::window_memory::{WindowMemory, WindowRows};
-use super::bytes::array_bytes;
 use super::query_cancellation::QueryCancellation;
 
 /// Number of calls of a function between two checks for cancellation.

@@ -15,11 +15,11 @@ use datafusion::logical_expr::{
     Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_plan::PhysicalExpr;
+use tidegate_query::array_bytes;
 
-use super::super::bytes::array_bytes;
 use super::window_memory::count_values;
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
-use crate::embedded::delegate_to_inner;
+use crate::embedded::delegation::delegate_to_inner;
 
 /// A window function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,52 +1,86 @@
-//! The identity of a file at the time it was probed, to compare with the file that is opened later.
+//! The version of a file at the time it was probed, to compare with the file that is opened later.
 //!
 //! Files are often replaced while they are served: by an atomic rename, or by rewriting them. Header, types and
 //! positions of one file are invalid for another file with the same name. So they apply only if the open file is the
 //! same file; otherwise the query is planned again. File systems reuse inode numbers and timestamps, so the beginning
 //! of a text file is compared as well.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek};
-
-use super::walk::Fingerprint;
+use std::time::SystemTime;
 
 /// Number of bytes at the beginning of a text file that are compared.
 const BEGINNING_BYTES_MAX: u64 = 16 << 10;
 
-/// The identity of a file at the time it was probed.
+/// The version of a file, from its metadata, without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FileVersion {
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
+    /// Inode number and time of the last change. Zero if the system has none.
+    identity: (u64, i64, i64),
+}
+
+impl FileVersion {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            identity: identity_of(metadata),
+        }
+    }
+
+    /// Whether `later` can be the same file after rows were appended.
+    pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
+        self.identity.0 == later.identity.0 && self.bytes <= later.bytes
+    }
+}
+
+#[cfg(unix)]
+fn identity_of(metadata: &Metadata) -> (u64, i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn identity_of(_metadata: &Metadata) -> (u64, i64, i64) {
+    (0, 0, 0)
+}
+
+/// Identifies a probed file: its version, and the beginning of a text that may grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) version: FileVersion,
     /// Length and hash of the beginning, for files that may grow.
     beginning: Option<(u64, u64)>,
 }
 
 impl FileIdentity {
     /// For a file whose recorded positions are only valid if it does not change at all.
-    pub(crate) fn exact(fingerprint: Fingerprint) -> Self {
-        Self { fingerprint, beginning: None }
+    pub(crate) fn exact(version: FileVersion) -> Self {
+        Self { version, beginning: None }
     }
 
     /// The identity of an open file. With `may_grow`, rows may be added at its end later. Rewinds the file.
     pub(crate) fn from_file(file: &File, may_grow: bool) -> io::Result<Self> {
-        let fingerprint = Fingerprint::from_metadata(&file.metadata()?);
+        let version = FileVersion::from_metadata(&file.metadata()?);
         let beginning = if may_grow {
-            let bytes = fingerprint.bytes.min(BEGINNING_BYTES_MAX);
+            let bytes = version.bytes.min(BEGINNING_BYTES_MAX);
             Some((bytes, hash_beginning(file, bytes)?))
         } else {
             None
         };
-        Ok(Self { fingerprint, beginning })
+        Ok(Self { version, beginning })
     }
 
     /// Whether the open `file` is still the probed one. The file must be at its beginning, and is there again
     /// afterwards.
     pub(crate) fn matches_file(&self, file: &File) -> io::Result<bool> {
-        let now = Fingerprint::from_metadata(&file.metadata()?);
+        let now = FileVersion::from_metadata(&file.metadata()?);
         match self.beginning {
-            None => Ok(now == self.fingerprint),
-            Some((bytes, hash)) => Ok(self.fingerprint.may_have_grown_to(&now) && hash_beginning(file, bytes)? == hash),
+            None => Ok(now == self.version),
+            Some((bytes, hash)) => Ok(self.version.may_have_grown_to(&now) && hash_beginning(file, bytes)? == hash),
         }
     }
 }

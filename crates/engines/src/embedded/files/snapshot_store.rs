@@ -21,7 +21,8 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use super::files::{FileIdentity, PathSandbox};
+use super::file_version::FileIdentity;
+use super::path_sandbox::{PathSandbox, io_error_reason};
 
 const STORE_NAME: &str = "files";
 /// What object_store writes before the messages of this store.
@@ -54,7 +55,7 @@ impl SnapshotStore {
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
         let file = self.sandbox.open(&stored.path).map_err(|refusal| failed(refusal.reason()))?;
         if let Some(identity) = &stored.identity
-            && !identity.matches_file(&file).map_err(|error| failed(super::files::io_error_reason(&error)))?
+            && !identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))?
         {
             return Err(failed(CHANGED_WHILE_READ.to_owned()));
         }
@@ -63,7 +64,7 @@ impl SnapshotStore {
 
     fn get(&self, location: &Location, options: &GetOptions) -> Result<GetResult> {
         let file = self.open(location)?;
-        let metadata = file.metadata().map_err(|error| generic_error(super::files::io_error_reason(&error)))?;
+        let metadata = file.metadata().map_err(|error| generic_error(io_error_reason(&error)))?;
         let meta = ObjectMeta {
             location: location.clone(),
             last_modified: metadata.modified().unwrap_or(std::time::SystemTime::UNIX_EPOCH).into(),
@@ -83,7 +84,7 @@ impl SnapshotStore {
 
     fn read_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let mut file = self.open(location)?;
-        let bytes = file.metadata().map_err(|error| generic_error(super::files::io_error_reason(&error)))?.len();
+        let bytes = file.metadata().map_err(|error| generic_error(io_error_reason(&error)))?.len();
         ranges.iter().map(|range| read_range(&mut file, bytes, range)).collect()
     }
 }
@@ -93,7 +94,7 @@ fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<By
     if range.start > range.end || range.end > file_bytes {
         return Err(generic_error(format!("the file is damaged: it refers to bytes {range:?} of {file_bytes}")));
     }
-    let unreadable = |error: std::io::Error| generic_error(super::files::io_error_reason(&error));
+    let unreadable = |error: std::io::Error| generic_error(io_error_reason(&error));
     file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
     let length = usize::try_from(range.end - range.start).map_err(|error| generic_error(error.to_string()))?;
     let mut buffer = vec![0; length];

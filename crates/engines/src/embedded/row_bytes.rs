@@ -37,6 +37,11 @@ fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
             let list = array.as_list::<i64>();
             add_items(list.values().as_ref(), list.value_offsets(), widths);
         }
+        DataType::FixedSizeList(_, length) => {
+            let offsets: Vec<i32> =
+                (0..).step_by(usize::try_from(*length).unwrap_or(1).max(1)).take(array.len() + 1).collect();
+            add_items(array.as_fixed_size_list().values().as_ref(), &offsets, widths);
+        }
         DataType::Map(..) => {
             let map = array.as_map();
             add_items(map.entries(), map.value_offsets(), widths);

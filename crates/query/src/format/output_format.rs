@@ -1,8 +1,56 @@
-//! Resolves the format of a call and the format argument of a tool: content for a model, or a body.
+//! The formats of answers: the format argument of a tool, combined with the format of the call.
 
-use tidegate_core::AnswerFormat;
+use tidegate_core::{AnswerFormat, Error, ErrorKind};
 
-use super::OutputFormat;
+/// The format of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OutputFormat {
+    /// Bare rows: `[{…},{…}]`.
+    #[default]
+    Mcp,
+    /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
+    Json,
+    /// Aligned text for people.
+    Table,
+    /// RFC 4180.
+    Csv,
+    /// A Markdown table.
+    Markdown,
+    /// One JSON object per line.
+    Ndjson,
+    /// Token-Oriented Object Notation.
+    Toon,
+}
+
+impl OutputFormat {
+    /// Every format.
+    pub const ALL: [Self; 7] =
+        [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
+
+    /// The name in arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Json => "json",
+            Self::Table => "table",
+            Self::Csv => "csv",
+            Self::Markdown => "markdown",
+            Self::Ndjson => "ndjson",
+            Self::Toon => "toon",
+        }
+    }
+
+    /// Parses the name of a format.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the valid names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))
+                .with_choices(Self::ALL.map(|format| format.name().to_owned()))
+        })
+    }
+}
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,15 +14,15 @@ const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;
 
 /// A position in a stored result from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// The result.
-    pub result: ResultId,
+    pub(crate) result: ResultId,
     /// The number of rows before the page.
-    pub row: u64,
+    pub(crate) row: u64,
     /// The identifier of the query, so that a cursor is rejected for another query.
-    pub query_id: u64,
+    pub(crate) query_id: u64,
     /// When the result expires, in milliseconds since 1970.
-    pub expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
 /// A short-lived link to a stored result.
@@ -35,14 +35,14 @@ pub(crate) struct ResultLink {
 }
 
 /// Signs and verifies cursors and links.
-pub(crate) struct ResultSeal {
+pub(crate) struct ResultSigner {
     /// This key is stored in the folder of the results.
     cursors: HmacSigner,
     /// Link holders are known only to this process, so links end with it.
     links: HmacSigner,
 }
 
-impl ResultSeal {
+impl ResultSigner {
     pub(crate) fn new(key: &[u8]) -> Self {
         Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }

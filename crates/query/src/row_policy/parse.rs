@@ -1,21 +1,41 @@
-//! Converts the AST of the parser to a condition, with messages for what is not allowed.
+//! Parses a condition: converts the AST of the parser, with messages for what is not allowed.
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::{SqlDialect, parse_prepared_expression};
 
-use super::Comparator;
-use super::condition::{ColumnName, ConditionNode, ConditionTerm};
-use super::resolve::CallerAttribute;
+use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
+use super::filter::Comparator;
+
+/// Maximum bytes of a condition.
+const CONDITION_BYTES_MAX: usize = 8_192;
 
 const ALLOWED_SYNTAX: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
      columns, literals, :subject, :tenant and :claims.NAME";
+
+impl RowCondition {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the error and what is allowed instead.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        if text.len() > CONDITION_BYTES_MAX {
+            let message = format!("the condition is {} bytes long; the limit is {CONDITION_BYTES_MAX}", text.len());
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        }
+        let expression = parse_prepared_expression(text, SqlDialect::DataFusion, join_placeholders)?;
+        let tree = convert_node(&expression)
+            .map_err(|reason| Error::new(ErrorKind::InvalidArguments, reason.replace(SEPARATOR, ".")))?;
+        Ok(Self { text: text.to_owned(), tree })
+    }
+}
 
 /// Joins a colon and the names after it into one placeholder: `:claims.tenant`, `:claims."odd name"`.
 ///
 /// # Errors
 /// Never: other tokens stay unchanged, and the parser reports them.
-pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
+fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
     while let Some(mut token) = tokens.next() {
@@ -40,13 +60,8 @@ pub(super) fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
 
 const SEPARATOR: &str = "\0";
 
-/// Restores the dots in `reason`.
-pub(super) fn restore_separators(reason: &str) -> String {
-    reason.replace(SEPARATOR, ".")
-}
-
 /// Converts `expression` to a condition.
-pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
+fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
     Ok(match expression {
         Expr::Nested(inner) => convert_node(inner)?,
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => ConditionNode::Not(Box::new(convert_node(expr)?)),
@@ -60,8 +75,7 @@ pub(super) fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
             build_comparison(convert_term(left)?, convert_operator(op)?, convert_term(right)?)?
         }
         Expr::InList { expr, list, negated } => {
-            let (term, list) =
-                (convert_term(expr)?, list.iter().map(self::convert_term).collect::<Result<Vec<_>, _>>()?);
+            let (term, list) = (convert_term(expr)?, list.iter().map(convert_term).collect::<Result<Vec<_>, _>>()?);
             if list.iter().any(|item| matches!(item, ConditionTerm::Column(_))) {
                 return Err(format!("the list of {expression} contains a column; use literals and claims"));
             }

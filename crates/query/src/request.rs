@@ -1,0 +1,158 @@
+//! Requests of queries, and the output options of their answers.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::Statement;
+
+use crate::database::Database;
+use crate::format::OutputFormat;
+use crate::structured::find_undescribed_column;
+
+/// When rows are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AnswerMode {
+    /// As they arrive.
+    Streaming,
+    /// When all rows are available.
+    Batch,
+    /// `Batch` when the format or the plan needs all rows before the first byte, else `Streaming`.
+    #[default]
+    Auto,
+}
+
+impl AnswerMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Streaming, Self::Batch, Self::Auto];
+
+    /// The name in arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Streaming => "streaming",
+            Self::Batch => "batch",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Parses the name of a mode.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the valid names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no mode {name:?}"))
+                .with_choices(Self::ALL.map(|mode| mode.name().to_owned()))
+        })
+    }
+}
+
+/// A statement for a database, and the output options of its answer.
+pub struct QueryRequest {
+    /// The database.
+    pub database: Arc<dyn Database>,
+    /// The statement.
+    pub statement: Statement,
+    /// The maximum number of rows; a notice says whether more exist.
+    pub max_rows: Option<u64>,
+    /// The format of the answer; with [`OutputFormat::Mcp`], the format of the call applies, if it names one.
+    pub format: OutputFormat,
+    /// The column whose distinct values are returned instead of rows.
+    pub extract: Option<String>,
+    /// When rows are sent.
+    pub mode: AnswerMode,
+    /// The columns of the output schema, if the answer has structured content beside its text.
+    pub structured: Option<SchemaRef>,
+    /// A sentence that says how to get more when the budget ends the answer. By default it names the arguments of the
+    /// built-in tools.
+    pub overflow_hint: Option<String>,
+    /// What happens to rows that do not fit inline.
+    pub overflow: OverflowPolicy,
+}
+
+impl QueryRequest {
+    /// Rejects an answer whose `columns` do not match its output schema, as after a change of a table.
+    pub(crate) fn check_output_schema(&self, columns: &SchemaRef) -> Result<(), Error> {
+        let promised = self.structured.as_ref();
+        let Some(name) = promised.and_then(|promised| find_undescribed_column(promised, columns)) else {
+            return Ok(());
+        };
+        let message =
+            format!("the output schema does not describe the column {name:?} of the answer: a table has changed");
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .with_hint("An administrator must reload the configuration; until then, query the table directly."))
+    }
+}
+
+/// How the rows are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// In the answer, as far as they fit.
+    #[default]
+    Inline,
+    /// In a stored result; the answer is a preview of it.
+    Blocks,
+}
+
+impl Delivery {
+    /// Every delivery.
+    pub const ALL: [Self; 2] = [Self::Inline, Self::Blocks];
+
+    /// The name in arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// Parses the name of a delivery.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the valid names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|delivery| delivery.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no delivery {name:?}"))
+                .with_choices(Self::ALL.map(|delivery| delivery.name().to_owned()))
+        })
+    }
+}
+
+/// What happens to the rows of an answer that do not fit inline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OverflowPolicy {
+    /// They are discarded: the caller must request them with another query.
+    #[default]
+    Discard,
+    /// They are stored, and can be read page by page with a cursor.
+    Store {
+        /// Whether the answer links to the stored result, because the caller may read it.
+        linked: bool,
+        /// Whether an earlier answer that is still valid may be reused.
+        cached: bool,
+    },
+}
+
+/// The output options of rows that need no query.
+#[derive(Debug, Clone, Default)]
+pub struct OutputOptions {
+    /// The format of the answer.
+    pub format: OutputFormat,
+    /// The column whose distinct values are returned instead of rows.
+    pub extract: Option<String>,
+    /// A sentence that says how to get more when not all rows fit, such as `Ask for less with the argument "pattern".`
+    pub overflow_hint: String,
+}
+
+/// The output options of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct PageOptions {
+    /// The format of the answer.
+    pub format: OutputFormat,
+    /// Whether the answer is a list of the values of one column, without its name.
+    pub is_list: bool,
+    /// The maximum number of rows.
+    pub rows_max: Option<u64>,
+    /// Whether the answer has structured content beside its text.
+    pub is_structured: bool,
+}

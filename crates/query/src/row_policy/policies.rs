@@ -1,0 +1,190 @@
+//! The row policies of a database, and the view of a principal on a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tidegate_core::{Error, ErrorKind, Principal};
+
+use super::condition::{RowCondition, unknown_column_message};
+use super::filter::{PolicyColumn, RowFilter};
+use super::mask::{HashKey, Mask};
+use crate::stable_hash::StableHasher;
+
+/// One row policy of a database.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowPolicy {
+    /// The table, case-insensitive, and the tables below it (`orders.2024`); `*` is every table.
+    pub table: String,
+    /// The visible rows; all by default.
+    pub rows: Option<RowCondition>,
+    /// The masks of columns by name, case-insensitive.
+    pub columns: BTreeMap<String, Mask>,
+    /// Principals with one of these roles are exempt.
+    pub except_roles: BTreeSet<String>,
+}
+
+impl RowPolicy {
+    /// Whether the policy is for every table.
+    pub fn covers_all_tables(&self) -> bool {
+        self.table == "*"
+    }
+
+    /// Whether the policy covers a table with one of `names`, or a table above or below it: `orders` and `orders.2024`
+    /// may become one table, or one become several, when files change.
+    pub(super) fn covers(&self, names: &[&str]) -> bool {
+        let expected = self.table.to_lowercase();
+        let is_below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
+        let means = |name: String| name == expected || is_below(&name, &expected) || is_below(&expected, &name);
+        self.covers_all_tables() || names.iter().any(|name| means(name.to_lowercase()))
+    }
+
+    fn applies_to(&self, principal: &Principal) -> bool {
+        self.except_roles.is_disjoint(&principal.roles)
+    }
+}
+
+/// The row policies of a database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RowPolicies {
+    pub(super) policies: Arc<[RowPolicy]>,
+    key: HashKey,
+}
+
+impl Default for RowPolicies {
+    fn default() -> Self {
+        Self::new(Vec::new(), HashKey::process_key())
+    }
+}
+
+/// The view of a principal on a table with at least one applicable policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableView {
+    /// The visible rows. Positions refer to the columns that the view was created with.
+    pub rows: RowFilter,
+    /// The masks of these columns, in order; `None` leaves the column unchanged.
+    pub masks: Vec<Option<Mask>>,
+}
+
+impl TableView {
+    /// Whether the column at `position` is visible to the principal.
+    pub fn is_visible(&self, position: usize) -> bool {
+        !matches!(self.masks.get(position), None | Some(Some(Mask::Deny)))
+    }
+
+    /// The positions of the visible columns.
+    pub fn visible_columns(&self) -> impl Iterator<Item = usize> {
+        (0..self.masks.len()).filter(|position| self.is_visible(*position))
+    }
+}
+
+impl RowPolicies {
+    /// Creates the policies, with `key` for hashes.
+    pub fn new(policies: Vec<RowPolicy>, key: HashKey) -> Self {
+        Self { policies: policies.into(), key }
+    }
+
+    /// Whether there are no policies.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// The key of hashes.
+    pub fn key(&self) -> &HashKey {
+        &self.key
+    }
+
+    fn applicable<'a>(&'a self, names: &'a [&'a str], principal: &'a Principal) -> impl Iterator<Item = &'a RowPolicy> {
+        self.policies.iter().filter(move |policy| policy.covers(names) && policy.applies_to(principal))
+    }
+
+    /// Whether a policy restricts the table called `names` for `principal`.
+    pub fn applies(&self, names: &[&str], principal: &Principal) -> bool {
+        self.applicable(names, principal).next().is_some()
+    }
+
+    /// The view of `principal` on the table that has or may have one of `names`, with `columns`. `None` if it is
+    /// unrestricted.
+    ///
+    /// # Errors
+    /// `Unavailable` when a policy does not match the table. The message reveals nothing; the detail has the reason.
+    /// The table must not be read then.
+    pub fn view(
+        &self,
+        names: &[&str],
+        columns: &[PolicyColumn<'_>],
+        principal: &Principal,
+    ) -> Result<Option<TableView>, Error> {
+        let mut policies = self.applicable(names, principal).peekable();
+        if policies.peek().is_none() {
+            return Ok(None);
+        }
+        let mut filters = Vec::new();
+        let mut masks = vec![None; columns.len()];
+        for policy in policies {
+            filters.extend(policy.row_filter(columns, principal).map_err(|reason| unfit_policy_error(names, &reason))?);
+            policy.tighten_masks(columns, &mut masks).map_err(|reason| unfit_policy_error(names, &reason))?;
+        }
+        Ok(Some(TableView { rows: RowFilter::all(filters), masks }))
+    }
+
+    /// A fingerprint of the policies that apply to `principal` and the attributes that they use. It reveals nothing
+    /// about them. Zero where no policy applies.
+    pub fn fingerprint(&self, principal: &Principal) -> u64 {
+        let mut binding = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
+        if binding.peek().is_none() {
+            return 0;
+        }
+        let mut hasher = StableHasher::default();
+        // The key may change after a restart, which matters only where a hash is visible.
+        if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
+            hasher.add(self.key.hash("stamp"));
+        }
+        for policy in binding {
+            hasher.add(format!("{policy:?}"));
+            let brought = policy.rows.iter().flat_map(|rows| rows.caller_attributes());
+            brought.for_each(|caller_attribute| hasher.add(format!("{:?}", caller_attribute.value_for(principal))));
+        }
+        hasher.finish()
+    }
+}
+
+impl RowPolicy {
+    /// The rows that are visible to `principal`; `None` if all.
+    fn row_filter(&self, columns: &[PolicyColumn<'_>], principal: &Principal) -> Result<Option<RowFilter>, String> {
+        let Some(rows) = &self.rows else { return Ok(None) };
+        let filter = rows.resolve(columns, &|attribute| attribute.value_for(principal))?;
+        // A missing attribute hides all rows, under NOT and OR too.
+        Ok(Some(filter.unwrap_or(RowFilter::Constant(false))))
+    }
+
+    /// Makes `masks` at least as strict as this policy.
+    fn tighten_masks(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
+        for (name, mask) in &self.columns {
+            for position in self.matching_columns(name, columns)? {
+                mask.check(&columns[position])?;
+                masks[position] = Some(masks[position].map_or(*mask, |other| mask.stricter(other)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The positions of the columns with that `name`.
+    pub(super) fn matching_columns(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
+        let folded = name.to_lowercase();
+        let alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
+        let found: Vec<usize> = alike.map(|(position, _)| position).collect();
+        // A policy for all tables ignores tables without the column.
+        if found.is_empty() && !self.covers_all_tables() {
+            return Err(unknown_column_message(name, columns));
+        }
+        Ok(found)
+    }
+}
+
+/// The error for a table that must not be read. It is the same for every table and reason.
+fn unfit_policy_error(names: &[&str], reason: &str) -> Error {
+    let name = names.first().copied().unwrap_or_default();
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
+        .with_detail(format!("the row policy of the table {name:?} does not match its columns: {reason}"))
+        .with_hint("The server log has the reason.")
+}
