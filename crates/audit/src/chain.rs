@@ -33,14 +33,9 @@ impl ChainLink {
 /// Chains `line`, a JSON object, to `previous_hash`. Returns the finished line with its line break, and its position.
 pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&AuditKey>) -> (String, ChainLink) {
     line.pop();
-    line.push_str(",\"prev\":\"");
-    line.push_str(&before.hash);
-    line.push('"');
+    line.push_str(&format!(",\"prev\":\"{}\"", before.hash));
     let hash = compute_hash(line.as_bytes(), key);
-    line.push_str(BEFORE_HASH);
-    line.push_str(&hash);
-    line.push_str(AFTER_HASH);
-    line.push('\n');
+    line.push_str(&format!("{BEFORE_HASH}{hash}{AFTER_HASH}\n"));
     (line, ChainLink { seq: before.seq + 1, hash })
 }
 
@@ -64,19 +59,19 @@ impl ParsedLine {
 
 /// Parses `line`, without its line break, and checks its hash.
 pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
-    let foreign = "is not a line of an audit log";
-    let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
+    let malformed = "is not a line of an audit log";
+    let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(malformed)?;
     let (hashed, rest) =
-        line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
+        line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(malformed)?).ok_or(malformed)?;
     let hash = rest.strip_prefix(BEFORE_HASH.as_bytes()).and_then(|rest| rest.strip_suffix(AFTER_HASH.as_bytes()));
-    let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
+    let hash = std::str::from_utf8(hash.ok_or(malformed)?).map_err(|_| malformed)?;
     if compute_hash(hashed, key) != hash {
         return Err(match key {
             Some(_) => "was changed, or written with another key: its hash does not match its content",
             None => "was changed, or written with a key: its hash does not match its content",
         });
     }
-    serde_json::from_slice(line).map_err(|_| foreign)
+    serde_json::from_slice(line).map_err(|_| malformed)
 }
 
 /// The number of dropped lines that `line` reports, if it does.

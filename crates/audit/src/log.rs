@@ -65,7 +65,7 @@ impl AuditLog {
     ) -> Result<Arc<Self>, OpenError> {
         let failed = |error| OpenError::Io { file: options.file.clone(), error };
         let (inbox, records) = mpsc::channel(options.queue_lines_max);
-        let shared = WriterState::new();
+        let shared = Arc::<WriterState>::default();
         let writer = LogWriter::new(sink, last, options, records, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-audit".to_owned());

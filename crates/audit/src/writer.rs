@@ -23,7 +23,7 @@ const LINES_AT_ONCE: usize = 256;
 /// The longest time from a write to its sync.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WriterState {
     pub(crate) written: AtomicU64,
     pub(crate) dropped: AtomicU64,
@@ -39,18 +39,6 @@ pub(crate) struct WriterState {
 }
 
 impl WriterState {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            written: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            unreported_drops: AtomicU64::new(0),
-            is_failing: watch::Sender::new(false),
-            refusals: Mutex::default(),
-            closing: CancellationToken::new(),
-            closed: CancellationToken::new(),
-        })
-    }
-
     pub(crate) fn drop_lines(&self, lines: u64) {
         self.dropped.fetch_add(lines, Ordering::Relaxed);
         self.unreported_drops.fetch_add(lines, Ordering::Relaxed);

@@ -167,8 +167,9 @@ impl CredentialAuthenticator {
             return if is_valid { Ok(principal) } else { Err(AuthenticationError::Invalid) };
         }
         // An unknown certificate may be the proxy's own.
-        let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
-        match named? {
+        let proxy_principal =
+            self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
+        match proxy_principal? {
             Some(principal) => Ok(principal),
             None if certificate.is_some() => Err(AuthenticationError::Invalid),
             None => self.anonymous.clone().ok_or(AuthenticationError::Missing),

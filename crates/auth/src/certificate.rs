@@ -41,14 +41,12 @@ impl CertificateRules {
             let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
             let certificate_name = certificate_name.normalize();
             if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
-                let problem = "a certificate rule needs a name, and a subject or an alternative name";
-                return Err(problem.to_owned());
+                return Err("a certificate rule needs a name, and a subject or an alternative name".to_owned());
             }
             let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
             if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
-                let problem = format!("two certificate rules have {}; remove one of them", certificate_name.describe());
-                return Err(problem);
+                return Err(format!("two certificate rules have {}; remove one of them", certificate_name.describe()));
             }
         }
         Ok(Self(by_name))

@@ -76,7 +76,7 @@ impl KeyFile {
         let now = self.clock.now().trunc_subsecs(0);
         for (name, owner) in [(Some(name), "key"), (tenant, "tenant")] {
             if let Some(name) = name.filter(|name| !is_valid_name(name)) {
-                return Err(KeyFileError::Invalid(format!(
+                return Err(KeyFileError(format!(
                     "{name:?} cannot be a {owner}'s name: it has 1 to {NAME_CHARS_MAX} characters, no control characters, \
                      and no blanks around it"
                 )));
@@ -85,18 +85,18 @@ impl KeyFile {
         if let Some(expires) = expires.filter(|expires| *expires <= now) {
             let expires = expires.to_rfc3339_opts(SecondsFormat::Secs, true);
             let problem = format!("a key that expires at {expires} would have expired already");
-            return Err(KeyFileError::Invalid(problem));
+            return Err(KeyFileError(problem));
         }
         let secret = secret::random_secret().map_err(|_| KeyFileError::no_random_bytes())?;
         store::update(&self.path, |entries| {
             if entries.len() >= KEYS_MAX {
                 let problem =
                     format!("the key file holds {KEYS_MAX} keys, which is the maximum; delete revoked keys from it");
-                return Err(KeyFileError::Invalid(problem));
+                return Err(KeyFileError(problem));
             }
             if entries.iter().any(|entry| entry.name == name && entry.state(now) == KeyState::Active) {
                 let problem = format!("an active key is named {name:?}; revoke it or choose another name");
-                return Err(KeyFileError::Invalid(problem));
+                return Err(KeyFileError(problem));
             }
             let entry = KeyEntry {
                 name: name.to_owned(),
@@ -163,7 +163,7 @@ fn find_revocable<'a>(
     name_or_id: &str,
     now: DateTime<Utc>,
 ) -> Result<&'a mut KeyEntry, KeyFileError> {
-    let invalid = |problem: String| Err(KeyFileError::Invalid(problem));
+    let invalid = |problem: String| Err(KeyFileError(problem));
     let mut candidates: Vec<&mut KeyEntry> =
         entries.iter_mut().filter(|entry| entry.name == name_or_id || entry.id == name_or_id).collect();
     if candidates.is_empty() {

@@ -12,7 +12,6 @@ mod certificate;
 mod clock;
 mod development;
 mod key_file;
-mod network;
 mod provider;
 mod proxy;
 mod roles;
@@ -22,13 +21,9 @@ mod token;
 pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
 pub use certificate::{CertificateName, CertificateRule};
 pub use clock::Clock;
-pub use development::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
+pub use development::{DevelopmentKey, DevelopmentToken};
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
-pub use network::{TrustedNetwork, TrustedNetworkError};
-pub use proxy::ProxyOptions;
+pub use proxy::{ProxyOptions, parse_trusted_network};
 pub use roles::Role;
 pub use secret::Secret;
-pub use token::{
-    IntrospectionOptions, IssuerCheck, IssuerCheckError, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,
-    UnknownAlgorithm,
-};
+pub use token::{IntrospectionOptions, IssuerCheck, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError};

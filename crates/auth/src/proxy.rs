@@ -1,11 +1,11 @@
 //! Identity headers of trusted proxies.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use tidegate_core::{AuthMethod, AuthenticationError, Credentials, Principal};
+use tidegate_core::{AuthMethod, AuthenticationError, Credentials, IpNetwork, Principal};
 
-use crate::network::TrustedNetwork;
 use crate::roles::Roles;
 
 const NAME_BYTES_MAX: usize = 256;
@@ -18,7 +18,7 @@ const RESERVED_HEADERS: [&str; 8] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyOptions {
     /// The addresses of the proxies. Identity headers from other addresses are ignored.
-    pub networks: Vec<TrustedNetwork>,
+    pub networks: Vec<IpNetwork>,
     /// The header with the subject of the caller.
     pub user: String,
     /// The header with the tenant of the caller.
@@ -29,7 +29,7 @@ pub struct ProxyOptions {
 
 /// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
-    networks: Vec<TrustedNetwork>,
+    networks: Vec<IpNetwork>,
     user: String,
     tenant: Option<String>,
     roles: Option<String>,
@@ -39,8 +39,7 @@ pub(crate) struct TrustedProxies {
 impl TrustedProxies {
     pub(crate) fn new(options: ProxyOptions) -> Result<Self, String> {
         if options.networks.is_empty() {
-            let problem = "a proxy needs networks: the addresses from which it connects";
-            return Err(problem.to_owned());
+            return Err("a proxy needs networks: the addresses from which it connects".to_owned());
         }
         let user = parse_header_name(&options.user)?;
         let tenant = options.tenant.as_deref().map(parse_header_name).transpose()?;
@@ -48,8 +47,7 @@ impl TrustedProxies {
         let mut headers = Vec::new();
         for header in [Some(&user), tenant.as_ref(), roles.as_ref()].into_iter().flatten() {
             if headers.contains(header) {
-                let problem = format!("the header {header:?} is configured for two values; use one header for each");
-                return Err(problem);
+                return Err(format!("the header {header:?} is configured for two values; use one header for each"));
             }
             headers.push(header.clone());
         }
@@ -91,13 +89,33 @@ impl TrustedProxies {
     }
 }
 
+/// Parses the address or network of trusted proxies: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+///
+/// # Errors
+/// What is wrong with `text`.
+pub fn parse_trusted_network(text: &str) -> Result<IpNetwork, String> {
+    let network = IpNetwork::parse(text)
+        .ok_or_else(|| format!("{text:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"))?;
+    let bits = network.prefix_bits;
+    if bits == 0 {
+        return Err(format!("{text:?} contains every address; list the addresses of your proxies"));
+    }
+    let first = match network.address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - bits))).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - bits))).into()),
+    };
+    match first == network.address {
+        true => Ok(network),
+        false => Err(format!("{text:?} has bits set after the first {bits}; did you mean {first}/{bits}?")),
+    }
+}
+
 /// A header name in lower case.
 fn parse_header_name(name: &str) -> Result<String, String> {
     let lower = name.to_ascii_lowercase();
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if lower.is_empty() || !lower.bytes().all(is_token_byte) || RESERVED_HEADERS.contains(&lower.as_str()) {
-        let problem = format!("{name:?} is not allowed as the name of an identity header");
-        return Err(problem);
+        return Err(format!("{name:?} is not allowed as the name of an identity header"));
     }
     Ok(lower)
 }

@@ -28,8 +28,8 @@ use crate::token::key_ring::KeyRing;
 use crate::token::options::Seconds;
 use crate::token::verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
 
-pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
-pub use issuer_check::{IssuerCheck, IssuerCheckError};
+pub use algorithm::TokenAlgorithm;
+pub use issuer_check::IssuerCheck;
 pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsError};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
@@ -170,7 +170,7 @@ impl TokenAuthenticator {
         if !is_bearer_token(token) || introspector.was_recently_rejected(&digest, seconds_of(now)) {
             return None;
         }
-        let find = async {
+        let introspection = async {
             let introspection_result = introspector.introspect(token, peer).await;
             let now = self.clock.now();
             let verified = match introspection_result {
@@ -183,7 +183,7 @@ impl TokenAuthenticator {
             }
             Some(self.cache_principal(digest, verified?, now, 0, roles))
         };
-        introspector.run_once(digest, find).await
+        introspector.run_once(digest, introspection).await
     }
 
     fn cache_principal(

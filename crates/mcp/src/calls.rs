@@ -11,7 +11,7 @@ use tidegate_runtime::Call;
 
 use crate::answer::{Answer, AnswerStream, InputMode};
 use crate::bounded;
-use crate::encode::{CallToolEncoder, CompleteEncoder, GetPromptEncoder, ReadResourceEncoder};
+use crate::encode::{CallToolEncoder, CollectingEncoder, ReadResourceEncoder};
 use crate::input_rounds::InputRound;
 use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::request::InFlightRequest;
@@ -117,7 +117,7 @@ impl McpService {
         call.arguments = params.arguments.unwrap_or_default();
         let input_mode = self.enable_input(&mut call, &request, "prompts/get")?;
         let reply = self.registry().call(call).map_err(|error| request.to_rpc_error(&error))?;
-        let encoder = Box::new(GetPromptEncoder::new(request.envelope.clone(), description));
+        let encoder = Box::new(CollectingEncoder::for_prompt(request.envelope.clone(), description));
         Ok(AnswerStream::new(reply, encoder, request, input_mode).begin().await)
     }
 
@@ -134,7 +134,7 @@ impl McpService {
         };
         let reply = self.registry().call(request.to_call(CallTarget::Completion(completion)));
         let reply = reply.map_err(|error| request.to_rpc_error(&error))?;
-        let encoder = Box::new(CompleteEncoder::new(request.envelope.clone()));
+        let encoder = Box::new(CollectingEncoder::for_completion(request.envelope.clone()));
         Ok(AnswerStream::new(reply, encoder, request, InputMode::Unavailable).begin().await)
     }
 

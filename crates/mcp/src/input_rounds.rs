@@ -16,9 +16,9 @@ use tidegate_runtime::Metadata;
 
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::jsonrpc::RpcError;
+use crate::messages::{encode_input_requests, parse_input_answer};
 use crate::request::InFlightRequest;
 use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
-use crate::wire::{encode_input_requests, parse_input_answer};
 
 /// The maximum number of answers in one request.
 const ANSWERS_MAX: usize = 100;

@@ -14,6 +14,7 @@ mod jsonrpc;
 mod lines;
 mod list;
 mod listen;
+mod messages;
 mod request;
 mod request_meta;
 mod request_state;

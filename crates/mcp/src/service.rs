@@ -53,21 +53,21 @@ struct CancelledParams {
 
 impl McpService {
     /// MCP over `registry`. Tasks are lost when the process ends.
-    pub fn new(registry: Arc<Registry>, about: ServerDescription) -> Arc<Self> {
-        Self::with_task_folder(None, registry, about)
+    pub fn new(registry: Arc<Registry>, description: ServerDescription) -> Arc<Self> {
+        Self::with_task_folder(None, registry, description)
     }
 
     /// MCP over `registry` with tasks stored in `folder`, including those of an earlier process.
     pub fn with_task_folder(
         folder: Option<TaskFolder>,
         registry: Arc<Registry>,
-        about: ServerDescription,
+        description: ServerDescription,
     ) -> Arc<Self> {
-        let server_info =
-            Revision::ALL.map(|revision| wire::encode_implementation(&about, revision.dialect()).to_string().into());
+        let server_info = Revision::ALL
+            .map(|revision| wire::encode_implementation(&description, revision.dialect()).to_string().into());
         Arc::new(Self {
             registry,
-            description: about,
+            description,
             server_info,
             tool_lists: ToolListCache::default(),
             request_states: Arc::new(RequestStateStore::new()),
@@ -116,8 +116,8 @@ impl McpService {
         );
         members.push_str(&self.instructions_member());
         let message = envelope.respond(&members, None);
-        let abilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
-        Ok((McpSession::new(revision, abilities, in_flight, self.registry.watch()), message))
+        let client_capabilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
+        Ok((McpSession::new(revision, client_capabilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision in which a request is answered.

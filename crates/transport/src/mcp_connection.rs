@@ -193,14 +193,10 @@ impl McpConnection {
     fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
-        let (ending, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
+        let (input_closed, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = ending.cancelled() => {}
-                () = replaced.cancelled() => {}
-                () = notifications::forward_feed(&mut feed, &identity, &outgoing) => {}
-            }
+            let forwarding = notifications::forward_feed(&mut feed, &identity, &outgoing);
+            input_closed.run_until_cancelled(replaced.run_until_cancelled(forwarding)).await;
         });
     }
 
@@ -254,22 +250,14 @@ impl McpConnection {
 
     /// A permit for one request; `None` if the connection was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
-        tokio::select! {
-            biased;
-            () = self.abandoned.cancelled() => None,
-            // The semaphore is never closed.
-            permit = self.request_permits.clone().acquire_owned() => permit.ok(),
-        }
+        // The semaphore is never closed.
+        self.abandoned.run_until_cancelled(self.request_permits.clone().acquire_owned()).await?.ok()
     }
 
     fn spawn_task(&self, permit: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = abandoned.cancelled() => {}
-                () = answering => {}
-            }
+            abandoned.run_until_cancelled(answering).await;
             drop(permit);
         });
     }

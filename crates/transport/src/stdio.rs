@@ -83,12 +83,9 @@ pub async fn serve(
         authenticator: options.authenticator,
         toolset: options.toolset,
     });
-    let read = tokio::select! {
-        biased;
-        // Also if a client that does not read blocks the output.
-        () = shutdown.cancelled() => Ok(()),
-        read = read_until_end(&connection, &user, reader, message_bytes_max) => read,
-    };
+    // Shutdown ends the reading also if a client that does not read blocks the output.
+    let reading = read_until_end(&connection, &user, reader, message_bytes_max);
+    let read = shutdown.run_until_cancelled(reading).await.unwrap_or(Ok(()));
     connection.drain(drain_within).await;
     // A client that no longer reads must not keep the process alive.
     let written = match tokio::time::timeout(drain_within, &mut writing).await {
@@ -135,8 +132,8 @@ impl LocalCallerResolver {
     async fn local_caller(&self) -> Result<Caller, RpcError> {
         let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
-            let state = self.service.registry().snapshot();
-            match state.create_caller(self.authenticator.local_principal(), origin) {
+            let snapshot = self.service.registry().snapshot();
+            match snapshot.create_caller(self.authenticator.local_principal(), origin) {
                 Some(caller) => return Ok(caller),
                 // They differ for a moment while a new configuration is applied.
                 None => tokio::task::yield_now().await,

@@ -1,8 +1,5 @@
 //! The entries of a key file, their states, and what is wrong with a file or a change of it.
 
-use std::io;
-use std::path::PathBuf;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
@@ -117,25 +114,11 @@ fn read_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::
 
 /// Why a key file cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyFileError {
-    /// A file operation failed.
-    #[error("cannot {action} the key file {}: {source}", .path.display())]
-    Io {
-        /// The operation.
-        action: &'static str,
-        /// The key file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The content of the file, or a change of it, is invalid.
-    #[error("{0}")]
-    Invalid(String),
-}
+#[error("{0}")]
+pub struct KeyFileError(pub(super) String);
 
 impl KeyFileError {
     pub(super) fn no_random_bytes() -> Self {
-        Self::Invalid("the system provides no random bytes for a key".to_owned())
+        Self("the system provides no random bytes for a key".to_owned())
     }
 }

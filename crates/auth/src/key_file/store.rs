@@ -33,7 +33,7 @@ struct KeyFileVersion {
 /// The entries of the file; empty if the file does not exist. Takes no lock, because files are only replaced as a
 /// whole.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
-    let failed = |source| KeyFileError::Io { action: "read", path: path.to_owned(), source };
+    let failed = |error| io_error("read", path, &error);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
         let problem = format!("the key file {} is larger than {BYTES_MAX} bytes", path.display());
-        return Err(KeyFileError::Invalid(problem));
+        return Err(KeyFileError(problem));
     }
     parse(path, &bytes)
 }
@@ -55,7 +55,7 @@ pub(super) fn update<T>(
 ) -> Result<T, KeyFileError> {
     // A symbolic link is kept: its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
+    let failed = |action| move |error| io_error(action, path, &error);
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
     let before = Ownership::read(path).map_err(failed("inspect"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
@@ -82,24 +82,28 @@ fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
     }
 }
 
+fn io_error(action: &str, path: &Path, error: &io::Error) -> KeyFileError {
+    KeyFileError(format!("cannot {action} the key file {}: {error}", path.display()))
+}
+
 fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<KeyEntry>, KeyFileError> {
     let path = path.display();
     // The content is not quoted, because it may be another file with secrets.
     let malformed = |error: serde_json::Error| {
         let (line, column) = (error.line(), error.column());
         let problem = format!("{path} is not a valid key file: unexpected content at line {line}, column {column}");
-        KeyFileError::Invalid(problem)
+        KeyFileError(problem)
     };
     let version = serde_json::from_slice::<KeyFileVersion>(bytes).map_err(malformed)?.version;
     if version != VERSION {
         let problem =
             format!("the key file {path} has the version {version}; this program reads only version {VERSION}");
-        return Err(KeyFileError::Invalid(problem));
+        return Err(KeyFileError(problem));
     }
     let keys = serde_json::from_slice::<KeyFileContent>(bytes).map_err(malformed)?.keys;
     let mut ids = BTreeSet::new();
     if let Some(entry) = keys.iter().find(|entry| !ids.insert(&entry.id)) {
-        return Err(KeyFileError::Invalid(format!("the key file {path} holds two keys with the id {:?}", entry.id)));
+        return Err(KeyFileError(format!("the key file {path} holds two keys with the id {:?}", entry.id)));
     }
     Ok(keys)
 }

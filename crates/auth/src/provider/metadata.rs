@@ -47,10 +47,10 @@ fn metadata_urls(issuer: &Url) -> Vec<Url> {
 
 fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderError> {
     let metadata: Map<String, Value> = serde_json::from_slice(body).map_err(|_| ProviderError::NotJson)?;
-    let named = metadata.get("issuer").and_then(Value::as_str).unwrap_or_default();
-    if named != issuer {
-        let named: String = named.chars().take(200).collect();
-        return Err(ProviderError::other(format_args!("its metadata name another issuer: {named:?}")));
+    let named_issuer = metadata.get("issuer").and_then(Value::as_str).unwrap_or_default();
+    if named_issuer != issuer {
+        let named_issuer: String = named_issuer.chars().take(200).collect();
+        return Err(ProviderError::other(format_args!("its metadata name another issuer: {named_issuer:?}")));
     }
     let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or_else(|| ProviderError::other(NO_KEY_SET))?;
     let invalid = |problem| ProviderError::other(format_args!("the jwks_uri of its metadata {problem}"));

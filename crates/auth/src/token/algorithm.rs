@@ -28,13 +28,6 @@ pub enum TokenAlgorithm {
     Ed25519,
 }
 
-/// The name of an unsupported algorithm.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not a token algorithm; use one of: {}", join_names(TokenAlgorithm::ALL))]
-pub struct UnknownAlgorithm {
-    name: String,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// A secret that is shared with the signer.
@@ -122,11 +115,13 @@ impl TokenAlgorithm {
 }
 
 impl FromStr for TokenAlgorithm {
-    type Err = UnknownAlgorithm;
+    type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.iter().find(|algorithm| algorithm.name() == name);
-        found.copied().ok_or_else(|| UnknownAlgorithm { name: name.to_owned() })
+        let algorithm = Self::ALL.iter().find(|algorithm| algorithm.name() == name);
+        algorithm
+            .copied()
+            .ok_or_else(|| format!("{name:?} is not a token algorithm; use one of: {}", join_names(Self::ALL)))
     }
 }
 

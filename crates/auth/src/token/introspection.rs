@@ -98,19 +98,19 @@ impl Introspector {
         self.rejected.lock().put(digest, now + REJECTED_SECONDS);
     }
 
-    /// Runs `find` once for all concurrent requests with the same token. If the running one is dropped, another one
+    /// Runs `introspection` once for all concurrent requests with the same token. If the running one is dropped, another one
     /// continues.
     pub(super) async fn run_once(
         &self,
         digest: Digest,
-        find: impl Future<Output = IntrospectionOutcome>,
+        introspection: impl Future<Output = IntrospectionOutcome>,
     ) -> IntrospectionOutcome {
         let flight = InFlightQuery::join(&self.in_flight, digest);
-        let found = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| find)).await;
-        if found.is_err() {
+        let outcome = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| introspection)).await;
+        if outcome.is_err() {
             self.log_failure(&ProviderError::timed_out());
         }
-        found.ok()?.clone()
+        outcome.ok()?.clone()
     }
 
     pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {

@@ -30,20 +30,15 @@ pub enum IssuerCheck {
     RejectsProbe,
 }
 
-/// Why tokens cannot be verified, without any secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct IssuerCheckError(String);
-
 impl TokenOptions {
     /// Sends the issuer one request, for five seconds at most.
     ///
     /// # Errors
-    /// When the issuer cannot be reached, or does not answer as required.
-    pub async fn check_issuer(&self) -> Result<IssuerCheck, IssuerCheckError> {
+    /// Why tokens cannot be verified: the issuer cannot be reached, or does not answer as required.
+    pub async fn check_issuer(&self) -> Result<IssuerCheck, String> {
         let check = timeout(REQUEST_TIMEOUT, self.run_issuer_check()).await;
         let check = check.unwrap_or_else(|_| Err(ProviderError::timed_out()));
-        check.map_err(|failure| IssuerCheckError(failure.to_string()))
+        check.map_err(|failure| failure.to_string())
     }
 
     async fn run_issuer_check(&self) -> Result<IssuerCheck, ProviderError> {

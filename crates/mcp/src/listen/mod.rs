@@ -10,7 +10,6 @@
 //! [MCP 2025-11-25, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)
 
 mod feed;
-mod filter;
 mod methods;
 
 pub use self::feed::{FeedPosition, ListenStream, NotificationFeed};

@@ -9,7 +9,6 @@ use crate::bounded;
 use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::request::InFlightRequest;
 use crate::service::McpService;
-use crate::wire::parse_input_answer;
 
 /// The maximum number of answers in one update.
 const ANSWERS_MAX: usize = 100;
@@ -40,14 +39,7 @@ impl McpService {
             return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
         }
         for (key, result) in &params.responses {
-            let answered = self.tasks.with_entry(id, |entry| {
-                // Answers to unknown and already answered requests are ignored.
-                if entry.has_pending_input(key) {
-                    entry.accept_answer(key, parse_input_answer(result)?)
-                } else {
-                    Ok(())
-                }
-            });
+            let answered = self.tasks.with_entry(id, |entry| entry.accept_answer(key, result));
             answered.unwrap_or(Ok(())).map_err(|problem| {
                 RpcError::invalid_params(format!("inputResponses[{key:?}] does not answer its request: {problem}"))
             })?;

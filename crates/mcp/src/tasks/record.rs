@@ -7,9 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use tidegate_core::Owner;
 use uuid::Uuid;
+
+use crate::wire::{object, text};
 
 const POLL_INTERVAL_MS: u64 = 1_000;
 
@@ -42,16 +44,6 @@ pub(crate) enum TaskStatus {
 }
 
 impl TaskStatus {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::InputRequired => "input_required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     pub(crate) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -95,11 +87,11 @@ pub(crate) struct TaskResult {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
-    // The name in the files.
+    // Renamed to the members of earlier files.
     #[serde(rename = "facts")]
     pub(crate) metadata: TaskMetadata,
-    #[serde(default)]
-    pub(crate) ending: TaskResult,
+    #[serde(rename = "ending", default)]
+    pub(crate) result: TaskResult,
 }
 
 impl TaskMetadata {
@@ -116,20 +108,17 @@ impl TaskMetadata {
 
     /// The members of a `Task`, as JSON text without braces.
     pub(crate) fn members(&self) -> String {
-        let time = |time: DateTime<Utc>| Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true));
-        let mut task = Map::new();
-        task.insert("taskId".to_owned(), self.id.to_string().into());
-        task.insert("status".to_owned(), self.status.name().into());
-        if let Some(message) = &self.message {
-            task.insert("statusMessage".to_owned(), message.as_str().into());
-        }
-        task.insert("createdAt".to_owned(), time(self.created));
-        task.insert("lastUpdatedAt".to_owned(), time(self.updated));
-        task.insert("ttlMs".to_owned(), self.time_to_live_ms.into());
-        if !self.status.is_terminal() {
-            task.insert("pollIntervalMs".to_owned(), POLL_INTERVAL_MS.into());
-        }
-        strip_braces(&Value::Object(task).to_string()).to_owned()
+        let time = |time: DateTime<Utc>| Some(Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true)));
+        let task = object([
+            ("taskId", Some(json!(self.id))),
+            ("status", Some(json!(self.status))),
+            ("statusMessage", text(self.message.as_ref())),
+            ("createdAt", time(self.created)),
+            ("lastUpdatedAt", time(self.updated)),
+            ("ttlMs", Some(self.time_to_live_ms.into())),
+            ("pollIntervalMs", (!self.status.is_terminal()).then(|| POLL_INTERVAL_MS.into())),
+        ]);
+        task.to_string().trim_start_matches('{').trim_end_matches('}').to_owned()
     }
 }
 
@@ -145,8 +134,4 @@ impl TaskResult {
         };
         member("result", &self.result) + &member("error", &self.error)
     }
-}
-
-fn strip_braces(object: &str) -> &str {
-    object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or(object)
 }

@@ -81,8 +81,8 @@ impl TaskRecorder {
                 }
                 ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notice))) => self.on_notification(&notice),
                 ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => {
-                    let piece = self.encoder.encode_chunk(chunk);
-                    self.result.extend_from_slice(&piece);
+                    let bytes = self.encoder.encode_chunk(chunk);
+                    self.result.extend_from_slice(&bytes);
                     if self.result.len() > self.tasks.limits.result_bytes_max {
                         return self.complete_too_long().await;
                     }
@@ -107,8 +107,8 @@ impl TaskRecorder {
             // Faults of the server, and problems that the client must correct, are errors of the task, not of the tool.
             Outcome::Failed(error) if is_task_error(error) => {
                 let error = RpcError::from_error(error, None, self.encoder.envelope.dialect);
-                let ending = TaskResult { result: None, error: error.to_raw() };
-                tasks.end(id, TaskStatus::Failed, Some(error.message), ending).await;
+                let result = TaskResult { result: None, error: error.to_raw() };
+                tasks.end(id, TaskStatus::Failed, Some(error.message), result).await;
             }
             // The call ended in order to run again just before it became a task, and a task does not run again.
             Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {

@@ -14,7 +14,7 @@ pub(crate) struct TextBody {
     /// Text that was not taken yet, and the rows in it.
     piece: String,
     piece_rows: u64,
-    rows: u64,
+    pub(crate) rows: u64,
     started: Instant,
 }
 
@@ -30,11 +30,6 @@ impl TextBody {
             rows: 0,
             started,
         }
-    }
-
-    /// The number of rows written.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// The number of bytes that were not taken yet.

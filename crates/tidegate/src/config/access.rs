@@ -3,13 +3,13 @@
 use tidegate_core::{Access, Acl, IpNetwork, TransportKind, is_scope};
 
 use super::problem::{ConfigProblem, parse_items};
-use super::types::FromEntry;
+use super::types::AllowedOriginsEntry;
 
 /// The demands of the entry at `path`.
 pub(super) fn parse_access(
     names: &[String],
     scopes: &[String],
-    from: &FromEntry,
+    from: &AllowedOriginsEntry,
     path: &str,
     problems: &mut Vec<ConfigProblem>,
 ) -> Access {

@@ -208,7 +208,7 @@ pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedReso
         servers => servers.clone(),
     };
     let rendered = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
-    rendered.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
+    rendered.map(Some).map_err(|problem| ConfigProblem::new("auth.oauth", problem))
 }
 
 /// The roles and what they grant.

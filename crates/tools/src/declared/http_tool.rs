@@ -48,7 +48,7 @@ impl DeclaredHttpTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
+        let (elicited_parameters, confirmation) = parse_elicitation(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),
@@ -66,7 +66,7 @@ impl DeclaredHttpTool {
             open_world: self.annotations.open_world.or(hints.open_world),
         };
         let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone())
-            .with_elicitation(elicited_parameters, consent);
+            .with_elicitation(elicited_parameters, confirmation);
         let mut tool = Tool::new(self.name, self.description, Arc::new(handler))
             .with_annotations(annotations)
             .with_access(self.access)

@@ -10,7 +10,7 @@ use tidegate_query::{AnswerMode, Delivery, OutputFormat, OverflowPolicy, QueryRe
 use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
 use tidegate_sql::Transaction;
 
-use super::consent::Consent;
+use super::confirmation::Confirmation;
 use super::declared_query::DeclaredQuery;
 use super::elicited_parameters::ElicitedParameters;
 use super::http::RESERVED_ARGUMENTS;
@@ -67,7 +67,7 @@ impl DeclaredSqlTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let (elicited_parameters, consent) = parse_elicitation(&self.inputs, self.confirm)?;
+        let (elicited_parameters, confirmation) = parse_elicitation(&self.inputs, self.confirm)?;
         let query = DeclaredQuery::parse(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match query.prepare(&node.statements).await {
@@ -82,7 +82,7 @@ impl DeclaredSqlTool {
             node: node.clone(),
             query,
             elicited: elicited_parameters,
-            consent,
+            confirmation,
             columns: columns.clone(),
         });
         let mut tool = Tool::new(self.name, self.description, handler)
@@ -137,12 +137,14 @@ pub(super) fn check_reserved_names(inputs: &[DeclaredInput], reserved: &[&str]) 
 pub(super) fn parse_elicitation(
     inputs: &[DeclaredInput],
     confirm: Option<TextTemplate>,
-) -> Result<(ElicitedParameters, Option<Consent>), Vec<DeclarationProblem>> {
+) -> Result<(ElicitedParameters, Option<Confirmation>), Vec<DeclarationProblem>> {
     let requested = ElicitedParameters::from_inputs(inputs);
-    let consent = confirm.map(|question| Consent::new(question, inputs)).transpose();
-    match (requested, consent) {
-        (Ok(elicited_parameters), Ok(consent)) => Ok((elicited_parameters, consent)),
-        (requested, consent) => Err([requested.err(), consent.err()].into_iter().flatten().flatten().collect()),
+    let confirmation = confirm.map(|question| Confirmation::new(question, inputs)).transpose();
+    match (requested, confirmation) {
+        (Ok(elicited_parameters), Ok(confirmation)) => Ok((elicited_parameters, confirmation)),
+        (requested, confirmation) => {
+            Err([requested.err(), confirmation.err()].into_iter().flatten().flatten().collect())
+        }
     }
 }
 
@@ -173,7 +175,7 @@ struct SqlToolHandler {
     node: Arc<NodeView>,
     query: DeclaredQuery,
     elicited: ElicitedParameters,
-    consent: Option<Consent>,
+    confirmation: Option<Confirmation>,
     /// The columns of the output schema, if there is one.
     columns: Option<SchemaRef>,
 }
@@ -190,8 +192,8 @@ impl Handler for SqlToolHandler {
         let format = shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let statement = self.query.bind_statement(&arguments, &self.node.statements)?;
-        if let Some(consent) = &self.consent {
-            consent.request(&arguments, &reply).await?;
+        if let Some(confirmation) = &self.confirmation {
+            confirmation.request(&arguments, &reply).await?;
         }
         let request = QueryRequest {
             database: self.query.database.clone(),

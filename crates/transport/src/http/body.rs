@@ -31,9 +31,9 @@ pub(super) async fn discard(body: Body, within: Duration) {
 }
 
 /// The error that breaks a connection. The yield lets earlier data be flushed first.
-pub(super) async fn broken_body_error(why: &'static str) -> io::Error {
+pub(super) async fn broken_body_error(reason: &'static str) -> io::Error {
     tokio::task::yield_now().await;
-    io::Error::other(why)
+    io::Error::other(reason)
 }
 
 async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyError> {

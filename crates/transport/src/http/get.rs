@@ -14,7 +14,7 @@ use tidegate_core::Caller;
 use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
-use super::identify::{HttpCallerResolver, RequestCredentials};
+use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::listen::{ListenEvent, ListenerValidity};
 use super::replay::{parse_event_id, replay_body};
 use super::response::{Refusal, event_stream, no_such_session, refusal, session_id};

@@ -17,7 +17,7 @@ use tidegate_core::Caller;
 use tidegate_mcp::{ListenStream, NotificationFeed, RequestId, RpcError};
 use tokio::time::{Instant, sleep_until};
 
-use super::identify::{HttpCallerResolver, RequestCredentials};
+use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::response::{Refusal, event_stream, refusal};
 use super::session::SessionPermit;
 use super::sse;

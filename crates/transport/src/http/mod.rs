@@ -6,11 +6,11 @@
 mod answer;
 mod authorization;
 mod body;
+mod caller;
 mod get;
 mod health;
 mod host_check;
 mod http_sse;
-mod identify;
 mod listen;
 mod mirrored_headers;
 mod path;
@@ -30,7 +30,7 @@ mod web_socket;
 mod write_timeout;
 
 pub use answer::problem_types;
-pub use protected_resource::{ProtectedResource, ProtectedResourceError, SharedProtectedResource};
+pub use protected_resource::{ProtectedResource, SharedProtectedResource};
 pub use routes::router;
 pub use server::{RunningServer, serve};
 pub use state::{HttpOptions, PeerAddress};

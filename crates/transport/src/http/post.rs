@@ -14,7 +14,7 @@ use tidegate_mcp::{
 };
 
 use super::body::BodyError;
-use super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
     Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, session_id,
@@ -153,7 +153,7 @@ async fn answer_request(
         return open_session(http_state, head, &request).await;
     }
     let session = head.session(http_state, Some(&request.id))?;
-    answer_legacy(http_state, head, request, session).await
+    answer_in_session(http_state, head, request, Some(session), head.accepts_events).await
 }
 
 async fn answer_modern(
@@ -169,50 +169,35 @@ async fn answer_modern(
         http_state.report_rejection(head.credentials.origin, &error.message);
         refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error)
     })?;
-    let context = http_state.request_context(&head.caller, None, wants_events);
-    answer_in_context(http_state, head, request, &context, true, |answer, validity| match wants_events {
-        true => Ok(event_stream(sse::event_stream_body(answer, validity))),
-        false => Ok(streamed_json(answer, validity)),
-    })
-    .await
+    answer_in_session(http_state, head, request, None, wants_events).await
 }
 
-async fn answer_legacy(
+/// Answers a request of `session`, or a modern one.
+async fn answer_in_session(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     request: RpcRequest,
-    session: Arc<HttpSession>,
-) -> Result<Response, Refusal> {
-    let context = http_state.request_context(&head.caller, Some(&session.session), head.accepts_events);
-    let id = request.id.clone();
-    answer_in_context(http_state, head, request, &context, false, |answer, validity| {
-        match head.accepts_events && answer.may_notify() {
-            true => stream_resumable(http_state, &session, &id, answer, validity),
-            false => Ok(streamed_json(answer, validity)),
-        }
-    })
-    .await
-}
-
-/// Answers a request. `stream` responds with an answer that is still being produced.
-async fn answer_in_context(
-    http_state: &Arc<HttpState>,
-    head: &RequestHead,
-    request: RpcRequest,
-    context: &RequestContext,
-    is_modern: bool,
-    stream: impl FnOnce(Box<AnswerStream>, SessionValidity) -> Result<Response, Refusal>,
+    session: Option<Arc<HttpSession>>,
+    wants_events: bool,
 ) -> Result<Response, Refusal> {
     let id = request.id.clone();
+    let mcp_session = session.as_ref().map(|session| &session.session);
+    let context = http_state.request_context(&head.caller, mcp_session, wants_events);
     let mut validity = head.validity(http_state);
-    let answer = validity.run_while_valid(http_state.service.answer(request, context)).await;
-    match answer.map_err(|revoked| revoked_response(http_state, head, revoked))? {
-        Answer::NoResponse => Ok(accepted()),
-        Answer::Whole(whole) => Ok(message_response(&http_state.options.protected_resource, whole, is_modern)),
-        Answer::Listen(listening) => {
+    let answer = validity.run_while_valid(http_state.service.answer(request, &context)).await;
+    match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
+        (Answer::NoResponse, _) => Ok(accepted()),
+        (Answer::Whole(whole), session) => {
+            Ok(message_response(&http_state.options.protected_resource, whole, session.is_none()))
+        }
+        (Answer::Listen(listening), _) => {
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
         }
-        Answer::Stream(answer) => stream(answer, validity),
+        (Answer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
+            stream_resumable(http_state, &session, &id, answer, validity)
+        }
+        (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity))),
+        (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity)),
     }
 }
 
@@ -248,12 +233,8 @@ fn stream_resumable(
     let ended = session.ended.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
     http_state.tasks.spawn(async move {
-        let written = tokio::select! {
-            biased;
-            () = ended.cancelled() => Ok(()),
-            written = write_events(answer, session_validity, number, &replay, is_primed) => written,
-        };
-        match written {
+        let writing = write_events(answer, session_validity, number, &replay, is_primed);
+        match ended.run_until_cancelled(writing).await.unwrap_or(Ok(())) {
             Ok(()) => replay.end(),
             Err(ReplayLost) => replay.mark_lost(),
         }
@@ -293,7 +274,7 @@ async fn answer_batch(
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
 ) -> Result<Response, Refusal> {
-    // If the session id is missing, the rejection of the batch says more than that it is missing.
+    // If the session id is missing, the rejection of the batch is the more useful error.
     let without_session = || http_state.request_context(&head.caller, None, false);
     let context = head.session_context(http_state)?.unwrap_or_else(without_session);
     let resolver = HttpCallerResolver::new(http_state, head.credentials.clone(), &head.caller);

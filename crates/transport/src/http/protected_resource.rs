@@ -27,20 +27,6 @@ pub struct ProtectedResource {
     metadata: String,
 }
 
-/// Why metadata is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProtectedResourceError {
-    /// The resource is not a valid URL.
-    #[error("invalid resource {0:?}: expected an https URL such as https://data.example.com/mcp")]
-    Resource(String),
-    /// An authorization server is not a valid issuer.
-    #[error("invalid issuer {0:?}: expected an https URL such as https://login.example.com")]
-    AuthorizationServer(String),
-    /// A scope is not a single word.
-    #[error("invalid scope {0:?}: expected a word without spaces, quotes and backslashes")]
-    Scope(String),
-}
-
 impl ProtectedResource {
     /// The resource with the URL `resource`, which tokens contain as audience and which clients use. `scopes` suffice
     /// for most operations.
@@ -51,15 +37,16 @@ impl ProtectedResource {
         resource: impl Into<String>,
         authorization_servers: Vec<String>,
         scopes: Vec<String>,
-    ) -> Result<Self, ProtectedResourceError> {
+    ) -> Result<Self, String> {
         let resource = resource.into();
-        let metadata = parse_address(&resource).map(|uri| metadata_url(&uri));
-        let metadata = metadata.ok_or_else(|| ProtectedResourceError::Resource(resource.clone()))?;
+        let metadata = parse_address(&resource).map(|uri| metadata_url(&uri)).ok_or_else(|| {
+            format!("invalid resource {resource:?}: expected an https URL such as https://data.example.com/mcp")
+        })?;
         if let Some(server) = authorization_servers.iter().find(|server| parse_address(server).is_none()) {
-            return Err(ProtectedResourceError::AuthorizationServer(server.clone()));
+            return Err(format!("invalid issuer {server:?}: expected an https URL such as https://login.example.com"));
         }
         if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
-            return Err(ProtectedResourceError::Scope(scope.clone()));
+            return Err(format!("invalid scope {scope:?}: expected a word without spaces, quotes and backslashes"));
         }
         Ok(Self { resource, authorization_servers, scopes, metadata })
     }
@@ -220,7 +207,7 @@ mod tests {
         ];
         let message = message.map(|resource| match metadata(resource) {
             Ok(metadata) => metadata,
-            Err(error) => error.to_string(),
+            Err(problem) => problem,
         });
         insta::assert_snapshot!(message.join("\n"), @r#"
         https://data.example.com/.well-known/oauth-protected-resource/mcp
@@ -239,8 +226,8 @@ mod tests {
     #[test]
     fn rejects_malformed_scopes() {
         for wrong in ["", "a b", "a\"b", "a\\b", "ä"] {
-            let made = ProtectedResource::new("https://a.example", vec![], vec![wrong.to_owned()]);
-            assert_eq!(made, Err(ProtectedResourceError::Scope(wrong.to_owned())));
+            let problem = ProtectedResource::new("https://a.example", vec![], vec![wrong.to_owned()]).unwrap_err();
+            assert!(problem.starts_with(&format!("invalid scope {wrong:?}")), "{problem}");
         }
     }
 }

@@ -7,8 +7,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_mcp::McpService;
 
+use super::caller::authenticate_request;
 use super::host_check::check_host;
-use super::identify::identify;
 use super::protected_resource::{WELL_KNOWN, metadata};
 use super::state::{HttpOptions, HttpState};
 use super::{get, health, http_sse, post, rest, results, web_socket};
@@ -37,7 +37,7 @@ pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
         routes = routes.route("/metrics", on_get(health::metrics));
     }
     if routes.has_routes() {
-        routes = routes.route_layer(from_fn_with_state(http_state.clone(), identify));
+        routes = routes.route_layer(from_fn_with_state(http_state.clone(), authenticate_request));
     }
     if http_state.options.has_rest {
         // These routes authenticate callers themselves: the REST page is public, and links open results.

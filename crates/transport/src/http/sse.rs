@@ -12,7 +12,7 @@ use tidegate_mcp::{AnswerFrame, AnswerStream};
 use super::body::{REVOKED_REASON, broken_body_error};
 use crate::revalidation::{Revoked, SessionValidity};
 
-pub(super) const DATA_PREFIX: &[u8] = b"data: ";
+const DATA_PREFIX: &[u8] = b"data: ";
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
 /// Interval of the comments on a quiet stream.

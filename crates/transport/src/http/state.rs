@@ -128,7 +128,7 @@ impl PeerAddress {
     }
 }
 
-/// A permit for a connection, held as long as the connection lives, also after an upgrade.
+/// A permit for a connection, held until the connection ends, also after an upgrade.
 #[derive(Clone)]
 pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 

@@ -16,8 +16,6 @@ mod listening;
 mod order;
 mod revisions;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};

@@ -13,7 +13,7 @@ use super::client::{HttpClient, HttpResponse};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::declared::consent::Consent;
+use crate::declared::confirmation::Confirmation;
 use crate::declared::elicited_parameters::ElicitedParameters;
 
 /// Bytes of a chunk at most.
@@ -28,22 +28,22 @@ pub struct HttpToolHandler {
     client: HttpClient,
     executor: Executor,
     elicited: ElicitedParameters,
-    consent: Option<Consent>,
+    confirmation: Option<Confirmation>,
 }
 
 impl HttpToolHandler {
     /// A tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
-        Self { template, client, executor, elicited: ElicitedParameters::default(), consent: None }
+        Self { template, client, executor, elicited: ElicitedParameters::default(), confirmation: None }
     }
 
-    /// Adds prompts for missing arguments and for consent.
+    /// Adds prompts for missing arguments and for confirmation.
     pub(in crate::declared) fn with_elicitation(
         self,
         elicited_parameters: ElicitedParameters,
-        consent: Option<Consent>,
+        confirmation: Option<Confirmation>,
     ) -> Self {
-        Self { elicited: elicited_parameters, consent, ..self }
+        Self { elicited: elicited_parameters, confirmation, ..self }
     }
 
     /// Sends the request. The call and the tool's time limit can cancel it.
@@ -77,8 +77,8 @@ impl Handler for HttpToolHandler {
         shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let request = self.template.render(&arguments)?;
-        if let Some(consent) = &self.consent {
-            consent.request(&arguments, &reply).await?;
+        if let Some(confirmation) = &self.confirmation {
+            confirmation.request(&arguments, &reply).await?;
         }
         reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
         let fetched = self.call_api(request, &job).await?;

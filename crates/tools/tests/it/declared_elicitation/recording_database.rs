@@ -137,7 +137,7 @@ pub(super) async fn registry_offering(tool: DeclaredSqlTool) -> (Arc<Registry>, 
     (registry(&view, tool), ran)
 }
 
-/// Refunds an amount to an order after consent.
+/// Refunds an amount to an order after confirmation.
 pub(super) fn refund() -> DeclaredSqlTool {
     let inputs =
         vec![input("amount", ScalarType::Number, json!({"minimum": 0})), input("order", ScalarType::String, json!({}))];

@@ -41,7 +41,7 @@ impl Accept {
             let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
                 let detail = format!("unknown format {name:?}; available formats: {}", names.join(", "));
-                ProblemDetails::new(ProblemType::BadRequest, detail).with_choices(names)
+                ProblemDetails::bad_request(detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
         }

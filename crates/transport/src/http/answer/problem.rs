@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AuthenticationError, Error, ErrorKind};
 
-use crate::http::identify::AdmissionError;
+use crate::http::caller::AdmissionError;
 use crate::http::protected_resource::Challenge;
 use crate::http::response::retry_after_value;
 use crate::http::state::HttpState;
@@ -163,14 +163,12 @@ impl ProblemDetails {
     /// The problem of a request that never became a call.
     pub(in crate::http) fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
         let (detail, members) = (detail.into(), Map::new());
-        Self(Box::new(ProblemParts {
-            problem_type,
-            detail,
-            members,
-            header: None,
-            challenge: None,
-            is_before_call: true,
-        }))
+        let (header, challenge, is_before_call) = (None, None, true);
+        Self(Box::new(ProblemParts { problem_type, detail, members, header, challenge, is_before_call }))
+    }
+
+    pub(in crate::http) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(ProblemType::BadRequest, detail)
     }
 
     pub(in crate::http) fn with_challenge(mut self, challenge: Challenge) -> Self {

@@ -17,15 +17,14 @@ use tidegate_mcp::{IncomingMessage, RpcError};
 
 use self::stream::EventStream;
 use super::body;
+use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::get::require_event_stream;
-use super::identify::{HttpCallerResolver, RequestCredentials};
 use super::post::read_message;
 use super::response::{Refusal, accepted, event_stream, refusal};
 use super::state::{HttpState, TRACE};
 use crate::revalidation::CallerResolver;
 
-/// GET: opens an event stream, whose first event contains the URL for messages. The session lives as long as the
-/// stream.
+/// GET: opens an event stream, whose first event contains the URL for messages. The session ends with the stream.
 pub(super) async fn open(
     State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,

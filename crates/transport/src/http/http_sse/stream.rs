@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use tidegate_core::TransportKind;
 use tidegate_runtime::event::Event;
 use tokio::time::{Instant, sleep_until};
 
-use crate::http::identify::HttpCallerResolver;
+use crate::http::caller::HttpCallerResolver;
 use crate::http::session::{SessionPermit, SseSession};
 use crate::http::sse;
 use crate::http::state::CONNECTION_LIMITS;
@@ -102,14 +102,9 @@ impl EventStream {
                     }
                 }
                 message = self.outbox.next() => {
-                    return match message? {
-                        OutgoingMessage::Whole(message) => Some(self.encode_event(&message)),
-                        spooled @ OutgoingMessage::Spooled(_) => {
-                            self.open_message = Some(spooled);
-                            self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
-                            Some(self.begin_event(0).freeze())
-                        }
-                    };
+                    self.open_message = Some(message?);
+                    self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
+                    return Some(self.begin_event());
                 }
                 () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
@@ -137,20 +132,10 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    fn encode_event(&mut self, message: &[u8]) -> Bytes {
-        let mut bytes = self.begin_event(message.len() + sse::EVENT_END.len());
-        bytes.put_slice(message);
-        bytes.put_slice(&sse::EVENT_END);
-        bytes.freeze()
-    }
-
-    /// The beginning of an event with a message, with capacity for `more_bytes` further bytes.
-    fn begin_event(&mut self, more_bytes: usize) -> BytesMut {
+    /// The beginning of an event, up to its message.
+    fn begin_event(&mut self) -> Bytes {
         self.events += 1;
-        let mut bytes = BytesMut::with_capacity(64 + more_bytes);
-        bytes.put_slice(format!("event: message\nid: {}\n", self.events).as_bytes());
-        bytes.put_slice(sse::DATA_PREFIX);
-        bytes
+        format!("event: message\nid: {}\ndata: ", self.events).into()
     }
 }
 

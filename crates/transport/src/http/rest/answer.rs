@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
-use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
     Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response, describe,
@@ -41,7 +41,7 @@ pub(super) async fn answer(
             let format =
                 accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &formats))?;
             let (media_type, blocks) = ContentWriter::for_format(format);
-            (BodyHead { media_type, budget: Budget::default(), stable: None, file: None }, Some(blocks), Some(first))
+            (BodyMetadata::new(media_type, Budget::default()), Some(blocks), Some(first))
         }
     };
     let body = AnswerBody::new(reply, validity, blocks, first);

@@ -11,7 +11,7 @@ use tidegate_core::{AnswerFormat, CallTarget, Caller};
 use tidegate_runtime::Call;
 
 use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
-use super::super::identify::{HttpCallerResolver, RequestCredentials};
+use super::super::caller::{HttpCallerResolver, RequestCredentials};
 use super::super::state::HttpState;
 use super::answer::answer;
 use super::arguments::{
@@ -76,7 +76,7 @@ pub(super) async fn call(
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
             let detail = format!("the argument {name} is given both in the body and in the query string");
-            return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
+            return Err(ProblemDetails::bad_request(detail));
         }
         arguments.insert(name, value);
     }

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use self::arguments::discard_body;
 use self::route::RestRoute;
 use super::answer::{ProblemDetails, into_response, options_response, require_no_parameters};
-use super::identify::RequestCredentials;
+use super::caller::RequestCredentials;
 use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.

@@ -37,7 +37,7 @@ pub(super) enum RestRoute {
 impl RestRoute {
     /// Parses a path. Each segment is percent-decoded separately, because names may contain slashes.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let absent =
+        let no_such_path =
             || ProblemDetails::new(ProblemType::NoSuchPath, format!("there is no path {path}; /rest/ lists the tools"));
         let segments: Option<Vec<String>> = path
             .strip_prefix("/rest")
@@ -46,13 +46,12 @@ impl RestRoute {
             .skip(1)
             .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
             .collect();
-        let segments = segments.ok_or_else(|| {
-            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 after percent-decoding")
-        })?;
+        let segments =
+            segments.ok_or_else(|| ProblemDetails::bad_request("the path is not UTF-8 after percent-decoding"))?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
             let detail = format!("the name is {} bytes long; at most {NAME_BYTES_MAX}", name.len());
-            return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
+            return Err(ProblemDetails::bad_request(detail));
         }
         let name = |name: &&str| (*name).to_owned();
         Ok(match segments.as_slice() {
@@ -72,7 +71,7 @@ impl RestRoute {
             }
             ["jobs"] => Self::Jobs,
             ["jobs", job] => Self::Job(name(job)),
-            _ => return Err(absent()),
+            _ => return Err(no_such_path()),
         })
     }
 

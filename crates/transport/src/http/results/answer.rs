@@ -7,7 +7,7 @@ use axum::response::Response;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, Budget};
-use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
     AnswerBody, AnswerStart, ProblemDetails, answer_headers, begin_response, describe, entity_tag, next_event,
@@ -27,7 +27,7 @@ const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The representation that a request selects, in the accepted format and coding.
 struct Representation {
-    head: BodyHead,
+    head: BodyMetadata,
     tag: Option<ETag>,
     /// The length in bytes, if it is known and reliable.
     bytes: Option<u64>,
@@ -50,7 +50,7 @@ pub(super) async fn answer(
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (BodyHead { media_type, budget: Budget::default(), stable: None, file: None }, Some(first))
+            (BodyMetadata::new(media_type, Budget::default()), Some(first))
         }
     };
     if let Some(problem) = result_request.format_problem.take().filter(|_| head.file.is_none()) {
@@ -67,8 +67,8 @@ pub(super) async fn answer(
 }
 
 impl Representation {
-    fn new(head: BodyHead, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
-        let bytes = head.stable.as_ref().and_then(|stable_body| stable_body.bytes);
+    fn new(head: BodyMetadata, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
+        let bytes = head.version.as_ref().and_then(|body_version| body_version.bytes);
         // Ranges require bytes that are the same each time; those of a content coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
         // A file is sent unchanged: its length and its tag describe the original bytes.
@@ -76,7 +76,7 @@ impl Representation {
         let coding = Some(result_request.format)
             .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
-        let tag = head.stable.as_ref().and_then(|stable_body| entity_tag(&stable_body.tag, coding.is_some()));
+        let tag = head.version.as_ref().and_then(|body_version| entity_tag(&body_version.tag, coding.is_some()));
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
@@ -144,7 +144,7 @@ impl Representation {
         if let Some(tag) = &self.tag {
             headers.typed_insert(tag.clone());
         }
-        let is_kept = self.head.stable.is_some() && !result_request.has_link;
+        let is_kept = self.head.version.is_some() && !result_request.has_link;
         headers.insert(header::CACHE_CONTROL, if is_kept { CACHE_IMMUTABLE } else { CACHE_NO_STORE });
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));
     }

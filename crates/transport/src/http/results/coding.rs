@@ -66,10 +66,7 @@ impl ContentCoding {
 
     /// The value of `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
-        }
+        self.names()[0]
     }
 
     /// Encodes `pieces` as a body while they arrive.

@@ -15,7 +15,7 @@ use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
-use super::super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
 use super::super::protected_resource::Challenge;
 use super::super::state::{HttpState, PeerAddress};
 use super::route::ResultRoute;

@@ -25,19 +25,19 @@ pub(super) struct ResultRequest {
 impl ResultRequest {
     /// Reads the query string and the headers.
     pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
-        let known: &[QueryParameter] = match route.view {
+        let parameters: &[QueryParameter] = match route.view {
             ResultView::Data => &[PARTIAL, LINK],
             ResultView::Block(_) | ResultView::Manifest => &[LINK],
         };
-        let (mut arguments, format) = parse_query(&parts.uri, known)?;
+        let (mut arguments, format) = parse_query(&parts.uri, parameters)?;
         let has_link = arguments.remove(LINK.name).is_some();
         let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered_formats(&route.view));
         let may_be_file = route.view == ResultView::Data && format.is_none();
         let (format, refused) = match accepted {
             Ok(accepted) => {
                 // A format in the query string applies to any kind of result.
-                let named = format.filter(|_| route.view == ResultView::Data);
-                arguments.extend(named.map(|named| (FORMAT.name.to_owned(), named.into())));
+                let requested = format.filter(|_| route.view == ResultView::Data);
+                arguments.extend(requested.map(|format| (FORMAT.name.to_owned(), format.into())));
                 (accepted, None)
             }
             Err(problem) if may_be_file => (AnswerFormat::Arrow, Some(problem)),

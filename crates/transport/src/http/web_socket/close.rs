@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::http::identify::AdmissionError;
+use crate::http::caller::AdmissionError;
 
 /// How long a client may take to receive the close frame.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);

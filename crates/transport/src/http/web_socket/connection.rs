@@ -20,7 +20,7 @@ use tokio_util::io::InspectReader;
 use super::activity::{Liveness, MessageTimeout, PING_EVERY, READ_BYTES};
 use super::close::{CLOSE_WITHIN, CloseReason, close};
 use super::write::{FRAGMENT_BYTES_MAX, write_messages};
-use crate::http::identify::HttpCallerResolver;
+use crate::http::caller::HttpCallerResolver;
 use crate::http::state::{CONNECTION_LIMITS, HttpState};
 use crate::mcp_connection::McpConnection;
 use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers};

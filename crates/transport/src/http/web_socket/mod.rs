@@ -16,7 +16,7 @@ use axum::response::Response;
 use tidegate_core::Caller;
 
 use self::connection::WebSocketConnection;
-use super::identify::{HttpCallerResolver, RequestCredentials};
+use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::response::Refusal;
 use super::state::{HttpConnectionPermit, HttpState};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use serde_json::{Map, json};
 use tidegate_runtime::Registry;

@@ -1,48 +1,16 @@
 //! Sends the pieces of an answer: as text blocks, or as a body.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_core::{Content, DataFence, Error, ResourceLink};
-use tidegate_runtime::{BodyHead, Job, Metadata, ReplySender};
+use tidegate_core::{Content, Error, ResourceLink};
+use tidegate_runtime::Metadata;
 
-use super::progress::ProgressReporter;
+use super::ResponseSink;
 
 /// The maximum size of one piece, in bytes.
 pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Sends one answer into its reply.
-pub(super) struct ResponseSink<'a> {
-    job: &'a Job,
-    reply: &'a ReplySender,
-    /// The header of the body; `None` for text blocks.
-    body: Option<BodyHead>,
-    has_begun: bool,
-    /// The delimiters around the text of rows.
-    fence: Option<&'a DataFence>,
-    /// Bytes of the fence that were not sent.
-    fence_bytes: usize,
-    is_mid_line: bool,
-    pub(super) sent_bytes: usize,
-    started: Instant,
-    progress: &'a ProgressReporter<'a>,
-}
-
-impl<'a> ResponseSink<'a> {
-    pub(super) fn new(progress: &'a ProgressReporter<'a>, body: Option<BodyHead>, started: Instant) -> Self {
-        let (job, reply) = (progress.job(), progress.reply());
-        let fence = job.fence().filter(|_| body.is_none());
-        let fence_bytes = fence.map_or(0, DataFence::bytes_max);
-        let (has_begun, is_mid_line, sent_bytes) = (false, false, 0);
-        Self { job, reply, body, has_begun, fence, fence_bytes, is_mid_line, sent_bytes, started, progress }
-    }
-
-    /// Bytes of the fence that are still to be sent.
-    pub(super) fn fence_bytes_left(&self) -> usize {
-        self.fence_bytes
-    }
-
+impl ResponseSink<'_> {
     /// Whether the answer is a body.
     pub(super) fn is_body(&self) -> bool {
         self.body.is_some()
@@ -53,7 +21,7 @@ impl<'a> ResponseSink<'a> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
         }
-        self.job.count_rows(rows);
+        self.progress.job().count_rows(rows);
         let text = self.open_fence(text);
         self.send_redacted(text).await
     }
@@ -81,12 +49,12 @@ impl<'a> ResponseSink<'a> {
     async fn send_redacted(&mut self, text: String) -> Result<(), Error> {
         self.sent_bytes += text.len();
         if text.len() <= PIECE_BYTES_MAX {
-            return self.reply.send_redacted_text(text).await;
+            return self.progress.reply().send_redacted_text(text).await;
         }
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
-            self.reply.send_redacted_text(piece.to_owned()).await?;
+            self.progress.reply().send_redacted_text(piece.to_owned()).await?;
             rest = after;
         }
         Ok(())
@@ -94,52 +62,31 @@ impl<'a> ResponseSink<'a> {
 
     /// Sends `bytes` of the body, which contain `rows` new rows.
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
-        self.job.count_rows(rows);
+        self.progress.job().count_rows(rows);
         self.sent_bytes += bytes.len();
         if let (Some(head), false) = (&self.body, std::mem::replace(&mut self.has_begun, true)) {
-            self.reply.begin_body(head.clone()).await?;
+            self.progress.reply().begin_body(head.clone()).await?;
         }
         while !bytes.is_empty() {
-            self.reply.send_bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+            self.progress.reply().send_bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
         }
         Ok(())
     }
 
-    /// Ends the text block and sends `line` as a block of its own.
-    pub(super) async fn send_notice_block(&self, line: String) -> Result<(), Error> {
-        self.reply.end_text().await?;
-        self.reply.send_block(Content::text(line)).await
-    }
-
-    /// Sends a link to the stored result.
-    pub(super) async fn send_result_link(&self, uri: &str) -> Result<(), Error> {
-        self.reply.send_block(stored_result_link(uri)).await
-    }
-
-    /// Ends the text block.
-    pub(super) async fn end_text(&self) -> Result<(), Error> {
-        self.reply.end_text().await
-    }
-
-    /// Sends the structured content.
-    pub(super) async fn send_structured(&self, json: String) -> Result<(), Error> {
-        self.reply.send_structured_json(json).await
-    }
-
     /// Reports the number of rows, at most four times per second.
-    pub(super) async fn report_progress(&mut self, rows: u64) -> Result<(), Error> {
-        self.progress.update(rows, self.sent_bytes as u64).await
+    pub(super) async fn report_progress(&mut self) -> Result<(), Error> {
+        self.progress.update(self.rows, self.sent_bytes as u64).await
     }
 
-    /// The metadata of an answer of `rows` rows.
-    pub(super) fn metadata(&self, was_held: bool, rows: u64, truncated: bool) -> Metadata {
-        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    /// The metadata of the answer.
+    pub(super) fn metadata(&self, was_buffered: bool) -> Metadata {
+        let elapsed_ms = u64::try_from(self.progress.started().elapsed().as_millis()).unwrap_or(u64::MAX);
         [
-            ("mode", Value::from(if was_held { "batch" } else { "streaming" })),
-            ("rows", Value::from(rows)),
+            ("mode", Value::from(if was_buffered { "batch" } else { "streaming" })),
+            ("rows", Value::from(self.rows)),
             ("bytes", Value::from(self.sent_bytes)),
             ("elapsed_ms", Value::from(elapsed_ms)),
-            ("truncated", Value::from(truncated)),
+            ("truncated", Value::from(self.is_truncated())),
         ]
         .into_iter()
         .map(|(name, value)| (format!("dev.tidegate/{name}"), value))

@@ -1,10 +1,12 @@
-//! Encodes messages beside responses: progress, log messages, changes of lists and resources, server requests to legacy
-//! clients.
+//! Messages beside responses: notifications, and input requests with their answers. Input requests are the same in each
+//! revision, however they are transported.
 //!
-//! [MCP 2026-07-28, Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress)
+//! MCP 2026-07-28: [Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress),
+//! [Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tidegate_core::{InputAnswer, InputRequest, InputRequestKind};
 use tidegate_runtime::ReplyNotification;
 
 use crate::jsonrpc::RequestId;
@@ -17,9 +19,9 @@ pub(crate) enum ListKind {
     Prompts,
 }
 
-/// The stream is open and sends the notifications of `honoured`, a `SubscriptionFilter`.
-pub(crate) fn encode_acknowledgement(honoured: &Value, stream: &RequestId) -> Bytes {
-    let params = format!("{},\"notifications\":{honoured}", subscription_meta(stream));
+/// The stream is open and sends the notifications of `accepted`, a `SubscriptionFilter`.
+pub(crate) fn encode_acknowledgement(accepted: &Value, stream: &RequestId) -> Bytes {
+    let params = format!("{},\"notifications\":{accepted}", subscription_meta(stream));
     encode_message("notifications/subscriptions/acknowledged", &params)
 }
 
@@ -85,4 +87,51 @@ fn subscription_meta(stream: &RequestId) -> String {
 /// A notification with `params` (JSON text without braces).
 fn encode_message(method: &str, params: &str) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{{{params}}}}}").into()
+}
+
+/// The method and the params of `request`.
+pub(crate) fn encode_input_request(request: &InputRequest) -> (&'static str, Value) {
+    let message = request.client_message();
+    match &request.kind {
+        // Without a mode it is a form in every revision.
+        InputRequestKind::Form { schema, .. } => {
+            ("elicitation/create", json!({"message": message, "requestedSchema": schema}))
+        }
+        InputRequestKind::Url { url, .. } => {
+            ("elicitation/create", json!({"mode": "url", "message": message, "url": url}))
+        }
+        InputRequestKind::Sampling(params) => ("sampling/createMessage", Value::Object(params.clone())),
+        InputRequestKind::Roots => ("roots/list", json!({})),
+    }
+}
+
+pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) -> Value {
+    let entries = requests.into_iter().map(|(key, request)| {
+        let (method, params) = encode_input_request(request);
+        (key.to_owned(), json!({"method": method, "params": params}))
+    });
+    Value::Object(entries.collect())
+}
+
+/// Decodes a client's result.
+pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> {
+    let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
+    if let Some(action) = members.get("action") {
+        return match (action.as_str(), members.get("content")) {
+            (Some("accept"), Some(Value::Object(content))) => Ok(InputAnswer::Accepted(content.clone())),
+            (Some("accept"), None | Some(Value::Null)) => Ok(InputAnswer::Accepted(Map::new())),
+            (Some("accept"), Some(_)) => Err("its content must be an object".to_owned()),
+            (Some("decline"), _) => Ok(InputAnswer::Declined),
+            (Some("cancel"), _) => Ok(InputAnswer::Cancelled),
+            _ => Err("its action must be accept, decline or cancel".to_owned()),
+        };
+    }
+    if let Some(roots) = members.get("roots") {
+        let roots = roots.as_array().ok_or("its roots must be a list")?;
+        return Ok(InputAnswer::Roots(roots.clone()));
+    }
+    if members.contains_key("content") && members.contains_key("role") {
+        return Ok(InputAnswer::Sampled(members.clone()));
+    }
+    Err("it must have an action, roots, or role and content".to_owned())
 }

@@ -62,7 +62,7 @@ pub(super) enum AdmissionError {
 
 /// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions. The status is 401 for missing or
 /// invalid credentials, 400 for a malformed header, and 404 for a toolset that is absent or hidden from the caller.
-pub(super) async fn identify(
+pub(super) async fn authenticate_request(
     State(http_state): State<Arc<HttpState>>,
     path: RawPathParams,
     mut request: Request,
@@ -122,8 +122,8 @@ impl RequestCredentials {
             };
             let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(AdmissionError::Unauthenticated)?;
-            let state = http_state.service.registry().snapshot();
-            match state.create_caller(principal, self.origin) {
+            let snapshot = http_state.service.registry().snapshot();
+            match snapshot.create_caller(principal, self.origin) {
                 Some(caller) => return self.enter_toolset(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
@@ -134,7 +134,7 @@ impl RequestCredentials {
     /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
-        let toolset = Snapshot::for_caller(&caller).and_then(|state| state.toolset(name, &caller).cloned());
+        let toolset = Snapshot::for_caller(&caller).and_then(|snapshot| snapshot.toolset(name, &caller).cloned());
         toolset
             .map(|toolset| caller.with_toolset(Some(toolset)))
             .ok_or_else(|| AdmissionError::NoSuchToolset(name.clone()))
