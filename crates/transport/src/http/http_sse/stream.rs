@@ -102,9 +102,16 @@ impl EventStream {
                     }
                 }
                 message = self.outbox.next() => {
-                    self.open_message = Some(message?);
-                    self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
-                    return Some(self.begin_event());
+                    return match message? {
+                        OutgoingMessage::Whole(message) => {
+                            Some([&self.begin_event()[..], &message, &sse::EVENT_END].concat().into())
+                        }
+                        spooled @ OutgoingMessage::Spooled(_) => {
+                            self.open_message = Some(spooled);
+                            self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
+                            Some(self.begin_event())
+                        }
+                    };
                 }
                 () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
