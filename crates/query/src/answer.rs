@@ -102,7 +102,6 @@ impl<'a> ResponseSink<'a> {
         self.encoder.lookahead_rows().min(rows_max)
     }
 
-    /// Inspects the first rows before they are pushed.
     pub(crate) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
         let mut left = self.lookahead_rows();
         let Some(text) = self.encoder.text() else { return };
@@ -113,12 +112,10 @@ impl<'a> ResponseSink<'a> {
         }
     }
 
-    /// Writes the rows of `batch`; breaks when the answer has reached a limit.
     pub(crate) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         if self.encoder.is_text() { self.push_text(batch).await } else { self.push_batch(batch).await }
     }
 
-    /// Whether the answer ended before its rows did.
     pub(crate) fn is_truncated(&self) -> bool {
         self.truncation.is_some()
     }

@@ -59,7 +59,6 @@ impl BatchSender {
     }
 }
 
-/// The receiving half.
 struct BatchReceiver {
     batches: mpsc::Receiver<Result<RecordBatch, Error>>,
     is_complete: Arc<AtomicBool>,

@@ -13,14 +13,10 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 
 use crate::format::unique_names;
 
-/// Maximum number of distinct values.
 const VALUES_MAX: usize = 100_000;
-/// Maximum bytes of distinct values, in the row format.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Values per returned batch.
 const BATCH_VALUES: usize = 1_024;
 
-/// The distinct values of one column.
 pub(crate) struct DistinctValues {
     index: usize,
     name: String,
@@ -32,10 +28,6 @@ pub(crate) struct DistinctValues {
 }
 
 impl DistinctValues {
-    /// An empty collector for the column `name` of `schema`.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the columns when there is no such column.
     fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
         let names = unique_names(schema);
         let index = find_column(name, &names).ok_or_else(|| {
@@ -51,9 +43,6 @@ impl DistinctValues {
     }
 
     /// The collector for the column `extract` of `schema`, if it is set, and the columns of the answer.
-    ///
-    /// # Errors
-    /// As [`DistinctValues::new`].
     pub(crate) fn for_answer(extract: Option<&str>, schema: &SchemaRef) -> Result<(Option<Self>, SchemaRef), Error> {
         let Some(name) = extract else { return Ok((None, schema.clone())) };
         let distinct = Self::new(name, schema)?;
@@ -61,7 +50,6 @@ impl DistinctValues {
         Ok((Some(distinct), columns))
     }
 
-    /// The schema of the answer: this one column of `schema`.
     fn schema(&self, schema: &SchemaRef) -> SchemaRef {
         Arc::new(Schema::new(vec![self.field(schema.field(self.index).data_type())]))
     }
@@ -70,10 +58,6 @@ impl DistinctValues {
         Field::new(&self.name, data_type.clone(), true).with_metadata(self.metadata.clone())
     }
 
-    /// Adds the values of `batch`.
-    ///
-    /// # Errors
-    /// `TooLarge` when there are too many.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let column = batch.column(self.index);
         let rows = self
@@ -95,19 +79,13 @@ impl DistinctValues {
     }
 
     fn too_many_values_error(&self) -> Error {
-        let message = format!(
-            "extract: column {:?} has more than {} unique values or {} MiB of them",
-            self.name,
-            VALUES_MAX,
-            BYTES_MAX / (1024 * 1024)
-        );
+        let (name, mebibytes) = (&self.name, BYTES_MAX >> 20);
+        let message =
+            format!("extract: column {name:?} has more than {VALUES_MAX} unique values or {mebibytes} MiB of them");
         Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the query with where, or select a coarser value.")
     }
 
     /// The values in their order, null last, as batches of one column.
-    ///
-    /// # Errors
-    /// Only because of an internal error.
     pub(crate) fn into_batches(self) -> Result<Vec<RecordBatch>, Error> {
         let fault = |error: arrow::error::ArrowError| Error::internal(format!("extract failed: {error}"));
         let mut values: Vec<&[u8]> = self.values.iter().map(AsRef::as_ref).collect();
@@ -126,12 +104,10 @@ impl DistinctValues {
 /// Finds a column by name, ignoring case; `table.column` matches by its last part.
 fn find_column(name: &str, names: &[String]) -> Option<usize> {
     let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
-    [name, last].into_iter().find_map(|name| {
-        names
-            .iter()
-            .position(|candidate| candidate == name)
-            .or_else(|| names.iter().position(|candidate| candidate.eq_ignore_ascii_case(name)))
-    })
+    let find = |name: &str, is_meant: fn(&str, &str) -> bool| names.iter().position(|other| is_meant(other, name));
+    let find_any_case =
+        |name| find(name, |other, name| other == name).or_else(|| find(name, str::eq_ignore_ascii_case));
+    [name, last].into_iter().find_map(find_any_case)
 }
 
 /// Orders `names`, those similar to `expected` first.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_sql::{SqlDialect, Statement, is_deterministic_function};
+use tidegate_sql::{Statement, is_deterministic_function};
 
 /// How long an answer stays valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,17 +28,14 @@ impl Freshness {
     }
 }
 
-/// Whether `statement` returns the same answer on the same data.
 fn is_deterministic(statement: &Statement) -> bool {
     if statement.transaction().writes {
         return false;
     }
-    let parsed = match (statement.ast(), statement.dialect()) {
-        (Some(_), _) => Some(statement.clone()),
+    let parsed = match statement.ast() {
+        Some(_) => Some(statement.clone()),
         // Statements of the configuration were not parsed yet.
-        (None, dialect @ (SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::DataFusion)) => {
-            Statement::parse(statement.text(), dialect).ok()
-        }
+        None => Statement::parse(statement.text(), statement.dialect()).ok(),
     };
     let Some(parsed) = parsed else { return false };
     parsed.functions().iter().all(|name| is_deterministic_function(name)) && !mentions_current_time(&parsed)
@@ -54,6 +51,7 @@ pub fn mentions_current_time(statement: &Statement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_sql::SqlDialect;
 
     #[test]
     fn does_not_cache_volatile_functions() {

@@ -12,6 +12,7 @@ mod distinct;
 mod executor;
 mod format;
 mod freshness;
+mod named_enum;
 mod render;
 mod request;
 mod result_manifest;

@@ -8,42 +8,20 @@ use tidegate_sql::Statement;
 
 use crate::database::Database;
 use crate::format::OutputFormat;
+use crate::named_enum::named_enum;
 use crate::structured::find_undescribed_column;
 
-/// When rows are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum AnswerMode {
-    /// As they arrive.
-    Streaming,
-    /// When all rows are available.
-    Batch,
-    /// `Batch` when the format or the plan needs all rows before the first byte, else `Streaming`.
-    #[default]
-    Auto,
-}
-
-impl AnswerMode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Streaming, Self::Batch, Self::Auto];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Streaming => "streaming",
-            Self::Batch => "batch",
-            Self::Auto => "auto",
-        }
-    }
-
-    /// Parses the name of a mode.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the valid names.
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArguments, format!("there is no mode {name:?}"))
-                .with_choices(Self::ALL.map(|mode| mode.name().to_owned()))
-        })
+named_enum! {
+    /// When rows are sent.
+    #[derive(Default)]
+    pub enum AnswerMode parse_as "mode" {
+        /// As they arrive.
+        Streaming = "streaming",
+        /// When all rows are available.
+        Batch = "batch",
+        /// `Batch` when the format or the plan needs all rows before the first byte, else `Streaming`.
+        #[default]
+        Auto = "auto",
     }
 }
 
@@ -84,37 +62,15 @@ impl QueryRequest {
     }
 }
 
-/// How the rows are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Delivery {
-    /// In the answer, as far as they fit.
-    #[default]
-    Inline,
-    /// In a stored result; the answer is a preview of it.
-    Blocks,
-}
-
-impl Delivery {
-    /// Every delivery.
-    pub const ALL: [Self; 2] = [Self::Inline, Self::Blocks];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::Blocks => "blocks",
-        }
-    }
-
-    /// Parses the name of a delivery.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the valid names.
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|delivery| delivery.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArguments, format!("there is no delivery {name:?}"))
-                .with_choices(Self::ALL.map(|delivery| delivery.name().to_owned()))
-        })
+named_enum! {
+    /// How the rows are delivered.
+    #[derive(Default)]
+    pub enum Delivery parse_as "delivery" {
+        /// In the answer, as far as they fit.
+        #[default]
+        Inline = "inline",
+        /// In a stored result; the answer is a preview of it.
+        Blocks = "blocks",
     }
 }
 

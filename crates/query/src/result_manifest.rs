@@ -69,7 +69,6 @@ pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Optio
     manifest
 }
 
-/// Milliseconds since 1970 in RFC 3339 format.
 fn format_time(ms: u64) -> Option<String> {
     let time = DateTime::from_timestamp_millis(i64::try_from(ms).ok()?)?;
     Some(time.to_rfc3339_opts(SecondsFormat::Millis, true))

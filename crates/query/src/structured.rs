@@ -7,14 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
 
-/// The rows of an answer, collected as JSON.
 pub(crate) struct StructuredRows {
     rows: JsonRows,
     text: String,
 }
 
 impl StructuredRows {
-    /// An empty collection for the columns of `schema`.
     pub(crate) fn new(schema: &SchemaRef) -> Self {
         Self { rows: JsonRows::new(&unique_names(schema)), text: "{\"rows\":[".to_owned() }
     }
@@ -49,16 +47,15 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
     })
 }
 
-/// The first column of `given` that the [`output_schema`] of `promised` does not describe.
-pub(crate) fn find_undescribed_column(promised: &SchemaRef, given: &SchemaRef) -> Option<String> {
+/// The first column of `actual` that the [`output_schema`] of `promised` does not describe.
+pub(crate) fn find_undescribed_column(promised: &SchemaRef, actual: &SchemaRef) -> Option<String> {
     let described = |schema: &SchemaRef| -> Vec<(String, Value)> {
         unique_names(schema).into_iter().zip(schema.fields().iter().map(|field| field_schema(field))).collect()
     };
     let promised = described(promised);
-    described(given).into_iter().find(|column| !promised.contains(column)).map(|(name, _)| name)
+    described(actual).into_iter().find(|column| !promised.contains(column)).map(|(name, _)| name)
 }
 
-/// The JSON Schema of values of `field`.
 fn field_schema(field: &Field) -> Value {
     match ExtensionType::from_field(field) {
         // NaN and the infinities are strings.
@@ -95,7 +92,6 @@ fn value_schema(kind: &DataType) -> Value {
     }
 }
 
-/// The JSON Schema of values that have one of the types of `members`.
 fn union_schema(members: &UnionFields) -> Value {
     let mut names: Vec<Value> = Vec::new();
     for (_, member) in members.iter() {

@@ -11,7 +11,6 @@ use tidegate_core::{Caller, Owner};
 
 /// Maximum number of tracked callers; with 100 names each, at most 10,000 names.
 const CALLERS_MAX: NonZeroUsize = NonZeroUsize::new(100).unwrap();
-/// Maximum names per caller.
 const NAMES_MAX: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 /// Longer names are not counted, so that memory has a bound.
 const NAME_BYTES_MAX: usize = 256;
@@ -31,11 +30,9 @@ struct CallerUsage {
     counts: LruCache<(String, Option<String>), NameUsage>,
 }
 
-/// How often a name was used; recent uses count more.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameUsage {
     uses: f64,
-    /// The number of the last query that used it.
     last_query: u64,
 }
 
@@ -103,7 +100,6 @@ impl UsageRanks {
 }
 
 impl NameUsage {
-    /// The weight at the query `now`.
     fn decayed_uses(self, now: u64) -> f64 {
         let since = now.saturating_sub(self.last_query) as f64;
         self.uses * (-since / HALF_LIFE_QUERIES).exp2()

@@ -22,8 +22,8 @@ impl Default for VersionTagCache {
 }
 
 impl VersionTagCache {
-    /// The version tag under `key`, if it was computed in `generation`; otherwise computes it with `find` and stores it if
-    /// that succeeds.
+    /// The version tag under `key`, if it was computed in `generation`; otherwise computes it with `find` and stores it
+    /// if that succeeds.
     ///
     /// # Errors
     /// Those of `find`.

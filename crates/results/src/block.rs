@@ -65,10 +65,6 @@ impl ResultBlock {
         batches.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))
     }
 
-    /// The columns of the block.
-    ///
-    /// # Errors
-    /// As [`ResultBlock::batches`].
     pub(crate) fn schema(&self) -> Result<SchemaRef, Error> {
         let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
         let reader = reader.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))?;
@@ -112,7 +108,6 @@ fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)
 }
 
-/// The SHA-256 hash of `bytes` in hexadecimal digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()

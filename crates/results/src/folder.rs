@@ -12,23 +12,18 @@ use uuid::Uuid;
 
 use crate::manifest::{BlockMetadata, ManifestLine, ResultHeader, ResultId};
 
-/// The maximum number of processes that share a folder.
 const PROCESSES_MAX: usize = 64;
-/// The maximum length in bytes of a manifest line; longer lines are invalid.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 const LOCK_FILE: &str = "lock";
 const KEY_FILE: &str = "key";
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
-/// The subfolder of this process.
 #[derive(Debug)]
 pub(crate) struct ProcessFolder {
     path: PathBuf,
-    /// The lock is held while this process uses the subfolder.
     _lock: File,
 }
 
-/// A result that an earlier process left.
 pub(crate) struct RecoveredResult {
     pub(crate) head: ResultHeader,
     /// The blocks without gaps that exist in the folder with the recorded length.
@@ -37,26 +32,19 @@ pub(crate) struct RecoveredResult {
     pub(crate) end: Option<Option<String>>,
     /// Whether the manifest lists more blocks than these.
     pub(crate) is_truncated: bool,
-    /// The length in bytes of the complete lines of the manifest.
     manifest_bytes: u64,
 }
 
-/// The folder of a result that is being written: its blocks and its manifest. Nothing is written after the end line.
 #[derive(Debug)]
 pub(crate) struct ResultFiles {
     folder: PathBuf,
     /// `None` before the first line.
     manifest: Option<File>,
-    /// The length in bytes of the complete lines of the manifest.
     manifest_bytes: u64,
     has_ended: bool,
 }
 
 impl ProcessFolder {
-    /// Claims the first free subfolder of `root`.
-    ///
-    /// # Errors
-    /// When the subfolder cannot be created or written.
     pub(crate) fn claim(root: &Path) -> io::Result<Self> {
         for number in 0..PROCESSES_MAX {
             let path = root.join(number.to_string());
@@ -112,34 +100,31 @@ impl ProcessFolder {
             if lock.try_lock().is_err() {
                 continue;
             }
-            let place = Self { path, _lock: lock };
-            let found = place.recover_results().unwrap_or_default().into_iter();
+            let folder = Self { path, _lock: lock };
+            let found = folder.recover_results().unwrap_or_default().into_iter();
             for late in found.filter(|found| found.head.expires_at_ms <= now_ms) {
-                let _ = delete_result(&place.result_path(late.head.id));
+                let _ = delete_result(&folder.result_path(late.head.id));
             }
         }
     }
 
-    /// The folder of the result `id`.
     pub(crate) fn result_path(&self, id: ResultId) -> PathBuf {
         self.path.join(id.to_string())
     }
 }
 
-/// Deletes the files of a result, the manifest first: if the process is killed here, the next start finds no result that
-/// lacks blocks, only a folder without a manifest, and deletes it.
+/// Deletes the files of a result, the manifest first: if the process is killed here, the next start finds no result
+/// that lacks blocks, only a folder without a manifest, and deletes it.
 pub(crate) fn delete_result(folder: &Path) -> io::Result<()> {
     let _ = fs::remove_file(folder.join(MANIFEST_FILE));
     fs::remove_dir_all(folder)
 }
 
 impl ResultFiles {
-    /// The files of a result in `folder` before anything is written.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, manifest: None, manifest_bytes: 0, has_ended: false }
     }
 
-    /// Creates the folder and a manifest with its header line.
     pub(crate) fn create(&mut self, head: ResultHeader) -> io::Result<()> {
         // If the parent folder has vanished, it is not created again: another process may claim one of the same name.
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
@@ -179,7 +164,6 @@ impl ResultFiles {
         if self.has_ended { Err(io::Error::other("the result has ended")) } else { Ok(()) }
     }
 
-    /// Appends a complete line or nothing.
     fn append_line(&mut self, line: &ManifestLine) -> io::Result<()> {
         let manifest = self.manifest.as_mut().ok_or_else(|| io::Error::other("there is no manifest"))?;
         let mut text = serde_json::to_vec(line)?;
@@ -190,8 +174,8 @@ impl ResultFiles {
     }
 }
 
-/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `metadata` records,
-/// which is enough to detect a wrong length.
+/// Reads the bytes of the block `index` of the result in `folder`. It reads at most one byte more than `metadata`
+/// records, which is enough to detect a wrong length.
 pub(crate) fn read_block(folder: &Path, index: usize, metadata: &BlockMetadata) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
     let mut bytes = Vec::new();

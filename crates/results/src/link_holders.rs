@@ -6,11 +6,9 @@ use tidegate_core::Caller;
 /// The maximum number of callers with valid links to one result. Beyond it, the links of one caller end early.
 pub(crate) const LINK_HOLDERS_MAX: usize = 8;
 
-/// The callers with valid links to one result.
 #[derive(Debug, Default)]
 pub(crate) struct LinkHolders {
     holders: Vec<LinkHolder>,
-    /// The number of callers registered so far.
     registered: u64,
 }
 
@@ -32,28 +30,21 @@ impl LinkHolders {
         }
         let number = self.registered;
         self.registered += 1;
-        self.holders.push(LinkHolder {
-            number,
-            caller: Caller { pinned_snapshot: None, ..caller.clone() },
-            expires_at_ms: until_ms,
-        });
+        let caller = Caller { pinned_snapshot: None, ..caller.clone() };
+        self.holders.push(LinkHolder { number, caller, expires_at_ms: until_ms });
         if self.holders.len() > LINK_HOLDERS_MAX {
             // Links of callers that an earlier authenticator admitted are no longer valid, so they go first.
-            let order = |reader: &&LinkHolder| {
-                (reader.caller.principal.authenticator_version, reader.expires_at_ms, reader.number)
-            };
-            let first = self.holders.iter().min_by_key(order).map(|reader| reader.number);
-            self.holders.retain(|reader| Some(reader.number) != first);
+            let version = |holder: &LinkHolder| holder.caller.principal.authenticator_version;
+            self.holders.sort_by_key(|holder| (version(holder), holder.expires_at_ms, holder.number));
+            self.holders.remove(0);
         }
         number
     }
 
-    /// The caller with that number.
     pub(crate) fn get(&self, number: u64) -> Option<Caller> {
         self.holders.iter().find(|reader| reader.number == number).map(|reader| reader.caller.clone())
     }
 
-    /// Removes callers whose links have expired.
     pub(crate) fn remove_expired(&mut self, now_ms: u64) {
         self.holders.retain(|reader| reader.expires_at_ms > now_ms);
     }

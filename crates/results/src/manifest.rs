@@ -65,7 +65,6 @@ pub struct BlockMetadata {
     pub sha256: String,
 }
 
-/// One line of a manifest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ManifestLine {
@@ -114,7 +113,6 @@ impl FromStr for ResultId {
     }
 }
 
-/// The error for a result that does not exist or belongs to another owner.
 fn not_found_error(id: impl fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

@@ -28,7 +28,6 @@ pub fn array_bytes(array: &dyn Array) -> usize {
     }
 }
 
-/// The bytes of the `elements` between the first and the last of `offsets`, and of the offsets.
 fn list_bytes<O: OffsetSizeTrait>(offsets: &[O], elements: &dyn Array) -> usize {
     let (first, last) = match offsets {
         [first, .., last] => (first.as_usize(), last.as_usize()),

@@ -14,16 +14,12 @@ use crate::result::StoredResult;
 /// Whose quota is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuotaExceeded {
-    /// The quota of the principal.
     Principal,
-    /// The quota of its tenant.
     Tenant,
-    /// The quota of the whole store.
     All,
 }
 
 impl QuotaExceeded {
-    /// The error message when no more bytes can be stored.
     pub(crate) fn room_message(self) -> &'static str {
         match self {
             Self::Principal => "your stored results have reached their storage limit",
@@ -32,24 +28,19 @@ impl QuotaExceeded {
         }
     }
 
-    /// The error message and hint when no further result may be written at the same time.
     pub(crate) fn writers_message(self) -> (&'static str, &'static str) {
+        let hint = "Wait until one of them ends.";
         match self {
-            Self::Principal => (
-                "you have reached your limit of concurrent stored results",
-                "Wait until one of them ends; list_jobs lists them.",
-            ),
-            Self::Tenant => {
-                ("your tenant has reached its limit of concurrent stored results", "Wait until one of them ends.")
+            Self::Principal => {
+                let hint = "Wait until one of them ends; list_jobs lists them.";
+                ("you have reached your limit of concurrent stored results", hint)
             }
-            Self::All => {
-                ("the server has reached its limit of concurrent stored results", "Wait until one of them ends.")
-            }
+            Self::Tenant => ("your tenant has reached its limit of concurrent stored results", hint),
+            Self::All => ("the server has reached its limit of concurrent stored results", hint),
         }
     }
 }
 
-/// The space that a group of results uses.
 #[derive(Debug, Clone, Copy, Default)]
 struct QuotaUsage {
     bytes: u64,
@@ -70,7 +61,6 @@ impl QuotaUsage {
     }
 }
 
-/// The usage of the writer, of each tenant, and in total.
 struct OwnerUsage<'a> {
     writer: &'a Owner,
     writer_usage: QuotaUsage,
@@ -80,14 +70,9 @@ struct OwnerUsage<'a> {
 }
 
 impl<'a> OwnerUsage<'a> {
-    /// The usage of `results`, plus `bytes` more of the `writer`.
     fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
-        let mut owner_usage = Self {
-            writer,
-            writer_usage: QuotaUsage::default(),
-            by_tenant: HashMap::new(),
-            total: QuotaUsage::default(),
-        };
+        let (writer_usage, by_tenant, total) = Default::default();
+        let mut owner_usage = Self { writer, writer_usage, by_tenant, total };
         owner_usage.update(writer, |used| used.plus(bytes, 0));
         for result in results {
             owner_usage.update(&result.header.owner, |used| used.plus(result.occupied_bytes(), 1));
@@ -113,7 +98,8 @@ impl<'a> OwnerUsage<'a> {
             return Some(QuotaExceeded::Principal);
         }
         let of_tenant = self.tenant_usage(self.writer);
-        if self.writer.tenant.is_some() && !of_tenant.fits(limits.bytes_per_tenant(), limits.results_per_tenant()) {
+        let (bytes_max, results_max) = (tenant_share_of_bytes(limits.total_bytes), tenant_share(limits.results));
+        if self.writer.tenant.is_some() && !of_tenant.fits(bytes_max, results_max) {
             return Some(QuotaExceeded::Tenant);
         }
         (!self.total.fits(limits.total_bytes, limits.results)).then_some(QuotaExceeded::All)
@@ -148,9 +134,6 @@ impl<'a> OwnerUsage<'a> {
 }
 
 /// Chooses the results to evict so that `writing`, which is one of `results`, can use `bytes` more.
-///
-/// # Errors
-/// The quota that is exhausted even after all evictions.
 pub(crate) fn choose_evictions(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
@@ -173,10 +156,6 @@ pub(crate) fn choose_evictions(
     }
 }
 
-/// Checks whether `owner` may write one more of `results` at the same time.
-///
-/// # Errors
-/// The quota of concurrent writers that is exhausted.
 pub(crate) fn check_writer_limits(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
@@ -188,7 +167,7 @@ pub(crate) fn check_writer_limits(
         return Err(QuotaExceeded::Principal);
     }
     let is_of_tenant = |other: &&Owner| owner.tenant.is_some() && other.tenant == owner.tenant;
-    if running().filter(is_of_tenant).count() >= limits.writers_per_tenant() {
+    if running().filter(is_of_tenant).count() >= tenant_share(limits.writers) {
         return Err(QuotaExceeded::Tenant);
     }
     if running().count() >= limits.writers { Err(QuotaExceeded::All) } else { Ok(()) }
@@ -223,23 +202,6 @@ pub struct StoreLimits {
     pub writers_per_principal: usize,
     /// How long a query may continue in the background.
     pub timeout: Duration,
-}
-
-impl StoreLimits {
-    /// Maximum bytes of the results of one tenant.
-    pub(crate) fn bytes_per_tenant(&self) -> u64 {
-        tenant_share_of_bytes(self.total_bytes)
-    }
-
-    /// Maximum number of results of one tenant.
-    pub(crate) fn results_per_tenant(&self) -> usize {
-        tenant_share(self.results)
-    }
-
-    /// Maximum number of results of one tenant that are being written at the same time.
-    pub(crate) fn writers_per_tenant(&self) -> usize {
-        tenant_share(self.writers)
-    }
 }
 
 impl Default for StoreLimits {

@@ -80,14 +80,11 @@ pub struct StoredResult {
     pub(crate) header: ResultHeader,
     pub(crate) folder: PathBuf,
     schema: SchemaRef,
-    /// The callers that received links.
     pub(crate) link_holders: Mutex<LinkHolders>,
     pub(crate) progress: watch::Sender<ResultProgress>,
-    /// The size of the blocks.
     stored_bytes: AtomicU64,
     /// The space reserved for the block that is being written.
     reserved_bytes: AtomicU64,
-    /// Whether a block was found whose content differs from what was written.
     is_damaged: AtomicBool,
 }
 
@@ -97,19 +94,10 @@ impl StoredResult {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)
     }
 
-    pub(crate) fn new(head: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
-        let stored_bytes = AtomicU64::new(stage.bytes());
-        let stage = watch::Sender::new(stage);
-        Arc::new(Self {
-            header: head,
-            folder,
-            schema,
-            link_holders: Mutex::default(),
-            progress: stage,
-            stored_bytes,
-            reserved_bytes: AtomicU64::new(0),
-            is_damaged: AtomicBool::new(false),
-        })
+    pub(crate) fn new(header: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
+        let (stored_bytes, progress) = (AtomicU64::new(stage.bytes()), watch::Sender::new(stage));
+        let (link_holders, reserved_bytes, is_damaged) = Default::default();
+        Arc::new(Self { header, folder, schema, link_holders, progress, stored_bytes, reserved_bytes, is_damaged })
     }
 
     /// The result of an earlier process in `folder`. If it was still being written, it is marked as incomplete. If its
@@ -166,7 +154,6 @@ impl StoredResult {
         stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
     }
 
-    /// Whether the result has all rows and no known damage.
     pub(crate) fn is_complete(&self) -> bool {
         self.progress.borrow().end == Some(ResultEnd::Complete) && !self.is_damaged.load(Ordering::Relaxed)
     }
@@ -176,12 +163,10 @@ impl StoredResult {
         self.stored_bytes.load(Ordering::Acquire).saturating_add(self.reserved_bytes.load(Ordering::Acquire))
     }
 
-    /// Reserves `bytes` until the next block is written or has failed.
     pub(crate) fn reserve_bytes(&self, bytes: u64) {
         self.reserved_bytes.store(bytes, Ordering::Release);
     }
 
-    /// Makes a written block visible to readers.
     pub(crate) fn publish_block(&self, metadata: BlockMetadata) {
         self.stored_bytes.fetch_add(metadata.bytes, Ordering::AcqRel);
         self.progress.send_modify(|stage| stage.blocks.push(metadata));
@@ -250,7 +235,6 @@ impl StoredResult {
     }
 }
 
-/// The position of a row reader.
 struct RowReader {
     result: Arc<StoredResult>,
     /// The block that is read next.
@@ -301,7 +285,6 @@ impl RowReader {
     }
 }
 
-/// Runs blocking work on a thread of the blocking pool.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {

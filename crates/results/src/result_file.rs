@@ -51,7 +51,6 @@ impl ResultStore {
     }
 }
 
-/// The key of `file` in the version `state`, for the caller of `job`.
 fn file_cache_key(file: &FileDescription, state: &str, job: &Job) -> CacheKey {
     let owner = serde_json::to_string(&Owner::from_caller(job.caller())).unwrap_or_default();
     let description = serde_json::to_string(file).unwrap_or_default();

@@ -12,29 +12,21 @@ use crate::manifest::ResultId;
 const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
 const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;
 
-/// A position in a stored result from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// The result.
     pub(crate) result: ResultId,
-    /// The number of rows before the page.
     pub(crate) row: u64,
     /// The identifier of the query, so that a cursor is rejected for another query.
     pub(crate) query_id: u64,
-    /// When the result expires, in milliseconds since 1970.
     pub(crate) expires_at_ms: u64,
 }
 
-/// A short-lived link to a stored result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResultLink {
-    /// The number of its holder among the link holders of the result.
     pub(crate) holder: u64,
-    /// When the link expires, in milliseconds since 1970.
     pub(crate) expires_at_ms: u64,
 }
 
-/// Signs and verifies cursors and links.
 pub(crate) struct ResultSigner {
     /// This key is stored in the folder of the results.
     cursors: HmacSigner,
@@ -47,7 +39,6 @@ impl ResultSigner {
         Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }
 
-    /// Encodes `cursor` as text that only `owner` can use.
     pub(crate) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_BYTES);
         bytes.extend(cursor.result.0.as_bytes());
@@ -59,10 +50,6 @@ impl ResultSigner {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Decodes the cursor `text` of `owner`.
-    ///
-    /// # Errors
-    /// `InvalidArguments` for a cursor that was not signed for `owner`, `NotFound` when it has expired.
     pub(crate) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
         let foreign = || {
             Error::new(ErrorKind::InvalidArguments, "the cursor is unknown or was changed")
@@ -76,22 +63,19 @@ impl ResultSigner {
         }
         let number = |at: usize| read_u64(&signed[at..at + 8]);
         let result = Uuid::from_slice(&signed[..16]).map_err(|_| foreign())?;
-        let place =
-            Cursor { result: ResultId(result), row: number(16), query_id: number(24), expires_at_ms: number(32) };
-        if place.expires_at_ms <= now_ms() {
+        let (result, row, query_id, expires_at_ms) = (ResultId(result), number(16), number(24), number(32));
+        if expires_at_ms <= now_ms() {
             return Err(expired_error());
         }
-        Ok(place)
+        Ok(Cursor { result, row, query_id, expires_at_ms })
     }
 
-    /// Encodes `link` to the result `id` as text.
     pub(crate) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
         let signed = [link.expires_at_ms.to_be_bytes(), link.holder.to_be_bytes()].concat();
         let signature = self.links.sign("link", &[id.0.as_bytes(), &signed]);
         URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
-    /// Decodes the link `text`, if it is valid for the result `id` now.
     pub(crate) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
         let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
@@ -101,7 +85,6 @@ impl ResultSigner {
     }
 }
 
-/// Decodes `bytes` as a big-endian number.
 fn read_u64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -110,17 +93,14 @@ pub(crate) fn expired_error() -> Error {
     Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Repeat the query.")
 }
 
-/// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     ms_since_1970(SystemTime::now())
 }
 
-/// Milliseconds since 1970.
 pub(crate) fn ms_since_1970(time: SystemTime) -> u64 {
     to_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// The duration in milliseconds.
 pub(crate) fn to_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,14 +20,11 @@ use crate::quota::{self, StoreLimits, has_ended};
 use crate::result::{ResultEnd, StoredResult, run_blocking};
 use crate::result_signer::{Cursor, ResultLink, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
 
-/// The lifetime of a link.
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// The interval at which the store removes expired results.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of removed results whose reason is remembered.
 const REMOVED_MAX: usize = 1_000;
 
-/// The maximum number of cached answers.
 const ANSWERS_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 
 /// Identifies a statement over data in a known state, run with known rights.
@@ -46,7 +43,6 @@ impl CacheKey {
     }
 }
 
-/// Counters since the start of the process.
 #[derive(Debug, Default)]
 pub(crate) struct StoreCounters {
     pub(crate) blocks_written: AtomicU64,
@@ -68,7 +64,6 @@ pub struct ResultStore {
 #[derive(Default)]
 struct ResultIndex {
     results: HashMap<ResultId, Arc<StoredResult>>,
-    /// The results that were removed last.
     removed: VecDeque<(ResultId, Owner)>,
 }
 
@@ -173,10 +168,10 @@ impl ResultStore {
         self.answers.lock().put(key, id);
     }
 
-    /// Creates a cursor to `row` of `result`, valid only for `caller` and the query `question`.
-    pub fn create_cursor(&self, result: &StoredResult, row: u64, question: u64, caller: &Caller) -> String {
+    /// Creates a cursor to `row` of `result`, valid only for `caller` and the query `query_id`.
+    pub fn create_cursor(&self, result: &StoredResult, row: u64, query_id: u64, caller: &Caller) -> String {
         let ResultHeader { id, expires_at_ms, .. } = result.header;
-        let cursor = Cursor { result: id, row, query_id: question, expires_at_ms };
+        let cursor = Cursor { result: id, row, query_id, expires_at_ms };
         self.signer.sign_cursor(&cursor, &Owner::from_caller(caller))
     }
 
@@ -188,11 +183,11 @@ impl ResultStore {
     pub fn resolve_cursor(
         &self,
         cursor: &str,
-        question: u64,
+        query_id: u64,
         caller: &Caller,
     ) -> Result<(Arc<StoredResult>, u64), Error> {
         let cursor = self.signer.verify_cursor(cursor, &Owner::from_caller(caller))?;
-        if cursor.query_id != question {
+        if cursor.query_id != query_id {
             let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ."));
@@ -224,10 +219,6 @@ impl ResultStore {
         remove_files(late).await;
     }
 
-    /// Makes space for `bytes` more of `writing` and reserves it.
-    ///
-    /// # Errors
-    /// `Unavailable` with the exhausted resource; nothing was evicted then.
     pub(crate) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
         let free = run_blocking(move || Ok(folder::free_bytes(&folder))).await.ok().flatten();
@@ -271,7 +262,6 @@ impl ResultStore {
     }
 }
 
-/// Deletes the files of `results`, which are no longer in the index.
 async fn remove_files(results: Vec<Arc<StoredResult>>) {
     if results.is_empty() {
         return;
@@ -347,7 +337,6 @@ async fn run_sweeper(store: Weak<ResultStore>) {
     }
 }
 
-/// The error for a result that cannot be written.
 pub(crate) fn unwritable_error(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "the server cannot write stored results now").with_detail(error.to_string())
 }

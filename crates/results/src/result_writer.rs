@@ -93,9 +93,7 @@ pub struct ResultWriter {
     /// When the first of them must be written.
     block_due: Option<Instant>,
     block_bytes: usize,
-    /// The number of rows received.
     rows: u64,
-    /// The block that is being written.
     writing: Option<JoinHandle<io::Result<()>>>,
     has_ended: bool,
 }
@@ -114,7 +112,6 @@ impl ResultStore {
         self.begin_with_file(new_result, columns, None).await
     }
 
-    /// Like [`ResultStore::begin`], for rows that are the bytes of `file`, if it is given.
     pub(crate) async fn begin_with_file(
         self: &Arc<Self>,
         new_result: NewResult<'_>,
@@ -181,8 +178,8 @@ impl ResultWriter {
     async fn make_files(&mut self) -> Result<(), Error> {
         self.store.make_room(&self.result, 0).await?;
         let (files, head) = (self.files.clone(), self.result.header.clone());
-        let made = run_blocking(move || files.lock().create(head)).await;
-        made.map_err(|error| unwritable_error(&error))
+        let created = run_blocking(move || files.lock().create(head)).await;
+        created.map_err(|error| unwritable_error(&error))
     }
 
     /// The result that is being written.
@@ -201,13 +198,13 @@ impl ResultWriter {
         counted: u64,
         job: &Job,
     ) -> Result<WriteOutcome, Error> {
-        let taken = self.consume(&mut batches, counted, job).await;
+        let consumed = self.consume(&mut batches, counted, job).await;
         // Stops the query before the last block is written.
         drop(batches);
         // A query that failed before its first row leaves no result.
-        let left = self.start_block(taken.is_ok()).await;
+        let left = self.start_block(consumed.is_ok()).await;
         let left = if left.is_ok() { self.finish_block().await } else { left };
-        match taken.and_then(|end| left.map(|()| end)) {
+        match consumed.and_then(|end| left.map(|()| end)) {
             Ok(end) => Ok(self.finish(end).await),
             Err(error) => {
                 self.finish(ResultEnd::Incomplete(error.message().to_owned())).await;
@@ -230,9 +227,9 @@ impl ResultWriter {
             };
             let Some(batch) = batch.transpose()? else { return Ok(ResultEnd::Complete) };
             let before = self.rows.max(counted);
-            let taken = self.push(&batch).await?;
+            let flow = self.push(&batch).await?;
             job.count_rows(self.rows.max(counted) - before);
-            if let ControlFlow::Break(end) = taken {
+            if let ControlFlow::Break(end) = flow {
                 return Ok(end);
             }
             // Without a pause between batches the timer is never polled.
@@ -242,7 +239,6 @@ impl ResultWriter {
         }
     }
 
-    /// Adds the rows of `batch`; breaks when the result has reached its limit.
     async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<ResultEnd>, Error> {
         let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -327,8 +323,8 @@ impl ResultWriter {
 
     async fn finish(mut self, end: ResultEnd) -> WriteOutcome {
         self.has_ended = true;
-        let ending = self.finisher(end.clone());
-        let end = run_blocking(move || Ok(ending())).await.unwrap_or(end);
+        let finish = self.finisher(end.clone());
+        let end = run_blocking(move || Ok(finish())).await.unwrap_or(end);
         let stage = self.result.progress();
         WriteOutcome { rows: stage.rows(), bytes: stage.bytes(), end }
     }
@@ -366,10 +362,10 @@ impl Drop for ResultWriter {
         if self.has_ended {
             return;
         }
-        let ending = self.finisher(ResultEnd::Incomplete("the query was ended before its last row".to_owned()));
+        let finish = self.finisher(ResultEnd::Incomplete("the query was ended before its last row".to_owned()));
         // Without a runtime the process is ending, and the next one recovers the result.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(ending);
+            runtime.spawn_blocking(finish);
         }
     }
 }

@@ -22,7 +22,6 @@ const EXPRESSIONS_PER_TOKEN_MAX: usize = 8;
 /// The minimum limit of expressions, whatever the number of tokens.
 const EXPRESSION_BUDGET_MIN: usize = 10_000;
 
-/// The dialect for one text, which fails when parsing takes too much work.
 #[derive(Debug)]
 pub(crate) struct BoundedDialect {
     grammar: &'static dyn Dialect,
@@ -33,7 +32,6 @@ pub(crate) struct BoundedDialect {
 }
 
 impl BoundedDialect {
-    /// The dialect for a text with `tokens`.
     pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
         let left = tokens.len().saturating_mul(EXPRESSIONS_PER_TOKEN_MAX).saturating_add(EXPRESSION_BUDGET_MIN);
         let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(is_lambda_function);
@@ -46,7 +44,6 @@ impl BoundedDialect {
     }
 }
 
-/// Whether `token` is the name of a function with a lambda argument.
 fn is_lambda_function(token: &TokenWithSpan) -> bool {
     let Token::Word(word) = &token.token else { return false };
     let name = word.value.to_ascii_lowercase();
@@ -122,17 +119,11 @@ impl Dialect for BoundedDialect {
         self.grammar.is_reserved_for_identifier(keyword)
     }
 
-    also_supported_by_embedded_engine!(
-        supports_dictionary_syntax,
-        supports_from_first_select,
-        supports_group_by_with_modifier,
-        supports_limit_comma,
-        supports_order_by_all,
-        supports_pipe_operator,
-        supports_select_wildcard_except,
-        supports_select_wildcard_exclude,
-        supports_struct_literal,
-    );
+    also_supported_by_embedded_engine! {
+        supports_dictionary_syntax, supports_from_first_select, supports_group_by_with_modifier, supports_limit_comma,
+        supports_order_by_all, supports_pipe_operator, supports_select_wildcard_except,
+        supports_select_wildcard_exclude, supports_struct_literal,
+    }
 
     fn supports_lambda_functions(&self) -> bool {
         self.reads_lambdas || self.grammar.supports_lambda_functions()
@@ -160,40 +151,19 @@ impl Dialect for BoundedDialect {
         self.grammar.is_identifier_start(character)
     }
 
-    forward_to_grammar!(
-        allow_extract_custom,
-        allow_extract_single_quotes,
-        supports_alter_column_type_using,
-        supports_array_typedef_with_brackets,
-        supports_asc_desc_in_column_definition,
-        supports_comma_separated_trim,
-        supports_comment_on,
-        supports_comment_optimizer_hint,
-        supports_create_index_with_clause,
-        supports_create_table_like_parenthesized,
-        supports_dollar_placeholder,
-        supports_empty_projections,
-        supports_explain_with_utility_options,
-        supports_factorial_operator,
-        supports_filter_during_aggregation,
-        supports_geometric_types,
-        supports_group_by_expr,
-        supports_in_empty_list,
-        supports_insert_table_alias,
-        supports_interval_options,
-        supports_listen_notify,
-        supports_load_extension,
-        supports_named_fn_args_with_colon_operator,
-        supports_nested_comments,
-        supports_notnull_operator,
-        supports_numeric_literal_underscores,
-        supports_select_wildcard_with_alias,
-        supports_set_names,
-        supports_start_transaction_modifier,
-        supports_string_escape_constant,
-        supports_unicode_string_literal,
+    forward_to_grammar! {
+        allow_extract_custom, allow_extract_single_quotes, supports_alter_column_type_using,
+        supports_array_typedef_with_brackets, supports_asc_desc_in_column_definition, supports_comma_separated_trim,
+        supports_comment_on, supports_comment_optimizer_hint, supports_create_index_with_clause,
+        supports_create_table_like_parenthesized, supports_dollar_placeholder, supports_empty_projections,
+        supports_explain_with_utility_options, supports_factorial_operator, supports_filter_during_aggregation,
+        supports_geometric_types, supports_group_by_expr, supports_in_empty_list, supports_insert_table_alias,
+        supports_interval_options, supports_listen_notify, supports_load_extension,
+        supports_named_fn_args_with_colon_operator, supports_nested_comments, supports_notnull_operator,
+        supports_numeric_literal_underscores, supports_select_wildcard_with_alias, supports_set_names,
+        supports_start_transaction_modifier, supports_string_escape_constant, supports_unicode_string_literal,
         supports_xml_expressions,
-    );
+    }
 }
 
 #[cfg(test)]

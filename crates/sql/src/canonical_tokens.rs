@@ -21,7 +21,6 @@ pub(crate) use clauses::{expand_table_commands, rewrite_clauses};
 pub(crate) use placeholders::mark_placeholders;
 pub(crate) use text_forms::rewrite_text_forms;
 
-/// A token of a statement.
 #[derive(Debug, Clone)]
 pub(crate) struct CanonicalToken {
     /// The token for the parser.
@@ -32,7 +31,6 @@ pub(crate) struct CanonicalToken {
     is_adjacent: bool,
 }
 
-/// Canonicalizes `tokens`, which are the tokens of `sql`.
 pub(crate) fn canonicalize(
     sql: &str,
     tokens: Vec<TokenWithSpan>,
@@ -61,7 +59,6 @@ pub(crate) fn canonicalize(
     Ok(canonicalizer.tokens)
 }
 
-/// Joins `pieces` into the text for the database.
 pub(crate) fn join_tokens(pieces: &[CanonicalToken]) -> String {
     let mut text = String::with_capacity(pieces.len() * 6);
     let mut before: Option<&Token> = None;
@@ -94,7 +91,6 @@ fn can_be_adjacent(left: &Token, right: &Token) -> bool {
     }
 }
 
-/// The whitespace before a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenGap {
     Nothing,
@@ -106,13 +102,9 @@ enum TokenGap {
 struct Canonicalizer {
     dialect: SqlDialect,
     tokens: Vec<CanonicalToken>,
-    /// The whitespace after the last token.
     gap: TokenGap,
-    /// The whitespace before the token that is being added.
     gap_before: TokenGap,
-    /// The number of `?` so far.
     placeholders: usize,
-    /// Whether there are numbered placeholders.
     has_numbers: bool,
 }
 
@@ -130,9 +122,7 @@ impl Canonicalizer {
             }
             Token::SingleQuotedString(value)
             | Token::EscapedStringLiteral(value)
-            | Token::UnicodeStringLiteral(value) => {
-                self.add_string(value, span);
-            }
+            | Token::UnicodeStringLiteral(value) => self.add_string(value, span),
             Token::DollarQuotedString(string) => self.add_string(string.value, span),
             Token::NationalStringLiteral(value) => self.add_national_string(value, span)?,
             Token::SingleQuotedByteStringLiteral(bits) => {
@@ -185,11 +175,8 @@ impl Canonicalizer {
         if word.value.eq_ignore_ascii_case("uescape")
             && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
         {
-            return Err(refusal_error(
-                "UESCAPE",
-                "these escapes are not supported",
-                "Write the characters themselves.",
-            ));
+            let hint = "Write the characters themselves.";
+            return Err(refusal_error("UESCAPE", "these escapes are not supported", hint));
         }
         let starts =
             word.value.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii());
@@ -210,7 +197,6 @@ impl Canonicalizer {
         Ok(())
     }
 
-    /// The token `back` positions before the end.
     fn token_from_end(&self, back: usize) -> Option<&Token> {
         self.tokens.iter().rev().nth(back).map(|piece| &piece.token.token)
     }
@@ -236,7 +222,6 @@ impl Canonicalizer {
         self.dialect == SqlDialect::Postgres && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
     }
 
-    /// Extends a string literal that continues on the next line.
     fn extend_string(&mut self, more: &str) {
         if let Some(CanonicalToken { token, text, .. }) = self.tokens.last_mut()
             && let Token::SingleQuotedString(value) = &mut token.token
@@ -311,7 +296,6 @@ fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
     (is_one_word && !source.contains("--") && !source.contains("/*")).then_some(source)
 }
 
-/// Quotes `value` as a string literal of `dialect`.
 fn quote_string(value: &str, dialect: SqlDialect) -> String {
     let doubled = value.replace('\'', "''");
     if dialect == SqlDialect::Postgres && doubled.contains('\\') {

@@ -10,7 +10,6 @@ use crate::statement::Statement;
 /// The fingerprint of longer texts is computed at once, so that they do not wait in memory for the audit log.
 const DEFERRED_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of the hash in the fingerprint, each as two digits.
 const FINGERPRINT_BYTES: usize = 8;
 
 /// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them
@@ -35,7 +34,6 @@ impl Statement {
     }
 }
 
-/// `sql` without its values. Text that is not valid SQL is unchanged.
 fn normalize(sql: &str, dialect: SqlDialect) -> String {
     let Ok(tokens) = Tokenizer::new(dialect.parser_dialect(), sql).tokenize() else { return sql.trim().to_owned() };
     let mut words: Vec<String> = Vec::with_capacity(tokens.len());

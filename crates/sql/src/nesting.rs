@@ -10,14 +10,10 @@ use tidegate_core::{Error, ErrorKind};
 /// Maximum operators in a chain without a comma; parentheses count as one. Measured: in a debug build a chain of 400
 /// can still be cloned on a stack of 2 MiB, and a release build allows more.
 const CHAIN_MAX: usize = 300;
-/// The weight of UNION, EXCEPT and INTERSECT, whose nodes are larger.
 const SET_OPERATION_WEIGHT: usize = 5;
-/// Maximum nesting of parentheses and CASE.
 const DEPTH_MAX: usize = 60;
 
-/// An open group of tokens.
 struct NestingGroup {
-    /// Whether the group began with CASE instead of a parenthesis.
     is_case: bool,
     /// The operators since the last comma.
     chain: usize,
@@ -67,16 +63,10 @@ fn close_group(open: &mut Vec<NestingGroup>) -> usize {
     left
 }
 
-/// The effect of a token on its chain.
 enum NestingStep {
-    Open {
-        is_case: bool,
-    },
-    Close {
-        is_case: bool,
-    },
+    Open { is_case: bool },
+    Close { is_case: bool },
     Separate,
-    /// Separates the branches of a CASE.
     SeparateBranch,
     Lengthen(usize),
     Stay,
@@ -108,19 +98,13 @@ fn classify_token(token: &Token) -> NestingStep {
 }
 
 fn classify_keyword(keyword: Keyword) -> NestingStep {
+    use Keyword::{
+        AS, ELSE, EXCEPT, FALSE, FROM, INTERSECT, MINUS, NULL, NoKeyword, SELECT, THEN, TRUE, UNION, WHEN, WHERE,
+    };
     match keyword {
-        Keyword::WHEN | Keyword::THEN | Keyword::ELSE => NestingStep::SeparateBranch,
-        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-            NestingStep::Lengthen(SET_OPERATION_WEIGHT)
-        }
-        Keyword::NoKeyword
-        | Keyword::SELECT
-        | Keyword::FROM
-        | Keyword::WHERE
-        | Keyword::AS
-        | Keyword::NULL
-        | Keyword::TRUE
-        | Keyword::FALSE => NestingStep::Stay,
+        WHEN | THEN | ELSE => NestingStep::SeparateBranch,
+        UNION | EXCEPT | INTERSECT | MINUS => NestingStep::Lengthen(SET_OPERATION_WEIGHT),
+        NoKeyword | SELECT | FROM | WHERE | AS | NULL | TRUE | FALSE => NestingStep::Stay,
         // Operators that are words, and all else to be safe.
         _ => NestingStep::Lengthen(1),
     }

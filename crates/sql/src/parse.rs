@@ -14,12 +14,10 @@ use crate::nesting;
 use crate::refusal;
 use crate::token_policy;
 
-/// Maximum bytes of SQL text.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// The recursion limit of the parser. The nesting check comes first, with a better message.
 const RECURSION_MAX: usize = 300;
 
-/// Parses `sql`, which must be exactly one query.
 pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
     if sql.len() > TEXT_BYTES_MAX {
         let message = format!("the SQL is {} bytes long; the limit is {TEXT_BYTES_MAX}", sql.len());
@@ -93,7 +91,6 @@ pub fn parse_prepared_expression(
     parse_tokens(tokens, only_expression, text, dialect)
 }
 
-/// Parses the only statement of the tokens, if there is one.
 fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
     while parser.consume_token(&Token::SemiColon) {}
     if parser.peek_token_ref().token == Token::EOF {
@@ -114,19 +111,16 @@ fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
     if next.token == Token::EOF {
         return Ok(());
     }
-    let place = next.span.start;
-    let (line, column) = (place.line, place.column);
+    let (line, column) = (next.span.start.line, next.span.start.column);
     Err(ParserError::ParserError(format!("expected {expected}, found: {next} at Line: {line}, Column: {column}")))
 }
 
-/// Whether escapes in strings and names are resolved or kept verbatim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EscapeHandling {
     Resolved,
     Verbatim,
 }
 
-/// The tokens of `sql` for the parser.
 fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
     let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
     match dialect {
@@ -142,7 +136,6 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
     }
 }
 
-/// The tokens of `sql`, with their positions.
 pub(crate) fn tokenize(sql: &str, dialect: SqlDialect, escapes: EscapeHandling) -> Result<Vec<TokenWithSpan>, Error> {
     Tokenizer::new(dialect.parser_dialect(), sql)
         .with_unescape(escapes == EscapeHandling::Resolved)
@@ -180,7 +173,6 @@ pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: Sq
     }
 }
 
-/// Prints `ast`, and checks that the text parses back to the same AST.
 pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
     let text = ast.to_string();
     match dialect {
@@ -216,17 +208,17 @@ fn unprintable_error() -> Error {
     )
 }
 
-/// Converts a parser error, with line and column and an excerpt of the line.
 fn syntax_error(error: ParserError, sql: &str) -> Error {
     let text = match error {
         ParserError::RecursionLimitExceeded => return nesting::too_deep_error(),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
     };
-    let (subject, place) = match text.rsplit_once(" at Line: ") {
-        Some((subject, place)) => (subject, place.split_once(", Column: ")),
+    let (subject, position) = match text.rsplit_once(" at Line: ") {
+        Some((subject, position)) => (subject, position.split_once(", Column: ")),
         None => (text.as_str(), None),
     };
-    let position = place.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
+    let position =
+        position.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
     let subject = lowercase_first(subject.trim_end_matches(','))
         .replace("expected: ", "expected ")
         .replace(", found: ", ", found ")
@@ -234,11 +226,8 @@ fn syntax_error(error: ParserError, sql: &str) -> Error {
     match position {
         Some((line, column)) if line > 0 => {
             let message = format!("SQL syntax error at line {line}, column {column}: {subject}");
-            let error = Error::new(ErrorKind::InvalidArguments, message);
-            match excerpt(sql, line, column) {
-                Some(excerpt) => error.with_hint(format!("Near: {excerpt}")),
-                None => error,
-            }
+            let near = excerpt(sql, line, column).map(|excerpt| format!("Near: {excerpt}"));
+            near.into_iter().fold(Error::new(ErrorKind::InvalidArguments, message), Error::with_hint)
         }
         _ => Error::new(ErrorKind::InvalidArguments, format!("SQL syntax error: {subject}")),
     }
@@ -259,10 +248,8 @@ fn excerpt(sql: &str, line: usize, column: usize) -> Option<String> {
     (!excerpt.trim().is_empty()).then(|| excerpt.trim().to_owned())
 }
 
-/// Maximum placeholders of a statement.
 const PLACEHOLDERS_MAX: usize = 1_000;
 
-/// Turns each `?` into the next `$n` and counts the placeholders.
 pub(crate) fn number_placeholders(ast: &mut ast::Statement) -> Result<usize, Error> {
     let mut numbering = PlaceholderNumbering::default();
     match ast::VisitMut::visit(ast, &mut numbering) {

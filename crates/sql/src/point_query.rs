@@ -56,26 +56,18 @@ fn name_identifiers(name: &ObjectName) -> Option<Vec<Ident>> {
     name.0.iter().map(|part| part.as_ident().cloned()).collect()
 }
 
-/// Whether `condition` only compares columns with literals; the columns are added to `compared`.
 fn is_literal_filter(condition: &Expr, compared: &mut Vec<String>) -> bool {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
     match condition {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
             is_literal_filter(inner, compared)
         }
-        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+        Expr::BinaryOp { left, op: And | Or, right } => {
             is_literal_filter(left, compared) && is_literal_filter(right, compared)
         }
-        Expr::BinaryOp {
-            left,
-            op:
-                BinaryOperator::Eq
-                | BinaryOperator::NotEq
-                | BinaryOperator::Lt
-                | BinaryOperator::LtEq
-                | BinaryOperator::Gt
-                | BinaryOperator::GtEq,
-            right,
-        } => collect_column(left, compared) && is_literal(right) || is_literal(left) && collect_column(right, compared),
+        Expr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right } => {
+            collect_column(left, compared) && is_literal(right) || is_literal(left) && collect_column(right, compared)
+        }
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => collect_column(inner, compared),
         Expr::Between { expr, low, high, .. } => collect_column(expr, compared) && is_literal(low) && is_literal(high),
         Expr::InList { expr, list, .. } => collect_column(expr, compared) && list.iter().all(is_literal),
@@ -104,7 +96,6 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// Breaks at a subquery or a window function.
 struct NestedQueryDetector {
     queries: usize,
 }

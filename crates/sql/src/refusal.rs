@@ -13,28 +13,14 @@ const ONLY_SELECT_HINT: &str = "Only SELECT statements are allowed, including th
 const SELECT_ROWS_HINT: &str = "Select the rows; the argument \"format\" names the format of the answer.";
 
 /// Refused statements: their first keywords, the reason, and what to use instead.
+#[rustfmt::skip]
 const REFUSED_STATEMENTS: &[(&[&str], &str, &str)] = &[
     (&["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "TRUNCATE"], WRITES_DATA, ONLY_SELECT_HINT),
     (&["CREATE"], CHANGES_SCHEMA, "Use WITH name AS (SELECT …) for intermediate results."),
     (
         &[
-            "ALTER",
-            "DROP",
-            "RENAME",
-            "COMMENT",
-            "GRANT",
-            "REVOKE",
-            "DENY",
-            "VACUUM",
-            "ANALYZE",
-            "REINDEX",
-            "CLUSTER",
-            "CHECKPOINT",
-            "REFRESH",
-            "REASSIGN",
-            "SECURITY",
-            "IMPORT",
-            "OPTIMIZE",
+            "ALTER", "DROP", "RENAME", "COMMENT", "GRANT", "REVOKE", "DENY", "VACUUM", "ANALYZE", "REINDEX", "CLUSTER",
+            "CHECKPOINT", "REFRESH", "REASSIGN", "SECURITY", "IMPORT", "OPTIMIZE",
         ],
         CHANGES_SCHEMA,
         ONLY_SELECT_HINT,
@@ -98,13 +84,11 @@ pub(crate) fn refuse_by_name(name: &str) -> Option<Error> {
     Some(refusal_error(name, reason, instead))
 }
 
-/// The refusal of any statement that is not a query.
 pub(crate) fn refuse_non_query(name: &str) -> Error {
     refuse_by_name(name)
         .unwrap_or_else(|| refusal_error(name, "it is not a query, and only reading is allowed", ONLY_SELECT_HINT))
 }
 
-/// The refusal of `statement` within a query.
 pub(crate) fn refuse_statement(statement: &Statement) -> Error {
     // The printed statement begins with its keyword. This only names it and decides nothing.
     let text = statement.to_string();
@@ -112,7 +96,6 @@ pub(crate) fn refuse_statement(statement: &Statement) -> Error {
     refuse_non_query(word.trim_end_matches([';', '(']))
 }
 
-/// The refusal of SELECT … INTO.
 pub(crate) fn refuse_into() -> Error {
     refusal_error(
         "SELECT … INTO",
@@ -121,17 +104,14 @@ pub(crate) fn refuse_into() -> Error {
     )
 }
 
-/// The refusal of a clause that locks rows.
 pub(crate) fn refuse_lock(clause: &str) -> Error {
     refusal_error(clause, "it would lock rows, and only reading is allowed", "Leave it out.")
 }
 
-/// A refusal of `part`, with the reason and what to use instead.
 pub(crate) fn refusal_error(part: &str, reason: &str, instead: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{part} is refused: {reason}")).with_hint(instead)
 }
 
-/// The refusal of a token that the database may read differently.
 pub(crate) fn ambiguous_token_error(source: &str) -> Error {
     let visible: String = source.chars().take(40).collect();
     let instead = "Put spaces between operators; pass unusual strings as parameters ($1).";

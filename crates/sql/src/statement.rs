@@ -34,7 +34,6 @@ pub enum Author {
     Handler,
 }
 
-/// The parts that do not depend on the values of the parameters.
 struct StatementSource {
     text: String,
     dialect: SqlDialect,

@@ -11,7 +11,6 @@ use crate::statement::Statement;
 
 /// Longer texts are not cached, so that the memory of the cache is bounded.
 const CACHED_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// The default capacity.
 const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
 /// The statements that were accepted recently, by dialect and text. Refused statements are not cached.

@@ -12,7 +12,6 @@ use crate::dialect::SqlDialect;
 use crate::function_policy;
 use crate::refusal::{self, refusal_error};
 
-/// The tables and functions that an accepted statement uses.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReferencedNames {
     pub(crate) tables: Vec<String>,
@@ -204,21 +203,15 @@ impl PolicyVisitor {
 
     /// In place of a name, some systems write a file in single quotes.
     fn check_table_name(&self, parts: &[&Ident]) -> ControlFlow<Error> {
-        match self.dialect {
-            SqlDialect::DataFusion => match parts.iter().find(|part| looks_like_file_name(part)) {
-                Some(file) => refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT),
-                None => ControlFlow::Continue(()),
-            },
-            SqlDialect::Postgres | SqlDialect::Sqlite => match parts.iter().find(|part| part.quote_style == Some('\''))
-            {
-                Some(text) => refuse(
-                    &format!("reading the table {text}"),
-                    "single quotes are for text",
-                    "Write the name bare or in double quotes.",
-                ),
-                None => ControlFlow::Continue(()),
-            },
+        let is_file = |part: &&&Ident| self.dialect == SqlDialect::DataFusion && looks_like_file_name(part);
+        if let Some(file) = parts.iter().find(is_file) {
+            return refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT);
         }
+        if let Some(text) = parts.iter().find(|part| part.quote_style == Some('\'')) {
+            let (part, hint) = (format!("reading the table {text}"), "Write the name bare or in double quotes.");
+            return refuse(&part, "single quotes are for text", hint);
+        }
+        ControlFlow::Continue(())
     }
 
     fn record_function(&mut self, name: &str) -> ControlFlow<Error> {
@@ -250,15 +243,12 @@ impl PolicyVisitor {
     }
 
     fn refuse_table_function(&self, name: &str) -> ControlFlow<Error> {
-        let known = function_policy::table_functions(self.dialect).iter().map(|&name| name.to_owned());
-        ControlFlow::Break(
-            refusal_error(
-                &format!("the table function {name}"),
-                "FROM accepts the tables of the catalog and the functions listed below",
-                CATALOG_HINT,
-            )
-            .with_choices(known),
-        )
+        let functions = function_policy::table_functions(self.dialect).iter().map(|&name| name.to_owned());
+        let (part, reason) = (
+            format!("the table function {name}"),
+            "FROM accepts the tables of the catalog and the functions listed below",
+        );
+        ControlFlow::Break(refusal_error(&part, reason, CATALOG_HINT).with_choices(functions))
     }
 }
 
@@ -270,25 +260,17 @@ fn check_clauses(query: &Query) -> ControlFlow<Error> {
         };
         return ControlFlow::Break(refusal::refuse_lock(part));
     }
-    if let Some(clause) = &query.for_clause {
-        let part = match clause {
-            ForClause::Browse => "FOR BROWSE",
-            ForClause::Json { .. } => "FOR JSON",
-            ForClause::Xml { .. } => "FOR XML",
-        };
-        return refuse(part, "the format of the answer is not part of the SQL", "Name it in the argument \"format\".");
-    }
     if query.settings.is_some() {
         return refuse("SETTINGS", "it would change the session, which is not allowed", "Leave it out.");
     }
-    if query.format_clause.is_some() {
-        return refuse(
-            "FORMAT",
-            "the format of the answer is not part of the SQL",
-            "Name it in the argument \"format\".",
-        );
-    }
-    ControlFlow::Continue(())
+    let part = match (&query.for_clause, &query.format_clause) {
+        (Some(ForClause::Browse), _) => "FOR BROWSE",
+        (Some(ForClause::Json { .. }), _) => "FOR JSON",
+        (Some(ForClause::Xml { .. }), _) => "FOR XML",
+        (None, Some(_)) => "FORMAT",
+        (None, None) => return ControlFlow::Continue(()),
+    };
+    refuse(part, "the format of the answer is not part of the SQL", "Name it in the argument \"format\".")
 }
 
 fn refuse(part: &str, reason: &str, instead: &str) -> ControlFlow<Error> {
@@ -302,19 +284,15 @@ fn name_identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
         match part {
             ObjectNamePart::Identifier(identifier) => parts.push(identifier),
             ObjectNamePart::Function(_) => {
-                let refusal = refusal_error(
-                    &format!("the computed name {name}"),
-                    "names must be written literally in the SQL",
-                    CATALOG_HINT,
-                );
-                return ControlFlow::Break(refusal);
+                let (part, reason) =
+                    (format!("the computed name {name}"), "names must be written literally in the SQL");
+                return ControlFlow::Break(refusal_error(&part, reason, CATALOG_HINT));
             }
         }
     }
     ControlFlow::Continue(parts)
 }
 
-/// Maximum different tables, and different functions, of a statement.
 const NAMES_MAX: usize = 200;
 
 /// Extensions of file names. No table name ends so, because the catalog strips them.

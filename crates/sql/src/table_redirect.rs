@@ -14,7 +14,6 @@ use crate::statement::Statement;
 /// The new location of a table: schema and name.
 pub type TableLocation = (String, String);
 
-/// Finds the new location of a table by its schema and name.
 type Locate<'a> = &'a dyn Fn(Option<&str>, &str) -> Option<TableLocation>;
 
 impl Statement {
@@ -57,7 +56,6 @@ impl Statement {
 
 struct TableRedirector<'a> {
     locate: Locate<'a>,
-    /// The quotation mark of identifiers.
     quote: char,
     count: usize,
 }
@@ -70,7 +68,6 @@ impl TableRedirector<'_> {
         Some((location, is_renamed))
     }
 
-    /// The parts of the name of a column after the redirection.
     fn redirect_column(&mut self, parts: &[Ident]) -> Option<Vec<Ident>> {
         let [schema, table, ..] = parts else { return None };
         let ((schema, _), is_renamed) = self.redirected(Some(schema), table)?;
@@ -97,9 +94,8 @@ impl VisitorMut for TableRedirector<'_> {
             Some([schema, table]) => (Some(schema.clone()), table.clone()),
             _ => return ControlFlow::Continue(()),
         };
-        let Some(((schema, table), is_renamed)) = self.redirected(of.as_ref(), &only) else {
-            return ControlFlow::Continue(());
-        };
+        let redirected = self.redirected(of.as_ref(), &only);
+        let Some(((schema, table), is_renamed)) = redirected else { return ControlFlow::Continue(()) };
         self.count += 1;
         if is_renamed && alias.is_none() {
             *alias = Some(TableAlias { explicit: true, name: only, columns: Vec::new(), at: None });

@@ -4,7 +4,6 @@
 //! only names of an allowlist replace it, in quotation marks.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use sqlparser::tokenizer::{Location, Token};
 use tidegate_core::{Error, ErrorKind};
@@ -99,16 +98,16 @@ impl SqlTemplate {
     /// Those of `filling`; `InvalidArguments` for an empty list.
     pub fn fill(&self, filling: impl Fn(&str) -> Result<TemplateValue, Error>) -> Result<BoundSql, Error> {
         let mut filled = BoundSql { sql: String::new(), parameters: Vec::new() };
-        let mut known: Vec<(&str, String)> = Vec::new();
+        let mut placeholders: Vec<(&str, String)> = Vec::new();
         for piece in &self.pieces {
             match piece {
                 TemplatePart::Text(text) => filled.sql.push_str(text),
-                TemplatePart::Name(name) => match known.iter().find(|(other, _)| *other == name.as_str()) {
+                TemplatePart::Name(name) => match placeholders.iter().find(|(other, _)| *other == name.as_str()) {
                     Some((_, written)) => filled.sql.push_str(written),
                     None => {
                         let written = self.render_value(name, filling(name)?, &mut filled.parameters)?;
                         filled.sql.push_str(&written);
-                        known.push((name, written));
+                        placeholders.push((name, written));
                     }
                 },
             }
@@ -134,14 +133,11 @@ impl SqlTemplate {
                     let message = format!("{name} is an empty list; give at least one value");
                     return Err(Error::new(ErrorKind::InvalidArguments, message));
                 }
-                let mut written = String::new();
-                for value in values {
+                let bind = |value| {
                     parameters.push(value);
-                    let comma = if written.is_empty() { "" } else { ", " };
-                    // Writing to a String cannot fail.
-                    let _ = write!(written, "{comma}${}", parameters.len());
-                }
-                written
+                    format!("${}", parameters.len())
+                };
+                values.into_iter().map(bind).collect::<Vec<_>>().join(", ")
             }
         })
     }
@@ -152,7 +148,6 @@ fn unnamed_placeholder_error(placeholder: &str) -> Error {
         .with_hint("Write parameters as :name and declare each under input.")
 }
 
-/// Converts lines and columns, which count characters from 1, to byte offsets.
 struct ByteOffsets<'a> {
     sql: &'a str,
     lines: Vec<usize>,

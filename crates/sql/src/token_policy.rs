@@ -42,13 +42,10 @@ fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Resul
     if !name.chars().all(|character| character.is_alphanumeric() || character == '_') {
         return Ok(());
     }
-    match function_policy::function_refusal(schema.as_deref(), &name, dialect) {
-        Some(reason) => Err(refusal_error(&format!("the function {}", word.value), reason, "Leave it out.")),
-        None => Ok(()),
-    }
+    let Some(reason) = function_policy::function_refusal(schema.as_deref(), &name, dialect) else { return Ok(()) };
+    Err(refusal_error(&format!("the function {}", word.value), reason, "Leave it out."))
 }
 
-/// The name before the dot at the end of `before`.
 fn preceding_schema(before: &[&Token]) -> Option<String> {
     match before {
         [.., Token::Word(schema), Token::Period] => Some(schema.value.to_lowercase()),
@@ -68,7 +65,7 @@ fn introduces_name(token: &Token) -> bool {
 }
 
 fn check_reserved_word(word: &Word, after: &[&Token]) -> Result<(), Error> {
-    let next = |place: usize| match after.get(place) {
+    let next = |index: usize| match after.get(index) {
         Some(Token::Word(Word { keyword, quote_style: None, .. })) => *keyword,
         _ => Keyword::NoKeyword,
     };

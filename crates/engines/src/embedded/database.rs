@@ -39,27 +39,14 @@ impl FileDatabase {
     /// # Errors
     /// `InvalidArguments` when a path does not exist, when a glob is invalid, or when `paths` is empty.
     pub fn open(name: impl Into<String>, paths: Vec<PathBuf>, engine: &Engine) -> Result<Self, Error> {
-        Self::open_with(name, paths, engine, FileLimits::default())
+        Self::open_with(name, paths, engine, FileLimits::default(), BTreeMap::new())
     }
 
-    /// As [`FileDatabase::open`], with the given limits.
+    /// As [`FileDatabase::open`], with the given limits, and options for CSV tables and sheets by the table's name.
     ///
     /// # Errors
     /// As [`FileDatabase::open`].
     pub fn open_with(
-        name: impl Into<String>,
-        paths: Vec<PathBuf>,
-        engine: &Engine,
-        limits: FileLimits,
-    ) -> Result<Self, Error> {
-        Self::open_with_table_options(name, paths, engine, limits, BTreeMap::new())
-    }
-
-    /// As [`FileDatabase::open_with`], with options for CSV tables and sheets, by the table's name.
-    ///
-    /// # Errors
-    /// As [`FileDatabase::open`].
-    pub fn open_with_table_options(
         name: impl Into<String>,
         paths: Vec<PathBuf>,
         engine: &Engine,

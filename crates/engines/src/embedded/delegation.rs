@@ -10,8 +10,8 @@ macro_rules! delegate_to_inner {
 }
 pub(crate) use delegate_to_inner;
 
-/// Methods of `ExecutionPlan` for an operator without expressions: a leaf, or one with the field `input`, which is built
-/// again from a new input by `rebuild`.
+/// Methods of `ExecutionPlan` for an operator without expressions: a leaf, or one with the field `input`, which is
+/// built again from a new input by `rebuild`.
 macro_rules! operator_methods {
     (leaf) => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::memory::{EngineMemory, QueryMemoryPool};
-use super::worker_pools::{AbortOnDrop, DetachedRuntime, WorkerPool, WorkerPools};
+use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abort};
 
 /// The resource limits of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,15 +159,10 @@ impl Engine {
         self.inner.worker_pools.stop();
     }
 
-    /// Creates the memory pool for a new query of `principal`.
     pub(crate) fn create_query_memory_pool(&self, principal: &Principal) -> Arc<QueryMemoryPool> {
         self.inner.memory.create_query_pool(principal.tenant.as_deref())
     }
 
-    /// Returns the worker pool for queries of `principal`.
-    ///
-    /// # Errors
-    /// `Unavailable` when the engine has shut down or the threads cannot start.
     pub(crate) fn worker_pool(&self, principal: &Principal) -> Result<WorkerPool, Error> {
         if self.inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"));
@@ -179,18 +174,15 @@ impl Engine {
         &self.inner.disk
     }
 
-    /// Is cancelled when the engine shuts down.
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {
         &self.inner.shutdown
     }
 
-    /// Runs blocking file system `work` on a separate thread.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let task = self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle);
-        AbortOnDrop(task).join().await
+        join_or_abort(self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle)).await
     }
 }
 

@@ -21,9 +21,6 @@ const UNCHANGED_FOR: Duration = Duration::from_secs(2);
 
 /// Returns how long the result of `statement` over `tables` stays valid: until a file changes, or not at all if it
 /// calls a function whose value changes from call to call.
-///
-/// # Errors
-/// When the statement has names that cannot be resolved.
 pub(super) fn compute_freshness(
     statement: &Statement,
     session: &SessionState,

@@ -18,7 +18,6 @@ use tidegate_core::tenant_share;
 /// of one query.
 pub(crate) const SHARED_MEMORY_USED_UP: &str = "queries share is used up";
 
-/// The memory of an engine.
 #[derive(Debug)]
 pub(crate) struct EngineMemory {
     query_limit_bytes: usize,
@@ -27,7 +26,6 @@ pub(crate) struct EngineMemory {
     tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
 }
 
-/// Memory that several queries share.
 #[derive(Debug)]
 struct SharedMemoryPool {
     /// Which queries share it, for error messages.
@@ -41,12 +39,10 @@ impl EngineMemory {
         Self { query_limit_bytes, node: SharedMemoryPool::new("all", limit_bytes), tenants: Mutex::default() }
     }
 
-    /// Bytes that queries hold now.
     pub(crate) fn used_bytes(&self) -> usize {
         self.node.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Creates the memory pool for a new query of a principal of `tenant`.
     pub(crate) fn create_query_pool(&self, tenant: Option<&str>) -> Arc<QueryMemoryPool> {
         let shared = tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
         Arc::new(QueryMemoryPool { own: FairSpillPool::new(self.query_limit_bytes), shared })
@@ -90,7 +86,6 @@ impl SharedMemoryPool {
     }
 }
 
-/// The memory of one query.
 #[derive(Debug)]
 pub(crate) struct QueryMemoryPool {
     own: FairSpillPool,

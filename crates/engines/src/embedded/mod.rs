@@ -1,7 +1,7 @@
 //! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
 mod database;
-mod delegation;
+pub(crate) mod delegation;
 mod engine;
 mod files;
 mod freshness;

@@ -8,14 +8,12 @@ use datafusion::arrow::datatypes::{DataType, UInt64Type};
 /// Approximate number of bytes of a fixed-size value, and overhead of other values.
 const FIXED_BYTES: u64 = 8;
 
-/// The number of bytes of each row of `batch`.
 pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
     let mut widths = vec![0; batch.num_rows()];
     batch.columns().iter().for_each(|column| add_value_bytes(column.as_ref(), &mut widths));
     widths
 }
 
-/// Adds the number of bytes of each value of `array` to `widths`.
 fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
     widths.iter_mut().for_each(|width| *width += FIXED_BYTES);
     match array.data_type() {

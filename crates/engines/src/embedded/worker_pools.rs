@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tidegate_core::{AuthMethod, Error, ErrorKind, Principal, tenant_share};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// Threads of all pools together, unless a single pool needs more.
 const POOL_THREADS_TOTAL_MAX: usize = 1_024;
@@ -26,10 +26,8 @@ const BLOCKING_THREADS_MAX: usize = 32;
 /// and the longest chain that a statement may have must fit, even in unoptimised builds.
 const THREAD_STACK_BYTES: usize = 64 << 20;
 
-/// All worker pools of an engine.
 #[derive(Debug)]
 pub(super) struct WorkerPools {
-    /// Threads of one pool.
     threads: usize,
     pools_max: usize,
     pools: Mutex<Vec<(PoolKey, Arc<DetachedRuntime>)>>,
@@ -51,7 +49,6 @@ pub(crate) struct WorkerPool {
     tasks: TaskTracker,
 }
 
-/// Identifies the principal of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PoolKey {
     tenant: Option<String>,
@@ -60,7 +57,6 @@ struct PoolKey {
 }
 
 impl WorkerPools {
-    /// Creates an empty set of pools with `threads` threads each. Pools start when they are needed.
     pub(super) fn new(threads: usize) -> Self {
         let threads = threads.max(1);
         let pools_max = (POOL_THREADS_TOTAL_MAX / threads).clamp(*POOL_COUNT.start(), *POOL_COUNT.end());
@@ -70,9 +66,6 @@ impl WorkerPools {
     /// Returns the pool for the queries of `principal`, whose tasks `tasks` tracks: its own pool, an idle one, or a new
     /// one. If the maximum is reached, the least loaded pool. The principals of one tenant use at most half of the
     /// pools.
-    ///
-    /// # Errors
-    /// `Unavailable` when its threads cannot be started.
     pub(super) fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
         let (tenant, subject) = (principal.tenant.clone(), principal.subject.clone());
         let pool_key = PoolKey { tenant, proof: principal.auth_method, subject };
@@ -84,7 +77,6 @@ impl WorkerPools {
         Ok(WorkerPool { threads: pools[at].1.clone(), tasks: tasks.clone() })
     }
 
-    /// Assigns a pool to `pool_key`, which has none yet, and returns its position in `pools`.
     fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<DetachedRuntime>)>, pool_key: PoolKey) -> Result<usize, Error> {
         let busy: Vec<usize> = (0..pools.len()).filter(|at| !pools[*at].1.is_idle()).collect();
         let is_colleague = |at: &usize| pool_key.tenant.is_some() && pools[*at].0.tenant == pool_key.tenant;
@@ -108,7 +100,6 @@ impl WorkerPools {
         Ok(pools.len() - 1)
     }
 
-    /// Stops all threads.
     pub(super) fn stop(&self) {
         self.pools.lock().drain(..).for_each(|(_, threads)| threads.stop());
     }
@@ -123,7 +114,6 @@ fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<DetachedRuntime>)]) 
         .unwrap_or_default()
 }
 
-/// Starts the threads of a pool.
 fn start_threads(threads: usize) -> Result<DetachedRuntime, Error> {
     let mut builder = Builder::new_multi_thread();
     builder
@@ -154,7 +144,6 @@ impl DetachedRuntime {
         self.handle.metrics().num_alive_tasks()
     }
 
-    /// Stops all threads. Running tasks end by themselves, since threads cannot be killed.
     pub(super) fn stop(&self) {
         let runtime = self.runtime.lock().take();
         if let Some(runtime) = runtime {
@@ -175,33 +164,20 @@ impl WorkerPool {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        AbortOnDrop(self.tasks.spawn_on(work, &self.threads.handle)).join().await
+        join_or_abort(self.tasks.spawn_on(work, &self.threads.handle)).await
     }
 
-    /// Starts `work` on the pool.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(work, &self.threads.handle);
     }
 }
 
-/// A task that is aborted when this value is dropped.
-pub(super) struct AbortOnDrop<T>(pub(super) JoinHandle<Result<T, Error>>);
-
-impl<T> AbortOnDrop<T> {
-    pub(super) async fn join(mut self) -> Result<T, Error> {
-        match (&mut self.0).await {
-            Ok(result) => result,
-            Err(error) if error.is_cancelled() => {
-                Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"))
-            }
-            Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
-        }
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
+/// Waits for `task`. Dropping the future aborts it.
+pub(super) async fn join_or_abort<T>(task: JoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    match AbortOnDropHandle::new(task).await {
+        Ok(result) => result,
+        Err(error) if error.is_cancelled() => Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")),
+        Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
     }
 }
 

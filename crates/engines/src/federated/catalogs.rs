@@ -35,9 +35,6 @@ pub(super) async fn load_catalogs<'a>(
 }
 
 /// The tables that `principal` may see; with their columns if `with_columns`.
-///
-/// # Errors
-/// `TooLarge` when the columns of too many tables are needed.
 pub(super) async fn load_objects(
     database: &str,
     members: &BTreeMap<String, Arc<dyn Database>>,

@@ -16,7 +16,6 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Sche
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{declared_type_name, type_name};
 
-/// The type of a column whose values have their own types, from its declared type.
 pub(super) fn type_from_declaration(field: &Field) -> DataType {
     let declared = declared_type_name(field).unwrap_or_default().to_ascii_uppercase();
     let names = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
@@ -31,9 +30,6 @@ pub(super) fn type_from_declaration(field: &Field) -> DataType {
 }
 
 /// Converts `batch` to the columns of `expected`, which has the same number and order of columns.
-///
-/// # Errors
-/// When a value does not fit the type of its column.
 pub(super) fn convert_batch(batch: &RecordBatch, expected: &SchemaRef) -> Result<RecordBatch, Error> {
     let columns = expected.fields().iter().zip(batch.columns());
     let columns = columns.map(|(field, column)| convert_column(column, field)).collect::<Result<Vec<_>, Error>>()?;
@@ -67,7 +63,6 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     cast_with_options(column, field.data_type(), &options).map_err(|error| unfit(error.to_string()))
 }
 
-/// A SQLite value.
 #[derive(Clone, Copy)]
 enum SqliteValue<'a> {
     Null,

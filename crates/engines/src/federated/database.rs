@@ -56,7 +56,6 @@ impl FederatedDatabase {
         Ok(Self { name, members, engine: engine.clone(), sessions: Arc::new(sessions), tasks: TaskTracker::new() })
     }
 
-    /// The member that `parts` begin with, and the name of the table in it.
     fn find_member(&self, parts: &[String]) -> Result<(&Arc<dyn Database>, String), Error> {
         // A single part is a name as the catalog lists it.
         let (member, table) = match parts {
@@ -84,7 +83,6 @@ impl FederatedDatabase {
         Ok((found, table))
     }
 
-    /// Loads the tables that `statement` names.
     async fn load_tables(
         &self,
         statement: &Statement,
@@ -116,7 +114,6 @@ impl FederatedDatabase {
         Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), catalogs })
     }
 
-    /// Adds the members' row estimates, which determine the join order.
     async fn add_row_estimates(&self, mut tables: Vec<&mut MemberTable>, principal: &Principal) {
         if tables.len() < 2 {
             return;
@@ -160,7 +157,6 @@ impl Database for FederatedDatabase {
         SqlDialect::DataFusion
     }
 
-    /// The tables of all available members.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let mut tables = Vec::new();
         for (member, catalog) in load_catalogs(self.members.values(), principal).await {
@@ -193,8 +189,7 @@ impl Database for FederatedDatabase {
             };
         }
         let requested = self.members.values().map(|member| member.version_tag(None, principal));
-        let version_tags =
-            join_all(requested).await.into_iter().map(|version_tag| version_tag.ok().flatten().unwrap_or_default());
+        let version_tags = join_all(requested).await.into_iter().map(|tag| tag.ok().flatten().unwrap_or_default());
         Ok(Some(version_tags.collect::<Vec<String>>().join(" ")))
     }
 
@@ -221,10 +216,8 @@ impl Database for FederatedDatabase {
         let tables = self.load_tables(statement, principal, self.query_context(principal)).await?;
         let session = self.create_session(&tables, principal);
         let statement = statement.clone();
-        self.engine
-            .worker_pool(principal)?
-            .run(async move { describe_statement(&statement, &session, &tables).await })
-            .await
+        let describing = async move { describe_statement(&statement, &session, &tables).await };
+        self.engine.worker_pool(principal)?.run(describing).await
     }
 
     async fn close(&self) {

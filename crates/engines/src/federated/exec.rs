@@ -25,9 +25,8 @@ use tidegate_runtime::Job;
 
 use super::column_conversion;
 use super::member::{MemberQuery, MemberQueryContext};
-use crate::embedded::operator_methods;
+use crate::embedded::delegation::operator_methods;
 
-/// Runs a member query and emits its rows.
 #[derive(Debug)]
 pub(super) struct MemberExec {
     query: MemberQuery,
@@ -47,7 +46,6 @@ impl MemberExec {
         Self { query, schema, context, properties: Arc::new(properties) }
     }
 
-    /// Selects some of the columns, in the given order.
     pub(super) fn projected(self, positions: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(positions) = positions else { return Ok(Arc::new(self)) };
         if positions.iter().copied().eq(0..self.schema.fields().len()) {
@@ -115,7 +113,6 @@ impl ExecutionPlan for MemberExec {
     }
 }
 
-/// Sends the rows of `query` until they end or the receiver is gone.
 async fn send_rows(
     query: &MemberQuery,
     member_context: &MemberQueryContext,
@@ -127,8 +124,8 @@ async fn send_rows(
     let mut rows = plan.run(job).await?.batches;
     while let Some(batch) = rows.next().await {
         let batch = column_conversion::convert_batch(&batch?, schema)?;
-        let Some(place) = sender.reserve().await else { return Ok(()) };
-        place.send(Ok(batch));
+        let Some(slot) = sender.reserve().await else { return Ok(()) };
+        slot.send(Ok(batch));
     }
     Ok(())
 }

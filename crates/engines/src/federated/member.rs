@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 use super::column_conversion;
 use crate::embedded::QueryCancellation;
 
-/// A table of a member.
 #[derive(Clone)]
 pub(super) struct MemberTable {
     pub(super) member: Arc<dyn Database>,
@@ -21,7 +20,6 @@ pub(super) struct MemberTable {
     pub(super) name: String,
     /// The columns with their types in the federated database.
     pub(super) schema: SchemaRef,
-    /// The member's estimate of the number of rows.
     pub(super) rows: Option<u64>,
     pub(super) context: MemberQueryContext,
 }
@@ -32,10 +30,6 @@ impl fmt::Debug for MemberTable {
     }
 }
 
-/// Loads the columns of the table `name` of `member`, with their types in the federated database.
-///
-/// # Errors
-/// `NotFound` with the nearest names; errors of the member.
 pub(super) async fn load_schema(
     member: &Arc<dyn Database>,
     name: &str,
@@ -73,12 +67,10 @@ pub(super) struct MemberQueryContext {
     pub(super) tasks: TaskTracker,
 }
 
-/// A statement for a member.
 #[derive(Clone)]
 pub(super) struct MemberQuery {
     pub(super) member: Arc<dyn Database>,
     pub(super) statement: Statement,
-    /// The expected number of rows.
     pub(super) rows: Option<u64>,
 }
 

@@ -22,24 +22,20 @@ pub(super) struct MemberTables {
     pub(super) database: Arc<str>,
     /// By the parts of their names, the member first.
     pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
-    /// The system catalogs that the statement reads.
     pub(super) catalogs: SystemCatalogs,
 }
 
 impl MemberTables {
-    /// The parts of `reference`, the member first.
     pub(super) fn parts(reference: &TableReference) -> Vec<String> {
         let catalog = reference.catalog().filter(|catalog| *catalog != CATALOG);
         let parts = [catalog, reference.schema(), Some(reference.table())];
         parts.into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// Whether `reference` has no database name.
     pub(super) fn is_bare(reference: &TableReference) -> bool {
         reference.schema().is_none() && !reference.table().contains('.')
     }
 
-    /// The system catalog that `parts` name, if the statement reads it.
     fn catalog_relation(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
         match parts {
             [name] => self.catalogs.relation(None, name),

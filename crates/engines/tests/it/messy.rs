@@ -24,7 +24,7 @@ fn open_with_options(paths: Vec<PathBuf>, tables: &[(&str, TextTableOptions)]) -
     let engine = Engine::start(two_thread_options()).unwrap();
     let tables: BTreeMap<String, TextTableOptions> =
         tables.iter().map(|(name, table)| ((*name).to_owned(), table.clone())).collect();
-    let database = FileDatabase::open_with_table_options("db", paths, &engine, no_delay_limits(), tables).unwrap();
+    let database = FileDatabase::open_with("db", paths, &engine, no_delay_limits(), tables).unwrap();
     TestNode { engine, database: Arc::new(database) }
 }
 

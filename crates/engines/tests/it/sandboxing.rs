@@ -1,5 +1,6 @@
 //! Nothing outside the paths is read, and only reading is possible.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use crate::support::{Folder, TestNode, numbers_csv, two_thread_options};
@@ -113,7 +114,7 @@ async fn databases_of_one_engine_do_not_see_each_others_files() {
     let engine = Engine::start(two_thread_options()).unwrap();
     let open = |name: &str, folder: &Folder| {
         let limits = crate::support::no_delay_limits();
-        let database = FileDatabase::open_with(name, vec![folder.path()], &engine, limits).unwrap();
+        let database = FileDatabase::open_with(name, vec![folder.path()], &engine, limits, BTreeMap::new()).unwrap();
         TestNode { engine: engine.clone(), database: std::sync::Arc::new(database) }
     };
     let (a, b) = (open("a", &first), open("b", &second));

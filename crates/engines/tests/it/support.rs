@@ -1,5 +1,6 @@
 //! A folder of files, a database on it, and queries.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -95,7 +96,7 @@ impl TestNode {
 
     pub(crate) fn open_with(paths: Vec<PathBuf>, options: EngineOptions, limits: FileLimits) -> Self {
         let engine = Engine::start(options).unwrap();
-        let database = Arc::new(FileDatabase::open_with("db", paths, &engine, limits).unwrap());
+        let database = Arc::new(FileDatabase::open_with("db", paths, &engine, limits, BTreeMap::new()).unwrap());
         Self { engine, database }
     }
 

@@ -10,45 +10,39 @@ const NOTICE_BUDGET_MIN_BYTES: usize = 10 * NOTICE_BYTES;
 /// Why an answer ended before its rows did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TruncationReason {
-    /// The requested number of rows was reached.
     RowLimit,
-    /// The maximum number of rows of an answer was reached.
     RowBudget,
     /// The next row, of `next` bytes, does not fit.
-    ByteBudget { next: usize },
+    ByteBudget {
+        next: usize,
+    },
 }
 
-/// The texts of the notice about missing rows.
 #[derive(Debug, Clone)]
 pub(crate) struct TruncationHints {
-    /// Whether the answer is a list of values instead of rows.
     pub(crate) is_list: bool,
     /// How to get more when the row limit of the caller was reached.
     pub(crate) limit: String,
     /// How to get more when the budget was reached.
     pub(crate) budget: String,
-    /// The number of rows before those of this answer.
     pub(crate) rows_before: u64,
 }
 
 /// Where an answer continues that did not fit.
 #[derive(Debug, Clone)]
 pub(crate) struct NextPage {
-    /// The cursor for the next page.
     pub(crate) cursor: String,
     /// The URI of the stored result, for callers that may read it.
     pub(crate) uri: Option<String>,
 }
 
 impl NextPage {
-    /// How to get the next rows.
     pub(crate) fn hint(&self) -> String {
         let whole = self.uri.as_ref().map(|uri| format!(" The full result is stored at {uri}.")).unwrap_or_default();
         format!("To continue, repeat the call with \"cursor\": \"{}\".{whole}", self.cursor)
     }
 }
 
-/// The limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerBound {
     pub(super) rows_max: Option<u64>,
@@ -58,7 +52,6 @@ pub(super) struct AnswerBound {
 }
 
 impl AnswerBound {
-    /// The limits for `expected` rows within `budget`.
     pub(super) fn new(expected: Option<u64>, budget: Budget) -> Self {
         let (rows_max, row_truncation) = match (expected, budget.rows) {
             (Some(expected), Some(allowed)) if allowed < expected => (Some(allowed), TruncationReason::RowBudget),

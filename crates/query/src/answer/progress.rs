@@ -16,17 +16,13 @@ use tidegate_core::Error;
 use tidegate_runtime::{Job, ReplySender};
 use tokio::time::Instant;
 
-/// The minimum interval between two reports of rows.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// The interval of heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// The increment for each tenth of a second without a row.
 const HEARTBEAT_INCREMENT: f64 = 1e-7;
 
-/// The stage of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AnswerStage {
-    /// The database plans the query.
     #[default]
     Planning,
     /// The query runs and has not returned a row.
@@ -39,7 +35,6 @@ pub(crate) enum AnswerStage {
     Storing,
 }
 
-/// Reports the progress of an answer to its caller.
 pub(crate) struct ProgressReporter<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
@@ -52,7 +47,6 @@ struct ProgressState {
     stage: AnswerStage,
     rows: u64,
     bytes: u64,
-    /// The expected total number of rows.
     expected: Option<u64>,
     /// The rows of the last report, and its time.
     last_report: Option<(u64, Instant)>,
@@ -69,22 +63,18 @@ impl<'a> ProgressReporter<'a> {
         self.started
     }
 
-    /// The job of the answer.
     pub(crate) fn job(&self) -> &'a Job {
         self.job
     }
 
-    /// The reply of the answer.
     pub(crate) fn reply(&self) -> &'a ReplySender {
         self.reply
     }
 
-    /// Sets the expected number of rows.
     pub(crate) fn set_expected_rows(&self, rows: Option<u64>) {
         self.state.lock().expected = rows;
     }
 
-    /// Enters `stage` and reports it.
     pub(crate) async fn enter_stage(&self, stage: AnswerStage) -> Result<(), Error> {
         self.state.lock().stage = stage;
         self.report().await
@@ -140,7 +130,6 @@ impl<'a> ProgressReporter<'a> {
 }
 
 impl ProgressState {
-    /// The progress, the expected total, and a message.
     fn next_report(&mut self, elapsed: Duration) -> (f64, Option<f64>, String) {
         let before = self.last_report.map_or(0, |(rows, _)| rows);
         self.last_report = Some((self.rows, Instant::now()));

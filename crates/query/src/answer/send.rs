@@ -7,7 +7,6 @@ use tidegate_runtime::Metadata;
 
 use super::ResponseSink;
 
-/// The maximum size of one piece, in bytes.
 pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 impl ResponseSink<'_> {
@@ -16,7 +15,6 @@ impl ResponseSink<'_> {
         self.body.is_some()
     }
 
-    /// Sends `text`, which contains `rows` new rows.
     pub(super) async fn send_text(&mut self, text: String, rows: u64) -> Result<(), Error> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
@@ -38,7 +36,6 @@ impl ResponseSink<'_> {
         opening + &text
     }
 
-    /// Closes the fence after the last row, if there is one.
     pub(super) async fn close_fence(&mut self) -> Result<(), Error> {
         let Some(fence) = self.fence.filter(|_| self.has_begun) else { return Ok(()) };
         let closing = fence.closing(self.is_mid_line);
@@ -60,7 +57,6 @@ impl ResponseSink<'_> {
         Ok(())
     }
 
-    /// Sends `bytes` of the body, which contain `rows` new rows.
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
         self.progress.job().count_rows(rows);
         self.sent_bytes += bytes.len();
@@ -94,7 +90,6 @@ impl ResponseSink<'_> {
     }
 }
 
-/// A resource link to the stored result with that URI.
 pub(crate) fn stored_result_link(uri: &str) -> Content {
     Content::Link(ResourceLink {
         uri: uri.to_owned(),

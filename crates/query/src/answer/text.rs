@@ -53,7 +53,6 @@ impl ResponseSink<'_> {
         if has_pending && !self.is_buffering { self.send_pending().await } else { Ok(()) }
     }
 
-    /// The size at which text is sent.
     fn piece_bytes(&self) -> usize {
         if self.is_buffering {
             BUFFERED_BYTES_MAX
@@ -116,7 +115,6 @@ impl ResponseSink<'_> {
         self.progress.reply().end_text().await
     }
 
-    /// Sends the remaining text.
     async fn send_rest(&mut self) -> Result<(), Error> {
         let Some((text, rows)) = self.encoder.text().map(|text| text.take_rest()) else { return Ok(()) };
         self.send_text(text, rows).await

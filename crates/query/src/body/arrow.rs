@@ -9,14 +9,12 @@ use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tidegate_core::Error;
 
-use super::BatchBody;
+use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BinaryFormat;
 
-/// Encodes batches as a stream.
 pub(super) struct ArrowBody {
     portable: PortableSchema,
-    /// Buffers what was not sent.
     writer: StreamWriter<Vec<u8>>,
 }
 

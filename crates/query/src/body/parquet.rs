@@ -16,7 +16,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::{Error, ErrorKind};
 
 use self::columns::parquet_columns;
-use super::BatchBody;
+use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BinaryFormat;
 
@@ -33,10 +33,8 @@ struct GroupBounds {
 
 const GROUP_BOUNDS: GroupBounds = GroupBounds { rows_max: 1024 * 1024, bytes_max: 64 * 1024 * 1024 };
 
-/// Encodes batches as a file.
 pub(super) struct ParquetBody {
     portable: PortableSchema,
-    /// Buffers what was not sent.
     writer: ArrowWriter<Vec<u8>>,
     bounds: GroupBounds,
 }
@@ -72,7 +70,6 @@ impl ParquetBody {
         Ok(())
     }
 
-    /// Takes the bytes of the closed row groups.
     fn take_closed_groups(&mut self) -> Result<Bytes, ParquetError> {
         // The magic bytes are sent with the first row group, so that nothing is sent before the first rows.
         if self.writer.flushed_row_groups().is_empty() {
@@ -82,7 +79,6 @@ impl ParquetBody {
         Ok(std::mem::take(self.writer.inner_mut()).into())
     }
 
-    /// Encodes the complete file of one batch.
     fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
         let mut body = Self::with_bounds(self.portable.schema(), self.bounds)?;
         body.push(&self.portable.convert(batch)?)?;

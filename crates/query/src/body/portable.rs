@@ -10,7 +10,6 @@ use tidegate_results::StoredColumns;
 
 use crate::format::{BinaryFormat, field_cells, unique_names};
 
-/// How the columns of an answer are converted.
 pub(crate) struct PortableSchema {
     schema: SchemaRef,
     conversions: Vec<ColumnConversion>,
@@ -22,12 +21,9 @@ pub fn stored_columns(schema: &SchemaRef) -> StoredColumns {
     StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
 }
 
-/// How one column is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnConversion {
-    /// Unchanged.
     Keep,
-    /// Cast to another type.
     Cast,
     /// Formatted as text, because the format has no type for the values.
     FormatAsText,
@@ -47,12 +43,10 @@ impl PortableSchema {
         Self { schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), conversions }
     }
 
-    /// The converted columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Converts the rows of `batch`.
     pub(crate) fn convert(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let fields = batch.schema_ref().fields().iter().zip(self.schema.fields());
         let columns = batch.columns().iter().zip(fields).zip(&self.conversions);
@@ -133,7 +127,6 @@ fn parquet_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
-/// Formats the values of `column` as the text formats do.
 fn format_as_text(field: &Field, column: &ArrayRef) -> ArrayRef {
     let cell = field_cells(field, column.as_ref());
     let (mut texts, mut text) = (StringBuilder::new(), String::new());

@@ -6,7 +6,6 @@ use arrow::array::RecordBatch;
 
 use crate::format::{AnswerStatistics, BoxedCells, RowWriter, batch_cells};
 
-/// Encodes rows as text.
 pub(crate) struct TextBody {
     writer: Box<dyn RowWriter>,
     has_inspected_rows: bool,
@@ -19,17 +18,9 @@ pub(crate) struct TextBody {
 }
 
 impl TextBody {
-    /// An empty body of an answer that began at `started`.
     pub(crate) fn new(writer: Box<dyn RowWriter>, started: Instant) -> Self {
-        Self {
-            writer,
-            has_inspected_rows: false,
-            has_begun: false,
-            piece: String::new(),
-            piece_rows: 0,
-            rows: 0,
-            started,
-        }
+        let (has_inspected_rows, has_begun, piece, piece_rows, rows) = Default::default();
+        Self { writer, has_inspected_rows, has_begun, piece, piece_rows, rows, started }
     }
 
     /// The number of bytes that were not taken yet.
@@ -42,12 +33,10 @@ impl TextBody {
         self.piece.len() + self.writer.closing_bytes_max()
     }
 
-    /// The number of rows to inspect before the first is written.
     pub(crate) fn lookahead_rows(&self) -> usize {
         self.writer.lookahead_rows()
     }
 
-    /// Inspects the first `rows` rows of `batch`.
     pub(crate) fn inspect_rows(&mut self, batch: &RecordBatch, rows: usize) {
         self.has_inspected_rows = true;
         self.writer.inspect_rows(&batch_cells(batch), rows);
@@ -64,7 +53,6 @@ impl TextBody {
         }
     }
 
-    /// Writes one row and returns its size in bytes.
     pub(crate) fn write_row(&mut self, cells: &[BoxedCells<'_>], row: usize) -> usize {
         self.ensure_started();
         let before = self.piece.len();
@@ -94,17 +82,15 @@ impl TextBody {
 
     /// Writes the footer; `truncated` says whether more rows exist.
     pub(crate) fn write_end(&mut self, truncated: bool) {
-        self.prepare_end();
-        self.writer.write_footer(self.facts(truncated), &mut self.piece);
+        let statistics = self.end_rows(truncated);
+        self.writer.write_footer(statistics, &mut self.piece);
     }
 
-    /// Writes the footer of a body that failed.
     pub(crate) fn write_failure(&mut self, message: &str) {
-        self.prepare_end();
-        self.writer.write_failure(self.facts(true), message, &mut self.piece);
+        let statistics = self.end_rows(true);
+        self.writer.write_failure(statistics, message, &mut self.piece);
     }
 
-    /// Writes a note for people, where the format has a place for one.
     pub(crate) fn write_note(&mut self, line: &str) {
         self.writer.write_note(line, &mut self.piece);
     }
@@ -115,17 +101,13 @@ impl TextBody {
         }
     }
 
-    fn prepare_end(&mut self) {
-        self.ensure_started();
-        self.finish_piece();
-    }
-
-    /// Completes the text so that it can be sent.
     fn finish_piece(&mut self) {
         self.writer.finish_piece(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
     }
 
-    fn facts(&self, truncated: bool) -> AnswerStatistics {
+    fn end_rows(&mut self, truncated: bool) -> AnswerStatistics {
+        self.ensure_started();
+        self.finish_piece();
         AnswerStatistics { rows: self.rows, elapsed: self.started.elapsed(), truncated }
     }
 }

@@ -22,46 +22,45 @@ use crate::secrets::redact_stream;
 const SMALL_ROWS_MAX: u64 = 1_000;
 
 impl Executor {
-    /// Plans and runs `question` and writes its rows into `reply`, within the inline budget of `job`.
+    /// Plans and runs `request` and writes its rows into `reply`, within the inline budget of `job`.
     ///
     /// # Errors
     /// The errors of the database. Rows that were sent before stay, and their block is closed.
-    pub async fn answer(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn answer(&self, request: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let progress = ProgressReporter::new(job, reply);
-        question.statement.check_parameters()?;
-        job.record_statement(|| question.statement.to_audited_statement(question.database.name()));
-        let known = self.look_up_cache(&question, job).await;
-        if let Some(result) = &known.result {
-            return self.replay_answer(result, &question, job, reply).await;
+        request.statement.check_parameters()?;
+        job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
+        let cached = self.look_up_cache(&request, job).await;
+        if let Some(result) = &cached.result {
+            return self.replay_answer(result, &request, job, reply).await;
         }
-        let plan = self.plan(&question, &progress).await?;
-        let encoding = AnswerEncoding::resolve(question.format, job.format());
+        let plan = self.plan(&request, &progress).await?;
+        let encoding = AnswerEncoding::resolve(request.format, job.format());
         // Rejected before the query runs.
-        DistinctValues::for_answer(question.extract.as_deref(), &plan.schema())?;
-        let is_list = question.extract.is_some();
-        let is_buffering = is_list || runs_in_batch(question.mode, encoding, plan.as_ref());
+        DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
+        let is_list = request.extract.is_some();
+        let is_buffering = is_list || runs_in_batch(request.mode, encoding, plan.as_ref());
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
-            let (distinct, columns) = DistinctValues::for_answer(question.extract.as_deref(), schema)?;
-            let mut answer =
-                ResponseSink::new(&progress, encoding, is_list, question.max_rows, &columns, is_buffering)?;
-            if question.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
-                question.check_output_schema(&columns)?;
+            let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
+            let mut answer = ResponseSink::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
+            if request.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
+                request.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
             }
             Ok((distinct, columns, answer))
         };
-        if question.statement.transaction().writes {
+        if request.statement.transaction().writes {
             // An answer that cannot be encoded is rejected before anything is written.
             begin(&plan.schema())?;
         }
         let started = progress.started();
-        let _query = QueryEndGuard { events: &self.events, database: question.database.name(), job, started };
+        let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
         // Not the columns of the plan: a table may have changed since planning.
         let (distinct, schema, answer) = begin(&schema)?;
-        let more = |built_in: &str| question.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
+        let more = |built_in: &str| request.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
             is_list,
             limit: more("Narrow the query (where, group_by, select) or raise the limit."),
@@ -70,25 +69,22 @@ impl Executor {
             ),
             rows_before: 0,
         };
-        let answer_recorder = AnswerRecorder::for_query(self.store.as_ref(), &question, encoding, known.key, job);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job);
         let batches = redact_stream(batches, job);
-        AnswerPipeline { batches, distinct, answer, hints, recorder: answer_recorder, schema, progress: &progress }
-            .deliver()
-            .await
+        AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }
 
-    /// Plans `question` and records the names that it uses.
     pub(super) async fn plan(
         &self,
-        question: &QueryRequest,
+        request: &QueryRequest,
         progress: &ProgressReporter<'_>,
     ) -> Result<Box<dyn Plan>, Error> {
         let job = progress.job();
-        let planning = question.database.plan(&question.statement, job.principal());
+        let planning = request.database.plan(&request.statement, job.principal());
         let plan = run_until_cancelled(job, progress.run_with_heartbeat(planning)).await?;
-        self.usage.record(job.caller(), question.database.name(), question.statement.tables());
+        self.usage.record(job.caller(), request.database.name(), request.statement.tables());
         // Distinct values are computed over all rows, whatever the limit.
-        let rows_max = question.max_rows.filter(|_| question.extract.is_none()).unwrap_or(u64::MAX);
+        let rows_max = request.max_rows.filter(|_| request.extract.is_none()).unwrap_or(u64::MAX);
         progress.set_expected_rows(plan.estimated_rows().map(|rows| rows.min(rows_max)));
         Ok(plan)
     }
@@ -128,7 +124,6 @@ fn runs_in_batch(mode: AnswerMode, encoding: AnswerEncoding, plan: &dyn Plan) ->
     }
 }
 
-/// One answer with everything that it needs.
 struct AnswerPipeline<'a> {
     batches: RecordBatches,
     /// Collects the distinct values of one column, if they are the answer instead of the rows.
@@ -137,7 +132,6 @@ struct AnswerPipeline<'a> {
     hints: TruncationHints,
     /// Stores the rows that do not fit, if they are to be stored.
     recorder: Option<AnswerRecorder<'a>>,
-    /// The columns of the answer.
     schema: SchemaRef,
     progress: &'a ProgressReporter<'a>,
 }
@@ -145,52 +139,33 @@ struct AnswerPipeline<'a> {
 impl AnswerPipeline<'_> {
     /// Streams the rows into the answer and ends it. Then stores the rows that did not fit.
     async fn deliver(self) -> Result<Metadata, Error> {
-        let Self { mut batches, distinct, mut answer, hints, recorder: answer_recorder, schema, progress } = self;
+        let Self { mut batches, distinct, mut answer, hints, recorder, schema, progress } = self;
         let reply = progress.reply();
-        let mut kept = answer_recorder.is_some().then(Vec::new);
-        let values = match distinct {
-            None => Ok(None),
-            Some(distinct) => collect_distinct_values(&mut batches, distinct, progress).await.map(Some),
-        };
-        let delivered = match values {
-            Ok(values) => {
-                if let Some(values) = values {
-                    batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
-                }
-                stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
+        let mut kept = recorder.is_some().then(Vec::new);
+        let streaming = async {
+            if let Some(distinct) = distinct {
+                let values = collect_distinct_values(&mut batches, distinct, progress).await?;
+                batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
             }
-            Err(error) => Err(error),
+            stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
         };
-        match delivered {
-            Ok(()) => match (answer_recorder, answer.rows_if_over_budget()) {
-                (Some(answer_recorder), Some(rows)) => {
-                    let kept = futures::stream::iter(kept.unwrap_or_default().into_iter().map(Ok));
-                    answer_recorder
-                        .continue_in_store(kept.chain(batches).boxed(), &schema, rows, answer, hints, reply)
-                        .await
-                }
-                (answer_recorder, _) => {
-                    // Stops the query before the footer is sent.
-                    drop(batches);
-                    match answer_recorder {
-                        Some(answer_recorder) => {
-                            answer_recorder
-                                .store_if_cacheable(kept.unwrap_or_default(), &schema, answer, hints, reply)
-                                .await
-                        }
-                        None => answer.finish(&hints, None).await,
-                    }
-                }
-            },
-            Err(error) => {
-                drop(batches);
-                Err(abandon_answer(answer, error).await?)
-            }
+        let streamed = streaming.await;
+        let kept = kept.unwrap_or_default();
+        let over_budget = answer.rows_if_over_budget().filter(|_| streamed.is_ok());
+        if let (Some(recorder), Some(rows)) = (&recorder, over_budget) {
+            let rest = futures::stream::iter(kept.into_iter().map(Ok)).chain(batches).boxed();
+            return recorder.continue_in_store(rest, &schema, rows, answer, hints, reply).await;
+        }
+        // Stops the query before the footer is sent.
+        drop(batches);
+        match (streamed, recorder) {
+            (Err(error), _) => Err(abandon_answer(answer, error).await?),
+            (Ok(()), Some(recorder)) => recorder.store_if_cacheable(kept, &schema, answer, hints, reply).await,
+            (Ok(()), None) => answer.finish(&hints, None).await,
         }
     }
 }
 
-/// Reads all rows and keeps the distinct values of one column.
 async fn collect_distinct_values(
     batches: &mut RecordBatches,
     mut distinct: DistinctValues,

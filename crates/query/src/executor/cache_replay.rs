@@ -11,7 +11,6 @@ use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 use tidegate_sql::Statement;
 
-/// The result of a cache lookup.
 #[derive(Default)]
 pub(super) struct CacheLookup {
     /// The key to cache the answer under; `None` if it must not be reused.
@@ -21,45 +20,43 @@ pub(super) struct CacheLookup {
 }
 
 impl Executor {
-    /// Looks up the answer to `question` in the cache.
-    pub(super) async fn look_up_cache(&self, question: &QueryRequest, job: &Job) -> CacheLookup {
-        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, question.overflow) else {
+    pub(super) async fn look_up_cache(&self, request: &QueryRequest, job: &Job) -> CacheLookup {
+        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, request.overflow) else {
             return CacheLookup::default();
         };
-        if question.statement.transaction().writes {
+        if request.statement.transaction().writes {
             return CacheLookup::default();
         }
-        let (version, age) = match question.database.freshness(&question.statement, job.principal()).await {
+        let (version, age) = match request.database.freshness(&request.statement, job.principal()).await {
             Freshness::Never => return CacheLookup::default(),
             Freshness::UntilChanged(version) => (version, None),
             Freshness::MaxAge(age) => (0, Some(age)),
         };
-        let policies = question.database.row_policy_fingerprint(job.principal());
-        let mark = job.redactor().map_or("", |screen| screen.rules_id());
-        let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
-        let key = statement_cache_key(&question.statement, question.database.name(), version, &shape, job);
+        let policies = request.database.row_policy_fingerprint(job.principal());
+        let rules = job.redactor().map_or("", |redactor| redactor.rules_id());
+        let shape = format!("{:?} {:?} {policies} {rules}", request.max_rows, request.extract);
+        let key = statement_cache_key(&request.statement, request.database.name(), version, &shape, job);
         let result = store.cached_answer(&key, age, job.caller());
         // An answer from before a table changed may not conform to the current output schema.
-        let result = result.filter(|result| question.check_output_schema(result.schema()).is_ok());
+        let result = result.filter(|result| request.check_output_schema(result.schema()).is_ok());
         CacheLookup { key: Some(key), result }
     }
 
-    /// Answers `question` with the rows of `result`.
     pub(super) async fn replay_answer(
         &self,
         result: &Arc<StoredResult>,
-        question: &QueryRequest,
+        request: &QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         let page = PageOptions {
-            format: question.format,
-            is_list: question.extract.is_some(),
+            format: request.format,
+            is_list: request.extract.is_some(),
             rows_max: None,
-            is_structured: question.structured.is_some(),
+            is_structured: request.structured.is_some(),
         };
-        let is_linked = matches!(question.overflow, OverflowPolicy::Store { linked: true, .. });
+        let is_linked = matches!(request.overflow, OverflowPolicy::Store { linked: true, .. });
         job.set_result_uri(result.header().id.uri());
         let mut metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(job, reply).await?;
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());

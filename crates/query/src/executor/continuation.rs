@@ -35,36 +35,28 @@ pub(super) struct AnswerRecorder<'a> {
 }
 
 impl<'a> AnswerRecorder<'a> {
-    /// The recorder for the answer to `question`, if it may be stored; `key` is its cache key.
+    /// The recorder for the answer to `request`, if it may be stored; `key` is its cache key.
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
-        question: &QueryRequest,
+        request: &QueryRequest,
         encoding: AnswerEncoding,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
     ) -> Option<Self> {
-        let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, question.overflow) else { return None };
+        let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
         if !matches!(encoding, AnswerEncoding::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
-        let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
-        let policies = question.database.row_policy_fingerprint(job.principal());
-        Some(Self {
-            store,
-            database,
-            policies,
-            rows_max,
-            is_linked: linked,
-            cache_key: key,
-            job,
-            started: Instant::now(),
-        })
+        let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
+        let policies = request.database.row_policy_fingerprint(job.principal());
+        let (is_linked, cache_key, started) = (linked, key, Instant::now());
+        Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, started })
     }
 
     /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
     pub(super) async fn continue_in_store(
-        self,
+        &self,
         rows: RecordBatches,
         schema: &SchemaRef,
         visible: u64,
@@ -77,7 +69,7 @@ impl<'a> AnswerRecorder<'a> {
             drop(rows);
             return answer.finish(&hints, None).await;
         };
-        let Self { store, is_linked, job, .. } = self;
+        let Self { store, is_linked, job, .. } = *self;
         let result = writer.result().clone();
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());

@@ -24,63 +24,54 @@ use tidegate_core::{Content, Error};
 use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
-/// Maximum rows and bytes of a preview.
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
-/// Maximum columns of the summary in a preview.
 const SUMMARY_COLUMNS_MAX: usize = 50;
 
 impl Executor {
-    /// Runs `question` into a stored result. The answer is a preview, a summary of the columns over the rows so far,
+    /// Runs `request` into a stored result. The answer is a preview, a summary of the columns over the rows so far,
     /// and a link. It ends with the first rows, and the query continues in the background. For a client that supports
     /// tasks, the whole call becomes a task, which ends when all rows are stored.
     ///
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where stored results are disabled.
-    pub async fn export(&self, question: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn export(&self, request: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
-        question.statement.check_parameters()?;
-        job.record_statement(|| question.statement.to_audited_statement(question.database.name()));
+        request.statement.check_parameters()?;
+        job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
         let is_task = reply.request_task();
         // Before the first step: a stored query has its own time limit.
         job.extend(store.limits().timeout);
-        let known = self.look_up_cache(&question, job).await;
-        if let Some(result) = &known.result {
-            let preview = ExportPreview {
-                store,
-                result,
-                request: &question,
-                is_list: question.extract.is_some(),
-                is_task,
-                job,
-                reply,
-            };
+        let cached = self.look_up_cache(&request, job).await;
+        if let Some(result) = &cached.result {
+            let is_list = request.extract.is_some();
+            let preview = ExportPreview { store, result, request: &request, is_list, is_task, job, reply };
             job.set_result_uri(result.header().id.uri());
             return preview.send(started, true).await;
         }
         let progress = ProgressReporter::new(job, reply);
-        let plan = self.plan(&question, &progress).await?;
-        DistinctValues::for_answer(question.extract.as_deref(), &plan.schema())?;
-        let _query = QueryEndGuard { events: &self.events, database: question.database.name(), job, started };
+        let plan = self.plan(&request, &progress).await?;
+        DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
+        let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
-        let (distinct, schema) = DistinctValues::for_answer(question.extract.as_deref(), &schema)?;
-        question.check_output_schema(&schema)?;
+        let (distinct, schema) = DistinctValues::for_answer(request.extract.as_deref(), &schema)?;
+        request.check_output_schema(&schema)?;
         let rows = progress.count_rows(redact_stream(batches, job));
         let is_list = distinct.is_some();
         let rows = match distinct {
             Some(distinct) => stream_distinct_values(rows, distinct),
             None => rows,
         };
-        let database = &question.database;
+        let database = &request.database;
         let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
-        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: question.max_rows };
+        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: request.max_rows };
         let writer = store.begin(new_result, stored_columns(&schema)).await?;
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
-        let preview = ExportPreview { store, result: &result, request: &question, is_list, is_task, job, reply };
+        let preview = ExportPreview { store, result: &result, request: &request, is_list, is_task, job, reply };
         let writing = writer.write_all(rows, 0, job);
         let (written, metadata) = if is_task {
             // A client that polls a task expects the final state.
@@ -91,8 +82,8 @@ impl Executor {
             let answering = progress.run_with_heartbeat(preview.send(started, false));
             future::try_join(writing, answering).await?
         };
-        let is_all = written.end == ResultEnd::Complete && question.max_rows.is_none_or(|max| written.rows < max);
-        if let (Some(key), true) = (known.key, is_all) {
+        let is_all = written.end == ResultEnd::Complete && request.max_rows.is_none_or(|max| written.rows < max);
+        if let (Some(key), true) = (cached.key, is_all) {
             store.cache_answer(key, result.header().id);
         }
         Ok(metadata)
@@ -110,7 +101,6 @@ fn stream_distinct_values(mut rows: RecordBatches, mut distinct: DistinctValues)
     futures::stream::once(values).try_flatten().boxed()
 }
 
-/// The preview of a result that is being written.
 struct ExportPreview<'a> {
     store: &'a ResultStore,
     result: &'a Arc<StoredResult>,
@@ -159,7 +149,6 @@ impl ExportPreview<'_> {
         Ok(metadata)
     }
 
-    /// Wraps `text` as data.
     fn wrap_in_fence(&self, text: String) -> String {
         self.job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text)
     }
@@ -172,7 +161,6 @@ impl ExportPreview<'_> {
         self.store.create_cursor(self.result, row, compute_query_id(self.job), self.job.caller())
     }
 
-    /// The first rows in the requested format, and their number.
     fn render_rows(&self, batches: &[RecordBatch]) -> (u64, String) {
         let schema = self.result.schema();
         let format = self.request.format;
@@ -196,7 +184,6 @@ impl ExportPreview<'_> {
         (visible, body.take_rest().0)
     }
 
-    /// A summary of the first columns.
     fn render_summary(&self, batches: &[RecordBatch]) -> Result<String, Error> {
         let schema = self.result.schema();
         let columns: Vec<usize> = (0..schema.fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
@@ -242,7 +229,6 @@ impl ExportPreview<'_> {
     }
 }
 
-/// Renders `batch` as a complete table.
 fn render_table(format: OutputFormat, batch: &RecordBatch) -> String {
     let mut body = TextBody::new(new_row_writer(format, batch.schema_ref()), Instant::now());
     body.write(batch);

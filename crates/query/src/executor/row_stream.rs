@@ -22,7 +22,6 @@ pub(super) async fn abandon_answer(answer: ResponseSink<'_>, error: Error) -> Re
     Ok(error)
 }
 
-/// Streams rows until they end or the answer reaches a limit.
 pub(super) async fn stream_rows(
     batches: &mut RecordBatches,
     answer: &mut ResponseSink<'_>,

@@ -59,7 +59,6 @@ struct ColumnSummary {
     distinct: Option<u64>,
 }
 
-/// The positions of the minimum and maximum, and the number of distinct values.
 struct ValueRange {
     min: Option<usize>,
     max: Option<usize>,

@@ -23,14 +23,8 @@ pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
 }
 
 fn append_number(name: &str, taken: &HashSet<String>) -> String {
-    let mut number = 2_usize;
-    loop {
-        let candidate = format!("{name}_{number}");
-        if !taken.contains(&candidate) {
-            return candidate;
-        }
-        number += 1;
-    }
+    let mut numbered = (2_usize..).map(|number| format!("{name}_{number}"));
+    numbered.find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
 /// The SQL name of the type of a field, as `columns` of the format `json` and `get_schema` show it: the declared name,
@@ -93,7 +87,6 @@ fn map_name(entries: &DataType) -> String {
     }
 }
 
-/// Whether the values of a field are aligned to the right.
 pub(crate) fn is_number(field: &Field) -> bool {
     ExtensionType::from_field(field) == Some(ExtensionType::Number) || is_numeric(field.data_type())
 }

@@ -5,19 +5,12 @@ use super::value::BoxedCells;
 
 const LINE_END: &str = "\r\n";
 
-pub(crate) struct CsvWriter {
-    names: Vec<String>,
-}
-
-impl CsvWriter {
-    pub(crate) fn new(names: Vec<String>) -> Self {
-        Self { names }
-    }
-}
+/// Has the names of the columns.
+pub(crate) struct CsvWriter(pub(crate) Vec<String>);
 
 impl RowWriter for CsvWriter {
     fn write_header(&self, out: &mut String) {
-        for (index, name) in self.names.iter().enumerate() {
+        for (index, name) in self.0.iter().enumerate() {
             if index > 0 {
                 out.push(',');
             }

@@ -6,9 +6,7 @@
 
 use arrow::datatypes::{DataType, Field};
 
-/// The metadata key for the type name in the SQL of the database.
 const TYPE_NAME_KEY: &str = "tidegate.type";
-/// Arrow's key of extension types.
 const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
 
 /// The meaning of values beyond their Arrow type.

@@ -15,20 +15,13 @@ pub(crate) struct JsonWriter {
     columns: String,
 }
 
-/// The keys and the longest numbers after the columns.
 const STATISTICS_BYTES_MAX: usize = 120;
 
 impl JsonWriter {
-    pub(crate) fn new(names: &[String], schema: &SchemaRef) -> Self {
-        Self { rows: JsonRows::new(names), columns: columns_json(names, schema) }
+    pub(crate) fn new(rows: JsonRows, names: &[String], schema: &SchemaRef) -> Self {
+        Self { rows, columns: columns_json(names, schema) }
     }
 
-    pub(crate) fn new_list(names: &[String], schema: &SchemaRef) -> Self {
-        Self { rows: JsonRows::new_list(), columns: columns_json(names, schema) }
-    }
-}
-
-impl JsonWriter {
     /// Writes the end of the rows and the statistics, without the last brace.
     fn write_statistics(&self, statistics: AnswerStatistics, out: &mut String) {
         let AnswerStatistics { rows, elapsed, truncated } = statistics;

@@ -5,23 +5,15 @@ use super::output_format::OutputFormat;
 use super::row_writer::RowWriter;
 use super::value::{BoxedCells, write_single_line};
 
-pub(crate) struct ListWriter {
-    format: OutputFormat,
-}
-
-impl ListWriter {
-    pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format }
-    }
-}
+pub(crate) struct ListWriter(pub(crate) OutputFormat);
 
 impl RowWriter for ListWriter {
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
-        if self.format == OutputFormat::Markdown {
+        if self.0 == OutputFormat::Markdown {
             out.push_str("- ");
         }
         if let Some(cell) = cells.first() {
-            if self.format != OutputFormat::Csv {
+            if self.0 != OutputFormat::Csv {
                 write_single_line(cell.as_ref(), row, out);
             } else if !cell.is_null(row) {
                 let start = out.len();
@@ -29,6 +21,6 @@ impl RowWriter for ListWriter {
                 quote_field(start, out);
             }
         }
-        out.push_str(if self.format == OutputFormat::Csv { "\r\n" } else { "\n" });
+        out.push_str(if self.0 == OutputFormat::Csv { "\r\n" } else { "\n" });
     }
 }

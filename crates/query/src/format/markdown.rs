@@ -7,7 +7,6 @@ use super::row_writer::RowWriter;
 use super::value::BoxedCells;
 
 pub(crate) struct MarkdownWriter {
-    /// The header line and the line of dashes.
     header: String,
 }
 
@@ -66,7 +65,6 @@ fn escape_cell_from(start: usize, out: &mut String) {
     }
 }
 
-/// Writes `text` so that it stays one cell.
 fn escape_cell(text: &str, out: &mut String) {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {

@@ -3,19 +3,7 @@
 use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::{BoxedCells, write_json, write_json_string};
 
-pub(crate) struct McpWriter {
-    rows: JsonRows,
-}
-
-impl McpWriter {
-    pub(crate) fn new(names: &[String]) -> Self {
-        Self { rows: JsonRows::new(names) }
-    }
-
-    pub(crate) fn new_list() -> Self {
-        Self { rows: JsonRows::new_list() }
-    }
-}
+pub(crate) struct McpWriter(pub(crate) JsonRows);
 
 impl RowWriter for McpWriter {
     fn write_header(&self, out: &mut String) {
@@ -26,7 +14,7 @@ impl RowWriter for McpWriter {
         if index > 0 {
             out.push(',');
         }
-        self.rows.write_row(cells, row, out);
+        self.0.write_row(cells, row, out);
     }
 
     fn write_footer(&self, _statistics: AnswerStatistics, out: &mut String) {

@@ -27,16 +27,15 @@ pub(crate) use row_writer::{AnswerStatistics, RowWriter};
 pub use value::ColumnFormatter;
 pub(crate) use value::{BoxedCells, field_cells};
 
-/// The writer of `format` for rows of `schema`.
 pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
     let names = unique_names(schema);
     match format {
-        OutputFormat::Mcp => Box::new(mcp::McpWriter::new(&names)),
-        OutputFormat::Json => Box::new(json::JsonWriter::new(&names, schema)),
+        OutputFormat::Mcp => Box::new(mcp::McpWriter(JsonRows::new(&names))),
+        OutputFormat::Json => Box::new(json::JsonWriter::new(JsonRows::new(&names), &names, schema)),
         OutputFormat::Table => Box::new(table::TableWriter::new(names, schema)),
-        OutputFormat::Csv => Box::new(csv::CsvWriter::new(names)),
+        OutputFormat::Csv => Box::new(csv::CsvWriter(names)),
         OutputFormat::Markdown => Box::new(markdown::MarkdownWriter::new(names, schema)),
-        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new(&names)),
+        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter(JsonRows::new(&names))),
         OutputFormat::Toon => Box::new(toon::ToonWriter::new(&names)),
     }
 }
@@ -44,15 +43,14 @@ pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dy
 /// The writer of `format` for the values of one column, as a flat list where the format has one.
 pub(crate) fn new_list_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
     match format {
-        OutputFormat::Mcp => Box::new(mcp::McpWriter::new_list()),
-        OutputFormat::Json => Box::new(json::JsonWriter::new_list(&unique_names(schema), schema)),
-        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter::new_list()),
-        OutputFormat::Toon => Box::new(toon::ToonWriter::new_list()),
-        OutputFormat::Table | OutputFormat::Csv | OutputFormat::Markdown => Box::new(list::ListWriter::new(format)),
+        OutputFormat::Mcp => Box::new(mcp::McpWriter(JsonRows::new_list())),
+        OutputFormat::Json => Box::new(json::JsonWriter::new(JsonRows::new_list(), &unique_names(schema), schema)),
+        OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter(JsonRows::new_list())),
+        OutputFormat::Toon => Box::new(toon::ToonWriter { columns: None }),
+        OutputFormat::Table | OutputFormat::Csv | OutputFormat::Markdown => Box::new(list::ListWriter(format)),
     }
 }
 
-/// The cells of `batch`, one for each column.
 pub(crate) fn batch_cells(batch: &RecordBatch) -> Vec<BoxedCells<'_>> {
     let columns = batch.columns().iter().zip(batch.schema_ref().fields());
     columns.map(|(column, field)| field_cells(field, column.as_ref())).collect()

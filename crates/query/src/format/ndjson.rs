@@ -4,23 +4,11 @@ use super::mcp::JsonRows;
 use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::{BoxedCells, write_json_string};
 
-pub(crate) struct NdjsonWriter {
-    rows: JsonRows,
-}
-
-impl NdjsonWriter {
-    pub(crate) fn new(names: &[String]) -> Self {
-        Self { rows: JsonRows::new(names) }
-    }
-
-    pub(crate) fn new_list() -> Self {
-        Self { rows: JsonRows::new_list() }
-    }
-}
+pub(crate) struct NdjsonWriter(pub(crate) JsonRows);
 
 impl RowWriter for NdjsonWriter {
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
-        self.rows.write_row(cells, row, out);
+        self.0.write_row(cells, row, out);
         out.push('\n');
     }
 

@@ -1,55 +1,29 @@
 //! The formats of answers: the format argument of a tool, combined with the format of the call.
 
-use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_core::AnswerFormat;
 
-/// The format of rows as text, which the format argument of a tool names. [`AnswerFormat`] is the format that a client
-/// of the transport requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum OutputFormat {
-    /// Bare rows: `[{…},{…}]`.
-    #[default]
-    Mcp,
-    /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
-    Json,
-    /// Aligned text for people.
-    Table,
-    /// RFC 4180.
-    Csv,
-    /// A Markdown table.
-    Markdown,
-    /// One JSON object per line.
-    Ndjson,
-    /// Token-Oriented Object Notation.
-    Toon,
-}
+use crate::named_enum::named_enum;
 
-impl OutputFormat {
-    /// Every format.
-    pub const ALL: [Self; 7] =
-        [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::Json => "json",
-            Self::Table => "table",
-            Self::Csv => "csv",
-            Self::Markdown => "markdown",
-            Self::Ndjson => "ndjson",
-            Self::Toon => "toon",
-        }
-    }
-
-    /// Parses the name of a format.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with the valid names.
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))
-                .with_choices(Self::ALL.map(|format| format.name().to_owned()))
-        })
+named_enum! {
+    /// The format of rows as text, which the format argument of a tool names. [`AnswerFormat`] is the format that a
+    /// client of the transport requests.
+    #[derive(Default)]
+    pub enum OutputFormat parse_as "format" {
+        /// Bare rows: `[{…},{…}]`.
+        #[default]
+        Mcp = "mcp",
+        /// Rows with columns and statistics: `{"Query":[…],"columns":[…],…}`.
+        Json = "json",
+        /// Aligned text for people.
+        Table = "table",
+        /// RFC 4180.
+        Csv = "csv",
+        /// A Markdown table.
+        Markdown = "markdown",
+        /// One JSON object per line.
+        Ndjson = "ndjson",
+        /// Token-Oriented Object Notation.
+        Toon = "toon",
     }
 }
 
@@ -69,7 +43,6 @@ pub(crate) enum AnswerEncoding {
 pub(crate) enum BinaryFormat {
     /// A stream of Arrow's IPC format.
     Arrow,
-    /// A Parquet file.
     Parquet,
 }
 
@@ -83,7 +56,6 @@ impl AnswerEncoding {
         }
     }
 
-    /// The body for `answer_format`.
     pub(crate) fn from_answer_format(answer_format: AnswerFormat) -> Self {
         Self::Text(match answer_format {
             AnswerFormat::Arrow => return Self::Binary(BinaryFormat::Arrow),
@@ -96,7 +68,6 @@ impl AnswerEncoding {
         })
     }
 
-    /// The text format, if the answer is text.
     pub(crate) fn text_format(self) -> Option<OutputFormat> {
         match self {
             Self::Content(format) | Self::Text(format) => Some(format),

@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use super::value::BoxedCells;
 
-/// The statistics of a finished answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerStatistics {
-    /// The number of rows.
     pub(crate) rows: u64,
-    /// The duration of the answer.
     pub(crate) elapsed: Duration,
     /// Whether rows are missing, because of a limit or a failure.
     pub(crate) truncated: bool,
@@ -23,10 +20,8 @@ pub(crate) trait RowWriter: Send + Sync {
         0
     }
 
-    /// Inspects the first rows.
     fn inspect_rows(&mut self, _cells: &[BoxedCells<'_>], _rows: usize) {}
 
-    /// Writes the text before the first row.
     fn write_header(&self, _out: &mut String) {}
 
     /// Writes one row; `index` counts from 0 over the whole answer.
@@ -35,7 +30,6 @@ pub(crate) trait RowWriter: Send + Sync {
     /// Completes `piece`, which contains `rows` rows and follows `before` rows, so that it can be sent.
     fn finish_piece(&self, _before: u64, _rows: u64, _piece: &mut String) {}
 
-    /// Writes the text after the last row.
     fn write_footer(&self, _statistics: AnswerStatistics, _out: &mut String) {}
 
     /// Writes the text after the last row of a body that failed, where the format has a place for it. The transport

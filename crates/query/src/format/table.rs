@@ -9,7 +9,6 @@ use super::columns::is_number;
 use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::{BoxedCells, write_on_one_line, write_single_line};
 
-/// Rows that are inspected for the widths.
 const LOOKAHEAD_ROWS: usize = 1_000;
 /// A column is padded to no more than this, so that one long value does not widen every line.
 const WIDTH_MAX: usize = 60;
@@ -91,7 +90,6 @@ impl RowWriter for TableWriter {
 }
 
 impl TableWriter {
-    /// Pads the field that begins at `start` to the width of its column.
     fn pad_cell(&self, index: usize, start: usize, to_the_right: bool, out: &mut String) {
         let missing = self.columns[index].width.saturating_sub(out[start..].width());
         if to_the_right {
@@ -106,7 +104,6 @@ impl TableWriter {
     }
 }
 
-/// Begins the field of column `index` and returns where it starts.
 fn begin_cell(index: usize, out: &mut String) -> usize {
     out.push_str(if index == 0 { " " } else { "| " });
     out.len()

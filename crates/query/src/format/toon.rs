@@ -9,25 +9,21 @@ use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::BoxedCells;
 
 const DELIMITER: char = ',';
-/// A header's length, colon and line ends.
 const HEADER_BYTES: usize = 30;
 
 pub(crate) struct ToonWriter {
     /// `{a,b}`; `None` for a flat list.
-    columns: Option<String>,
+    pub(crate) columns: Option<String>,
 }
 
 impl ToonWriter {
     pub(crate) fn new(names: &[String]) -> Self {
-        let keys: Vec<String> = names
-            .iter()
-            .map(|name| if is_valid_unquoted_key(name) { name.clone() } else { format!("\"{}\"", escape_string(name)) })
-            .collect();
+        let key = |name: &String| match is_valid_unquoted_key(name) {
+            true => name.clone(),
+            false => format!("\"{}\"", escape_string(name)),
+        };
+        let keys: Vec<String> = names.iter().map(key).collect();
         Self { columns: Some(format!("{{{}}}", keys.join(","))) }
-    }
-
-    pub(crate) fn new_list() -> Self {
-        Self { columns: None }
     }
 }
 

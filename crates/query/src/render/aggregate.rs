@@ -7,9 +7,6 @@ use super::build::{call_expression, function_call, number_text, order_by_unspeci
 use crate::spec::AggregateFunction;
 
 /// The call of an aggregate function; without an argument it counts rows.
-///
-/// # Errors
-/// The reason when the database does not support it.
 pub(super) fn aggregate_call(
     function: AggregateFunction,
     argument: Option<Expr>,

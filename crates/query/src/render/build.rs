@@ -50,22 +50,19 @@ pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
     OrderByExpr { expr, options, with_fill: None }
 }
 
-/// A sort key without a direction.
 pub(super) fn order_by_unspecified(expr: Expr) -> OrderByExpr {
     OrderByExpr { expr, options: OrderByOptions { asc: None, nulls_first: None }, with_fill: None }
 }
 
 pub(super) fn table(name: &str, alias: Option<&str>, dialect: SqlDialect) -> TableFactor {
-    let alias = alias.map(|alias| TableAlias {
-        explicit: true,
-        name: dialect.identifier(alias),
-        columns: Vec::new(),
-        at: None,
-    });
+    let named = |alias: &str| {
+        let name = dialect.identifier(alias);
+        TableAlias { explicit: true, name, columns: Vec::new(), at: None }
+    };
+    let alias = alias.map(named);
+    let parts: Vec<Ident> = dialect.table_parts(name).iter().map(|part| dialect.identifier(part)).collect();
     TableFactor::Table {
-        name: ObjectName::from(
-            dialect.table_parts(name).iter().map(|part| dialect.identifier(part)).collect::<Vec<_>>(),
-        ),
+        name: ObjectName::from(parts),
         alias,
         args: None,
         with_hints: Vec::new(),
@@ -123,7 +120,6 @@ pub(super) fn join_conditions(parts: Vec<Expr>, op: BinaryOperator) -> Option<Ex
     parts.into_iter().map(bracketed).reduce(|left, right| binary_expression(left, op.clone(), right))
 }
 
-/// Parenthesizes `expr`, unless it is parenthesized already.
 pub(super) fn parenthesize(expr: Expr) -> Expr {
     match expr {
         expr @ Expr::Nested(_) => expr,
@@ -135,16 +131,8 @@ pub(super) fn parenthesize(expr: Expr) -> Expr {
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryOp { left, op, right } => {
-            let compares = matches!(
-                op,
-                BinaryOperator::Eq
-                    | BinaryOperator::NotEq
-                    | BinaryOperator::Lt
-                    | BinaryOperator::LtEq
-                    | BinaryOperator::Gt
-                    | BinaryOperator::GtEq
-            );
-            compares && is_atom(left) && is_atom(right)
+            use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+            matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && is_atom(left) && is_atom(right)
         }
         Expr::IsNull(expr) | Expr::IsNotNull(expr) | Expr::InList { expr, .. } => is_atom(expr),
         Expr::Between { expr, low, high, .. } => is_atom(expr) && is_atom(low) && is_atom(high),

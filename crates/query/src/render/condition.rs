@@ -75,13 +75,13 @@ impl QueryRenderer {
         let column = match names.get(&comparison.column) {
             Some(expr) => expr.clone(),
             None => match self.scope.resolve(&comparison.column) {
-                Ok(place) => self.scope.column_expression(place, self.dialect),
-                Err(_) if !names.names().is_empty() => {
-                    let reason = self.scope.unknown_column_message(&comparison.column, &names.names());
-                    self.add_violation(path, reason);
-                    return None;
-                }
+                Ok(position) => self.scope.column_expression(position, self.dialect),
                 Err(reason) => {
+                    let aliases = names.names();
+                    let reason = match aliases.is_empty() {
+                        true => reason,
+                        false => self.scope.unknown_column_message(&comparison.column, &aliases),
+                    };
                     self.add_violation(path, reason);
                     return None;
                 }
@@ -133,7 +133,6 @@ impl QueryRenderer {
         binary_expression(*column, op, value)
     }
 
-    /// Binds `value` and returns its placeholder.
     fn bind(&mut self, value: Parameter) -> Expr {
         self.parameters.push(value);
         placeholder(self.parameters.len())
@@ -152,9 +151,9 @@ impl QueryRenderer {
                 ("right", self.scope.resolve_joined(right, index + 1)),
             ];
             let mut columns = Vec::with_capacity(2);
-            for (side, place) in sides {
-                match place {
-                    Ok(place) => columns.push(self.scope.column_expression(place, self.dialect)),
+            for (side, column) in sides {
+                match column {
+                    Ok(column) => columns.push(self.scope.column_expression(column, self.dialect)),
                     Err(reason) => self.add_violation(&format!("{path}[{position}].{side}"), reason),
                 }
             }
@@ -184,7 +183,6 @@ impl QueryRenderer {
     }
 }
 
-/// Replaces the names of an expression by the columns that they refer to.
 struct NameResolver<'a> {
     renderer: &'a mut QueryRenderer,
     path: &'a str,
@@ -230,7 +228,7 @@ impl NameResolver<'_> {
             return Some(bound.clone());
         }
         match self.renderer.scope.resolve(&name.value) {
-            Ok(place) => Some(self.renderer.scope.column_expression(place, self.renderer.dialect)),
+            Ok(position) => Some(self.renderer.scope.column_expression(position, self.renderer.dialect)),
             Err(_) => {
                 let mut reason = self.renderer.scope.unknown_column_message(&name.value, &self.names.names());
                 if name.quote_style == Some('"') {
@@ -246,18 +244,18 @@ impl NameResolver<'_> {
     fn resolve_compound(&mut self, parts: &[Ident]) -> Option<Expr> {
         let joined: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
         let scope = &self.renderer.scope;
-        if let Ok(place) = scope.resolve(&joined.join(".")) {
-            return Some(scope.column_expression(place, self.renderer.dialect));
+        if let Ok(position) = scope.resolve(&joined.join(".")) {
+            return Some(scope.column_expression(position, self.renderer.dialect));
         }
         // The longest prefix that is a column; the rest are fields.
         let column =
             (1..parts.len()).rev().find_map(|length| Some((length, scope.resolve(&joined[..length].join(".")).ok()?)));
-        let Some((length, place)) = column else {
+        let Some((length, position)) = column else {
             let reason = scope.unknown_column_message(&joined.join("."), &self.names.names());
             self.renderer.add_violation(self.path, reason);
             return None;
         };
-        let mut resolved = match scope.column_expression(place, self.renderer.dialect) {
+        let mut resolved = match scope.column_expression(position, self.renderer.dialect) {
             Expr::CompoundIdentifier(column) => column,
             Expr::Identifier(column) => vec![column],
             other => return Some(other),

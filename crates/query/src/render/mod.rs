@@ -143,10 +143,9 @@ impl QueryRenderer {
             match selection {
                 Selection::All => self.add_violation(&path, "\"*\" cannot be combined with groups; name the columns"),
                 Selection::Column { column, .. } => {
-                    let is_group = self
-                        .scope
-                        .resolve(column)
-                        .map_or(true, |place| group_by.contains(&self.scope.column_expression(place, self.dialect)));
+                    let is_group = self.scope.resolve(column).map_or(true, |position| {
+                        group_by.contains(&self.scope.column_expression(position, self.dialect))
+                    });
                     if !is_group {
                         let message = format!(
                             "the plain column {column:?} is neither grouped nor aggregated; add it to group_by or give it a function"
@@ -233,7 +232,6 @@ fn wildcard_output() -> OutputColumn {
     OutputColumn { item, name: None, expr: None, is_aggregate: false }
 }
 
-/// A SELECT without columns.
 fn empty_select() -> Select {
     Select {
         select_token: AttachedToken::empty(),

@@ -6,7 +6,6 @@ use tidegate_sql::{Parameter, SqlDialect};
 
 use super::scope::TableScope;
 
-/// Builds the AST and collects violations.
 pub(super) struct QueryRenderer {
     pub(super) dialect: SqlDialect,
     pub(super) scope: TableScope,
@@ -14,7 +13,6 @@ pub(super) struct QueryRenderer {
     pub(super) parameters: Vec<Parameter>,
 }
 
-/// One column of the answer: its expression and its alias.
 pub(super) struct OutputColumn {
     pub(super) item: SelectItem,
     pub(super) name: Option<String>,
@@ -26,7 +24,7 @@ impl QueryRenderer {
     /// The column that `name` refers to; adds a violation when there is none.
     pub(super) fn resolve_column(&mut self, path: &str, name: &str) -> Option<Expr> {
         match self.scope.resolve(name) {
-            Ok(place) => Some(self.scope.column_expression(place, self.dialect)),
+            Ok(position) => Some(self.scope.column_expression(position, self.dialect)),
             Err(reason) => {
                 self.add_violation(path, reason);
                 None

@@ -7,10 +7,8 @@ use crate::spec::QuerySpec;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_sql::SqlDialect;
 
-/// Maximum columns of a table in an error.
 const LISTED_MAX: usize = 60;
 
-/// The tables of a query, in order.
 pub(super) struct TableScope {
     tables: Vec<ScopeTable>,
 }
@@ -34,7 +32,6 @@ impl ScopeTable {
     }
 }
 
-/// The position of a column: its table and its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ColumnPosition {
     table: usize,
@@ -42,7 +39,6 @@ pub(super) struct ColumnPosition {
 }
 
 impl TableScope {
-    /// Loads the columns of each table of `spec`.
     pub(super) async fn load(spec: &QuerySpec, database: &dyn Database, principal: &Principal) -> Result<Self, Error> {
         let dialect = database.dialect();
         let joined = spec.joins.iter().map(|join| (join.reference(), join.table.as_str()));
@@ -51,7 +47,7 @@ impl TableScope {
             let is_alias = reference != table;
             let qualifier = if is_alias { vec![reference.to_owned()] } else { dialect.table_parts(table) };
             // In the SQL, a qualified table is known by its last part.
-            if tables.iter().any(|known| known.reference == reference || known.qualifier.last() == qualifier.last()) {
+            if tables.iter().any(|table| table.reference == reference || table.qualifier.last() == qualifier.last()) {
                 let message = format!("the table {reference:?} is used twice");
                 return Err(Error::new(ErrorKind::InvalidArguments, message)
                     .with_hint("Give the joined table an alias: {\"table\": …, \"as\": \"other\", \"on\": …}."));
@@ -63,7 +59,6 @@ impl TableScope {
         Ok(Self { tables })
     }
 
-    /// The column that `name` refers to.
     pub(super) fn resolve(&self, name: &str) -> Result<ColumnPosition, String> {
         self.resolve_within(name, 0..self.tables.len())
     }
@@ -75,58 +70,48 @@ impl TableScope {
 
     /// Like [`TableScope::resolve`], preferring the tables before the joined table `index` (from 1).
     pub(super) fn resolve_before(&self, name: &str, index: usize) -> Result<ColumnPosition, String> {
-        self.resolve_within(name, 0..index).or_else(|reason| match self.resolve_within(name, index..index + 1) {
-            Ok(place) => Ok(place),
-            Err(_) => Err(reason),
-        })
+        let joined = |reason: String| self.resolve_within(name, index..index + 1).map_err(|_| reason);
+        self.resolve_within(name, 0..index).or_else(joined)
     }
 
     fn resolve_within(&self, name: &str, tables: std::ops::Range<usize>) -> Result<ColumnPosition, String> {
-        let exact = self.find_columns(tables.clone(), |column| column == name);
-        let found = if exact.is_empty() {
-            self.find_columns(tables.clone(), |column| column.eq_ignore_ascii_case(name))
-        } else {
-            exact
-        };
-        match found.as_slice() {
-            [place] => return Ok(*place),
-            [] => {}
+        match self.find_columns(tables.clone(), name).as_slice() {
+            [position] => Ok(*position),
+            [] => self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[])),
             several => {
-                let qualified: Vec<String> = several.iter().map(|place| self.qualified_name(*place)).collect();
-                return Err(format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", ")));
+                let qualified: Vec<String> = several.iter().map(|position| self.qualified_name(*position)).collect();
+                Err(format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", ")))
             }
         }
-        self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[]))
     }
 
-    fn find_columns(&self, tables: std::ops::Range<usize>, is: impl Fn(&str) -> bool) -> Vec<ColumnPosition> {
-        let mut column_positions = Vec::new();
-        for table in tables {
-            let columns = self.tables[table].columns.iter().enumerate();
-            column_positions
-                .extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| ColumnPosition { table, column }));
-        }
-        column_positions
+    /// The columns called `name`, or else those whose names differ only in case.
+    fn find_columns(&self, tables: std::ops::Range<usize>, name: &str) -> Vec<ColumnPosition> {
+        let find = |is_meant: fn(&str, &str) -> bool| -> Vec<ColumnPosition> {
+            let all = tables.clone().flat_map(|table| {
+                let columns = self.tables[table].columns.iter().enumerate();
+                columns.map(move |(column, own)| (own, ColumnPosition { table, column }))
+            });
+            all.filter(|(own, _)| is_meant(own, name)).map(|(_, position)| position).collect()
+        };
+        let exact = find(|own, name| own == name);
+        if exact.is_empty() { find(str::eq_ignore_ascii_case) } else { exact }
     }
 
-    /// The column that `table.column` refers to.
     fn find_qualified(&self, name: &str, tables: std::ops::Range<usize>) -> Option<ColumnPosition> {
         tables.into_iter().find_map(|table| {
             let column = self.tables[table].strip_qualifier(name)?;
-            let exact = self.find_columns(table..table + 1, |candidate| candidate == column);
-            let any = || self.find_columns(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
-            let found = if exact.is_empty() { any() } else { exact };
-            match found.as_slice() {
-                [place] => Some(*place),
+            match self.find_columns(table..table + 1, column).as_slice() {
+                [position] => Some(*position),
                 _ => None,
             }
         })
     }
 
     /// The expression of a column; qualified if there are several tables.
-    pub(super) fn column_expression(&self, place: ColumnPosition, dialect: SqlDialect) -> Expr {
-        let table = &self.tables[place.table];
-        let column = dialect.identifier(&table.columns[place.column]);
+    pub(super) fn column_expression(&self, position: ColumnPosition, dialect: SqlDialect) -> Expr {
+        let table = &self.tables[position.table];
+        let column = dialect.identifier(&table.columns[position.column]);
         if self.tables.len() == 1 {
             Expr::Identifier(column)
         } else {
@@ -135,9 +120,9 @@ impl TableScope {
         }
     }
 
-    fn qualified_name(&self, place: ColumnPosition) -> String {
-        let table = &self.tables[place.table];
-        format!("{}.{}", table.reference, table.columns[place.column])
+    fn qualified_name(&self, position: ColumnPosition) -> String {
+        let table = &self.tables[position.table];
+        format!("{}.{}", table.reference, table.columns[position.column])
     }
 
     /// The message for `name`, which is neither a column nor one of `others`.
@@ -155,7 +140,6 @@ impl TableScope {
         format!("there is no column {name:?}{advice}")
     }
 
-    /// Lists the columns of every table, for the hint of an error.
     pub(super) fn list_columns(&self) -> String {
         let of = |table: &ScopeTable| {
             let visible: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();

@@ -22,7 +22,6 @@ pub(super) fn build_pattern(operator: ComparisonOperator, value: &Parameter, dia
     Parameter::Text(if is_glob { like_to_glob(&like) } else { like })
 }
 
-/// Matches `column` with `pattern`, which [`build_pattern`] built.
 pub(super) fn match_expression(
     column: Box<Expr>,
     operator: ComparisonOperator,
@@ -48,7 +47,6 @@ pub(super) fn match_expression(
     }
 }
 
-/// Escapes the wildcards of LIKE in `text`.
 fn escape_wildcards(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -25,7 +25,6 @@ impl fmt::Debug for RowCondition {
     }
 }
 
-/// A part of a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ConditionNode {
     All(Vec<ConditionNode>),
@@ -39,7 +38,6 @@ pub(super) enum ConditionNode {
     Constant(bool),
 }
 
-/// An operand of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ConditionTerm {
     Column(ColumnName),
@@ -57,7 +55,6 @@ pub(super) struct ColumnName {
     pub(super) is_quoted: bool,
 }
 
-/// An attribute of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallerAttribute {
     Subject,
@@ -67,7 +64,6 @@ pub(super) enum CallerAttribute {
 }
 
 impl CallerAttribute {
-    /// The value of the attribute for `principal`.
     pub(super) fn value_for(&self, principal: &Principal) -> Option<Value> {
         match self {
             Self::Subject => Some(Value::String(principal.subject.clone())),
@@ -87,7 +83,6 @@ impl RowCondition {
         &self.text
     }
 
-    /// The attributes of the caller that the condition uses.
     pub(super) fn caller_attributes(&self) -> Vec<&CallerAttribute> {
         let mut requested = Vec::new();
         self.tree.collect_caller_attributes(&mut requested);
@@ -118,7 +113,6 @@ impl ConditionNode {
 }
 
 impl ColumnName {
-    /// The position of the column with this name.
     pub(super) fn position(&self, columns: &[PolicyColumn<'_>]) -> Result<usize, String> {
         if let Some(position) = columns.iter().position(|column| column.name == self.text) {
             return Ok(position);

@@ -101,7 +101,6 @@ impl RowFilter {
         Self::combine(filters, false, Self::All)
     }
 
-    /// At least one of `filters`.
     pub(super) fn any(filters: Vec<Self>) -> Self {
         Self::combine(filters, true, Self::Any)
     }
@@ -121,7 +120,6 @@ impl RowFilter {
 }
 
 impl Comparator {
-    /// The comparator with both sides swapped.
     pub(super) fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,

@@ -24,7 +24,6 @@ pub enum Mask {
     KeepLast(u32),
 }
 
-/// Maximum characters that a mask may keep.
 pub(super) const KEPT_CHARACTERS_MAX: u32 = 1_000;
 
 impl Mask {
@@ -45,7 +44,6 @@ impl Mask {
         }
     }
 
-    /// Checks that the mask applies to `column`.
     pub(super) fn check(self, column: &PolicyColumn<'_>) -> Result<(), String> {
         if self.makes_text() && column.kind == ValueKind::Other {
             let name = column.name;
@@ -79,7 +77,6 @@ impl Mask {
     }
 }
 
-/// Bytes of the hash that are used.
 const HASH_BYTES: usize = 8;
 
 /// The secret key of hashes. Cheap to clone.
@@ -106,9 +103,7 @@ impl HashKey {
 
     /// The hash of `text`: 16 hexadecimal digits.
     pub fn hash(&self, text: &str) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let signature = self.0.sign("mask", &[text.as_bytes()]);
-        let digits = signature[..HASH_BYTES].iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+        signature[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -8,7 +8,6 @@ use tidegate_sql::{SqlDialect, parse_prepared_expression};
 use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
 use super::filter::Comparator;
 
-/// Maximum bytes of a condition.
 const CONDITION_BYTES_MAX: usize = 8_192;
 
 const ALLOWED_SYNTAX: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
@@ -31,10 +30,8 @@ impl RowCondition {
     }
 }
 
-/// Joins a colon and the names after it into one placeholder: `:claims.tenant`, `:claims."odd name"`.
-///
-/// # Errors
-/// Never: other tokens stay unchanged, and the parser reports them.
+/// Joins a colon and the names after it into one placeholder: `:claims.tenant`, `:claims."odd name"`. Never fails: the
+/// parser reports other tokens.
 fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut tokens = tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
@@ -60,7 +57,6 @@ fn join_placeholders(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, E
 
 const SEPARATOR: &str = "\0";
 
-/// Converts `expression` to a condition.
 fn convert_node(expression: &Expr) -> Result<ConditionNode, String> {
     Ok(match expression {
         Expr::Nested(inner) => convert_node(inner)?,

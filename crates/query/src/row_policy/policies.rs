@@ -130,16 +130,16 @@ impl RowPolicies {
     /// A fingerprint of the policies that apply to `principal` and the attributes that they use. It reveals nothing
     /// about them. Zero where no policy applies.
     pub fn fingerprint(&self, principal: &Principal) -> u64 {
-        let mut binding = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
-        if binding.peek().is_none() {
+        let mut applicable = self.policies.iter().filter(|policy| policy.applies_to(principal)).peekable();
+        if applicable.peek().is_none() {
             return 0;
         }
         let mut hasher = StableHasher::default();
         // The key may change after a restart, which matters only where a hash is visible.
-        if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
+        if applicable.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
             hasher.add(self.key.hash("stamp"));
         }
-        for policy in binding {
+        for policy in applicable {
             hasher.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.caller_attributes());
             brought.for_each(|caller_attribute| hasher.add(format!("{:?}", caller_attribute.value_for(principal))));
@@ -168,7 +168,6 @@ impl RowPolicy {
         Ok(())
     }
 
-    /// The positions of the columns with that `name`.
     pub(super) fn matching_columns(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
         let folded = name.to_lowercase();
         let alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);

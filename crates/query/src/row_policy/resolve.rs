@@ -6,9 +6,7 @@ use serde_json::Value;
 use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
 use super::filter::{Comparator, PolicyColumn, RowFilter, RowValue, ValueKind};
 
-/// Maximum values of a claim that is a list.
 const LIST_MAX: usize = 1_000;
-/// Maximum bytes of a claim that is text.
 const TEXT_BYTES_MAX: usize = 4_096;
 
 /// Returns the value of an attribute of the caller; `None` if it is missing.
@@ -132,7 +130,6 @@ fn collect_values(
 }
 
 impl ConditionTerm {
-    /// The kind of the literal.
     fn literal_kind(&self) -> Option<ValueKind> {
         match self {
             Self::Text(_) => Some(ValueKind::Text),

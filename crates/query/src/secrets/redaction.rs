@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, GenericStringBuilder, OffsetSizeTrait, RecordBatch, StringViewBuilder,
-    make_array,
+    Array, ArrayData, ArrayRef, AsArray, LargeStringBuilder, RecordBatch, StringBuilder, StringLikeArrayBuilder,
+    StringViewBuilder, make_array,
 };
 use arrow::datatypes::DataType;
 use futures::StreamExt;
@@ -31,21 +31,20 @@ fn redact_batch(batch: RecordBatch, job: &Job) -> Result<RecordBatch, Error> {
         }
     }
     let Some(columns) = columns else { return Ok(batch) };
-    RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a screened batch: {error}")))
+    RecordBatch::try_new(batch.schema(), columns).map_err(|error| Error::internal(format!("a redacted batch: {error}")))
 }
 
 /// Masks the secrets in `array`; `None` if it has none.
 fn redact_array(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
     Ok(match array.data_type() {
-        DataType::Utf8 => redact_strings::<i32>(array, job)?,
-        DataType::LargeUtf8 => redact_strings::<i64>(array, job)?,
-        DataType::Utf8View => redact_string_views(array, job)?,
+        DataType::Utf8 => redact_values(array.as_string::<i32>().iter(), job, StringBuilder::new())?,
+        DataType::LargeUtf8 => redact_values(array.as_string::<i64>().iter(), job, LargeStringBuilder::new())?,
+        DataType::Utf8View => redact_values(array.as_string_view().iter(), job, StringViewBuilder::new())?,
         other if may_contain_text(other) => redact_children(array, job)?,
         _ => None,
     })
 }
 
-/// Whether values of `data_type` may contain text.
 fn may_contain_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -63,35 +62,23 @@ fn may_contain_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Appends the masked values, if `values` contain a secret.
+/// The masked values, if `values` contain a secret.
 fn redact_values<'a>(
     values: impl Iterator<Item = Option<&'a str>> + Clone,
     job: &Job,
-    mut append: impl FnMut(Option<&str>),
-) -> Result<bool, Error> {
-    let Some(screen) = job.redactor() else { return Ok(false) };
-    if !values.clone().flatten().any(|text| screen.redact(text).is_some()) {
-        return Ok(false);
+    mut masked: impl StringLikeArrayBuilder,
+) -> Result<Option<ArrayRef>, Error> {
+    let Some(redactor) = job.redactor() else { return Ok(None) };
+    if !values.clone().flatten().any(|text| redactor.redact(text).is_some()) {
+        return Ok(None);
     }
     for value in values {
         match value {
-            Some(text) => append(Some(&job.redact_text(text)?)),
-            None => append(None),
+            Some(text) => masked.append_value(&job.redact_text(text)?),
+            None => masked.append_null(),
         }
     }
-    Ok(true)
-}
-
-fn redact_strings<O: OffsetSizeTrait>(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
-    let mut builder = GenericStringBuilder::<O>::new();
-    let found = redact_values(array.as_string::<O>().iter(), job, |text| builder.append_option(text))?;
-    Ok(found.then(|| Arc::new(builder.finish()) as ArrayRef))
-}
-
-fn redact_string_views(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Error> {
-    let mut builder = StringViewBuilder::new();
-    let found = redact_values(array.as_string_view().iter(), job, |text| builder.append_option(text))?;
-    Ok(found.then(|| Arc::new(builder.finish()) as ArrayRef))
+    Ok(Some(masked.finish()))
 }
 
 /// Masks the texts within lists, structs, dictionaries and the like.
@@ -105,6 +92,6 @@ fn redact_children(array: &ArrayRef, job: &Job) -> Result<Option<ArrayRef>, Erro
     }
     let Some(children) = children else { return Ok(None) };
     let data = data.into_builder().child_data(children).build();
-    let data = data.map_err(|error| Error::internal(format!("a screened array: {error}")))?;
+    let data = data.map_err(|error| Error::internal(format!("a redacted array: {error}")))?;
     Ok(Some(make_array(data)))
 }

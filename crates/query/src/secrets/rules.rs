@@ -7,7 +7,6 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use sha2::{Digest, Sha256};
 use tidegate_core::{RedactedText, Redactor};
 
-/// Maximum number of rules.
 const RULES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 1_000;
@@ -64,7 +63,7 @@ pub struct SecretRules {
     /// Finds all matching rules in one pass.
     rule_set: RegexSet,
     refuses: bool,
-    mark: String,
+    rules_id: String,
 }
 
 impl SecretRules {
@@ -76,20 +75,19 @@ impl SecretRules {
         if rules.len() > RULES_MAX {
             return Err(SecretRuleError { rule: None, reason: format!("there are more than {RULES_MAX} rules") });
         }
-        let ready = rules.iter().enumerate().map(|(index, rule)| {
-            compile_rule(rule)
-                .map(|regex| (rule.name.clone(), regex))
-                .map_err(|wrong| SecretRuleError { rule: Some(index), reason: wrong })
-        });
-        let ready: Vec<(String, Regex)> = ready.collect::<Result<_, _>>()?;
-        let any = RegexSetBuilder::new(rules.iter().map(|rule| &rule.pattern))
+        let compile = |(index, rule): (usize, &SecretRule)| match compile_rule(rule) {
+            Ok(regex) => Ok((rule.name.clone(), regex)),
+            Err(reason) => Err(SecretRuleError { rule: Some(index), reason }),
+        };
+        let compiled = rules.iter().enumerate().map(compile).collect::<Result<Vec<_>, _>>()?;
+        let rule_set = RegexSetBuilder::new(rules.iter().map(|rule| &rule.pattern))
             .size_limit(RULES_MAX * COMPILED_BYTES_MAX)
             .dfa_size_limit(CACHE_BYTES_MAX)
             .build()
             .map_err(|error| SecretRuleError { rule: None, reason: error.to_string() })?;
-        let mark = Sha256::digest(format!("{rules:?} {refuses}"));
-        let mark = mark.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { rules: ready, rule_set: any, refuses, mark })
+        let hash = Sha256::digest(format!("{rules:?} {refuses}"));
+        let rules_id = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { rules: compiled, rule_set, refuses, rules_id })
     }
 }
 
@@ -137,7 +135,7 @@ impl Redactor for SecretRules {
     }
 
     fn rules_id(&self) -> &str {
-        &self.mark
+        &self.rules_id
     }
 }
 

@@ -2,6 +2,8 @@
 
 use tidegate_sql::Parameter;
 
+use crate::named_enum::named_enum;
+
 /// A condition on rows or groups.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryCondition {
@@ -41,29 +43,29 @@ pub enum Operand {
     Range(Parameter, Parameter),
 }
 
-/// A comparison operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names of SQL say it")]
-pub enum ComparisonOperator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    In,
-    NotIn,
-    Like,
-    NotLike,
-    Ilike,
-    Between,
-    IsNull,
-    IsNotNull,
-    Contains,
-    StartsWith,
+named_enum! {
+    /// A comparison operator.
+    #[allow(missing_docs, reason = "the names of SQL say it")]
+    pub enum ComparisonOperator {
+        Equal = "=",
+        NotEqual = "!=",
+        Less = "<",
+        LessOrEqual = "<=",
+        Greater = ">",
+        GreaterOrEqual = ">=",
+        In = "in",
+        NotIn = "not_in",
+        Like = "like",
+        NotLike = "not_like",
+        Ilike = "ilike",
+        Between = "between",
+        IsNull = "is_null",
+        IsNotNull = "is_not_null",
+        Contains = "contains",
+        StartsWith = "starts_with",
+    }
 }
 
-/// The kind of operand of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arity {
     None,
@@ -74,48 +76,6 @@ pub(crate) enum Arity {
 }
 
 impl ComparisonOperator {
-    /// Every operator.
-    pub const ALL: [Self; 16] = [
-        Self::Equal,
-        Self::NotEqual,
-        Self::Less,
-        Self::LessOrEqual,
-        Self::Greater,
-        Self::GreaterOrEqual,
-        Self::In,
-        Self::NotIn,
-        Self::Like,
-        Self::NotLike,
-        Self::Ilike,
-        Self::Between,
-        Self::IsNull,
-        Self::IsNotNull,
-        Self::Contains,
-        Self::StartsWith,
-    ];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-            Self::In => "in",
-            Self::NotIn => "not_in",
-            Self::Like => "like",
-            Self::NotLike => "not_like",
-            Self::Ilike => "ilike",
-            Self::Between => "between",
-            Self::IsNull => "is_null",
-            Self::IsNotNull => "is_not_null",
-            Self::Contains => "contains",
-            Self::StartsWith => "starts_with",
-        }
-    }
-
     /// Parses an operator; SQL forms (`<>`, `NOT IN`, `IS NOT NULL`) are accepted too.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase().replace(' ', "_");

@@ -8,6 +8,7 @@ mod schema;
 pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
 
 use crate::format::OutputFormat;
+use crate::named_enum::named_enum;
 use crate::request::{AnswerMode, Delivery};
 
 /// The default limit of rows.
@@ -75,48 +76,19 @@ pub enum Selection {
     },
 }
 
-/// An aggregate function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names of SQL say it")]
-pub enum AggregateFunction {
-    Count,
-    CountDistinct,
-    Sum,
-    Avg,
-    Min,
-    Max,
-    Median,
-    Stddev,
-    Variance,
-}
-
-impl AggregateFunction {
-    /// Every function.
-    pub const ALL: [Self; 9] = [
-        Self::Count,
-        Self::CountDistinct,
-        Self::Sum,
-        Self::Avg,
-        Self::Min,
-        Self::Max,
-        Self::Median,
-        Self::Stddev,
-        Self::Variance,
-    ];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::CountDistinct => "count_distinct",
-            Self::Sum => "sum",
-            Self::Avg => "avg",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Median => "median",
-            Self::Stddev => "stddev",
-            Self::Variance => "variance",
-        }
+named_enum! {
+    /// An aggregate function.
+    #[allow(missing_docs, reason = "the names of SQL say it")]
+    pub enum AggregateFunction {
+        Count = "count",
+        CountDistinct = "count_distinct",
+        Sum = "sum",
+        Avg = "avg",
+        Min = "min",
+        Max = "max",
+        Median = "median",
+        Stddev = "stddev",
+        Variance = "variance",
     }
 }
 
@@ -140,31 +112,17 @@ impl QueryJoin {
     }
 }
 
-/// The kind of join: which rows without a match are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum JoinKind {
-    /// No rows.
-    Inner,
-    /// Rows of the tables before.
-    Left,
-    /// Rows of the joined table.
-    Right,
-    /// All rows.
-    Full,
-}
-
-impl JoinKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Inner, Self::Left, Self::Right, Self::Full];
-
-    /// The name in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inner => "inner",
-            Self::Left => "left",
-            Self::Right => "right",
-            Self::Full => "full",
-        }
+named_enum! {
+    /// The kind of join: which rows without a match are kept.
+    pub enum JoinKind {
+        /// No rows.
+        Inner = "inner",
+        /// Rows of the tables before.
+        Left = "left",
+        /// Rows of the joined table.
+        Right = "right",
+        /// All rows.
+        Full = "full",
     }
 }
 

@@ -7,9 +7,7 @@ use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, Query
 use crate::format::OutputFormat;
 use crate::request::{AnswerMode, Delivery};
 
-/// Maximum items of one list.
 const ITEMS_MAX: usize = 200;
-/// Maximum violations in one error.
 const VIOLATIONS_MAX: usize = 20;
 
 const KEYS: [&str; 15] = [

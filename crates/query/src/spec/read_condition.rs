@@ -6,11 +6,8 @@ use tidegate_sql::Parameter;
 use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCondition};
 use super::read::{SpecReader, child_path, shorten_value};
 
-/// Maximum conditions of one query, at all levels.
 const CONDITIONS_MAX: usize = 100;
-/// Maximum nesting of conditions.
 const DEPTH_MAX: usize = 20;
-/// Maximum values of one `in`.
 const VALUES_MAX: usize = 900;
 
 impl SpecReader {
@@ -88,11 +85,9 @@ impl SpecReader {
             self.add_violation(path, "is empty; expected at least one condition");
             return None;
         }
-        let read = items.iter().enumerate();
-        Some(
-            read.filter_map(|(index, item)| self.read_condition(&format!("{path}[{index}]"), item, depth_left - 1))
-                .collect(),
-        )
+        let mut read =
+            |(index, item): (usize, &Value)| self.read_condition(&format!("{path}[{index}]"), item, depth_left - 1);
+        Some(items.iter().enumerate().filter_map(&mut read).collect())
     }
 
     fn read_operand(&mut self, path: &str, operator: ComparisonOperator, value: Option<&Value>) -> Option<Operand> {

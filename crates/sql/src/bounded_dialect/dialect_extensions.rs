@@ -109,7 +109,6 @@ fn parse_is(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> Pars
     Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
 }
 
-/// The unquoted word `ahead` tokens after the next, if it is one.
 fn peek_unquoted_word<'a>(parser: &'a Parser<'_>, ahead: usize) -> Option<&'a Word> {
     match &parser.peek_nth_token_ref(ahead).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word),

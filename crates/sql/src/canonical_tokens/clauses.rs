@@ -17,8 +17,8 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
         match &token.token {
             Token::LParen => open.push(written.len()),
             Token::RParen => {
-                if let Some(place) = open.pop() {
-                    move_exclusion(&mut written, place);
+                if let Some(parenthesis) = open.pop() {
+                    move_exclusion(&mut written, parenthesis);
                 }
             }
             Token::Lt | Token::Gt if last_word_is(&written, "using") => {
@@ -87,7 +87,6 @@ fn last_word_is(written: &[TokenWithSpan], text: &str) -> bool {
     written.iter().rev().find(|token| !is_space(token)).is_some_and(|token| is_word(&token.token, text))
 }
 
-/// Removes the last word, with the whitespace after it.
 fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     while written.last().is_some_and(is_space) {
         written.pop();
@@ -95,50 +94,49 @@ fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     written.pop()
 }
 
-/// Whether a parenthesis comes next.
 fn begins_with_parenthesis(rest: &[TokenWithSpan]) -> bool {
     rest.iter().find(|token| !is_space(token)).is_some_and(|token| token.token == Token::LParen)
 }
 
-/// Moves the exclusion at the end of the window whose parenthesis is at `place` to its front.
-fn move_exclusion(written: &mut Vec<TokenWithSpan>, place: usize) {
+/// Moves the exclusion at the end of the window whose parenthesis is at the position `parenthesis` to its front.
+fn move_exclusion(written: &mut Vec<TokenWithSpan>, parenthesis: usize) {
     const EXCLUSIONS: [(&[&str], &str); 4] = [
         (&["exclude", "current", "row"], "current row"),
         (&["exclude", "group"], "group"),
         (&["exclude", "ties"], "ties"),
         (&["exclude", "no", "others"], "no others"),
     ];
-    let words: Vec<usize> = (place + 1..written.len()).filter(|index| !is_space(&written[*index])).collect();
+    let words: Vec<usize> = (parenthesis + 1..written.len()).filter(|index| !is_space(&written[*index])).collect();
     let ends_with = |names: &[&str]| {
         words.len() > names.len() + 1
             && words.iter().rev().zip(names.iter().rev()).all(|(index, name)| is_word(&written[*index].token, name))
     };
     let Some((names, kind)) = EXCLUSIONS.into_iter().find(|(names, _)| ends_with(names)) else { return };
     let (words, of_clause) = words.split_at(words.len() - names.len());
-    let span = written[place].span;
+    let span = written[parenthesis].span;
     written.truncate(of_clause.first().copied().unwrap_or(written.len()));
     if kind == "no others" {
         return;
     }
-    let made = |token: Token| TokenWithSpan { token, span };
-    let space = || made(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+    let with_span = |token: Token| TokenWithSpan { token, span };
+    let space = || with_span(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
     // In parentheses, because standalone constants are ignored in PARTITION BY.
-    let mark = made(Token::SingleQuotedString(format!("{EXCLUSION_MARK}{kind}")));
-    let mark = [made(Token::LParen), mark, made(Token::RParen)];
+    let mark = with_span(Token::SingleQuotedString(format!("{EXCLUSION_MARK}{kind}")));
+    let mark = [with_span(Token::LParen), mark, with_span(Token::RParen)];
     let by = words.iter().zip(words.iter().skip(1)).find(|(partition, by)| {
         is_word(&written[**partition].token, "partition") && is_word(&written[**by].token, "by")
     });
     if let Some((_, by)) = by {
         let by = by + 1;
-        let mark = std::iter::once(space()).chain(mark).chain([made(Token::Comma), space()]);
+        let mark = std::iter::once(space()).chain(mark).chain([with_span(Token::Comma), space()]);
         written.splice(by..by, mark);
         return;
     }
     // The name of a window comes first.
     let starts = ["order", "rows", "range", "groups"];
     let first = words.iter().copied().find(|index| starts.iter().any(|start| is_word(&written[*index].token, start)));
-    let first = first.unwrap_or(place + 1);
-    let [partition, by] = ["PARTITION", "BY"].map(|word| made(Token::make_keyword(word)));
+    let first = first.unwrap_or(parenthesis + 1);
+    let [partition, by] = ["PARTITION", "BY"].map(|word| with_span(Token::make_keyword(word)));
     let clause = [partition, space(), by, space()].into_iter().chain(mark).chain([space()]);
     written.splice(first..first, clause);
 }

@@ -9,7 +9,6 @@ use tidegate_core::Error;
 use crate::dialect::SqlDialect;
 use crate::refusal::ambiguous_token_error;
 
-/// The characters of operators.
 const OPERATOR_CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
 /// An operator of several characters may end with + or - if it contains one of these.
 const CHARACTERS_KEEPING_SIGN: &str = "~!@#^&|`?%";
@@ -17,7 +16,6 @@ const CHARACTERS_KEEPING_SIGN: &str = "~!@#^&|`?%";
 /// The maximum length of a run; PostgreSQL has no longer operators.
 const RUN_BYTES_MAX: usize = 63;
 
-/// A run of operator characters without gaps.
 #[derive(Default)]
 pub(super) struct OperatorRun {
     text: String,
@@ -25,7 +23,6 @@ pub(super) struct OperatorRun {
 }
 
 impl OperatorRun {
-    /// Adds a token, if it consists of operator characters.
     pub(super) fn add_if_operator(&mut self, token: &TokenWithSpan, source: &str) -> bool {
         let is_operator = !source.is_empty()
             && !matches!(token.token, Token::Whitespace(_))
@@ -37,7 +34,6 @@ impl OperatorRun {
         is_operator
     }
 
-    /// Takes the operators of the run, which is empty afterwards.
     pub(super) fn take(&mut self) -> Result<Vec<(TokenWithSpan, String)>, Error> {
         let Some(first) = self.first.take() else { return Ok(Vec::new()) };
         let run = std::mem::take(&mut self.text);
@@ -79,7 +75,6 @@ fn split_operators(run: &str) -> Vec<&str> {
     operators
 }
 
-/// The token for `text`, if it is exactly one token.
 fn parse_single_token(text: &str) -> Option<Token> {
     let mut tokens = Tokenizer::new(SqlDialect::Postgres.parser_dialect(), text).tokenize().ok()?;
     let only = tokens.pop().filter(|_| tokens.is_empty())?;

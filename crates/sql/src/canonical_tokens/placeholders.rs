@@ -18,35 +18,12 @@ pub(crate) fn mark_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWith
     tokens
 }
 
-/// Keywords after which an operand begins.
+#[rustfmt::skip]
 const KEYWORDS_BEFORE_OPERANDS: &[Keyword] = &[
-    Keyword::ALL,
-    Keyword::AND,
-    Keyword::ANY,
-    Keyword::BETWEEN,
-    Keyword::BY,
-    Keyword::CASE,
-    Keyword::DISTINCT,
-    Keyword::ELSE,
-    Keyword::ESCAPE,
-    Keyword::FIRST,
-    Keyword::FROM,
-    Keyword::HAVING,
-    Keyword::ILIKE,
-    Keyword::IN,
-    Keyword::LIKE,
-    Keyword::LIMIT,
-    Keyword::NEXT,
-    Keyword::NOT,
-    Keyword::OFFSET,
-    Keyword::ON,
-    Keyword::OR,
-    Keyword::SELECT,
-    Keyword::THEN,
-    Keyword::TO,
-    Keyword::VALUES,
-    Keyword::WHEN,
-    Keyword::WHERE,
+    Keyword::ALL, Keyword::AND, Keyword::ANY, Keyword::BETWEEN, Keyword::BY, Keyword::CASE, Keyword::DISTINCT,
+    Keyword::ELSE, Keyword::ESCAPE, Keyword::FIRST, Keyword::FROM, Keyword::HAVING, Keyword::ILIKE, Keyword::IN,
+    Keyword::LIKE, Keyword::LIMIT, Keyword::NEXT, Keyword::NOT, Keyword::OFFSET, Keyword::ON, Keyword::OR,
+    Keyword::SELECT, Keyword::THEN, Keyword::TO, Keyword::VALUES, Keyword::WHEN, Keyword::WHERE,
 ];
 
 fn is_end_of_operand(token: &Token) -> bool {

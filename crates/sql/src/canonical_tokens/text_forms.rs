@@ -10,28 +10,22 @@ pub(crate) fn rewrite_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpa
     rewrite_interval_precision(rewrite_function_syntax(join_string_literals(tokens)))
 }
 
-/// Joins a literal with the one that follows on another line.
 fn join_string_literals(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         if let Token::SingleQuotedString(more) = &token.token {
-            let gap = joined.iter().rev().take_while(|token| matches!(token.token, Token::Whitespace(_)));
-            let (mut count, mut has_break) = (0, false);
-            for token in gap {
-                count += 1;
-                has_break |= matches!(
-                    token.token,
-                    Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. })
-                );
-            }
-            let place = joined.len() - count;
-            if has_break
-                && place > 0
+            use Whitespace::{Newline, SingleLineComment};
+            let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+            let is_break =
+                |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(Newline | SingleLineComment { .. }));
+            let start = joined.iter().rposition(|token| !is_space(token)).map_or(0, |last| last + 1);
+            if joined[start..].iter().any(is_break)
+                && start > 0
                 && let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) =
-                    &mut joined[place - 1].token
+                    &mut joined[start - 1].token
             {
                 text.push_str(more);
-                joined.truncate(place);
+                joined.truncate(start);
                 continue;
             }
         }
@@ -58,9 +52,9 @@ fn rewrite_interval_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     spelt
 }
 
-/// The position of `interval` if `tokens` end with `interval(3)`.
 fn find_interval_prefix(tokens: &[TokenWithSpan]) -> Option<usize> {
-    let mut positions = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
+    let mut positions =
+        (0..tokens.len()).rev().filter(|position| !matches!(tokens[*position].token, Token::Whitespace(_)));
     let mut next = || positions.next();
     let (close, digits, open, word) = (next()?, next()?, next()?, next()?);
     let is_call = tokens[close].token == Token::RParen
@@ -140,8 +134,8 @@ fn decode_unicode_escapes(literal: &Token, escape: &str) -> Option<String> {
             short => short.get(..4)?,
         };
         unescaped.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
-        let taken = digits.len() + usize::from(rest.as_str().starts_with('+'));
-        rest = rest.as_str()[taken..].chars();
+        let length = digits.len() + usize::from(rest.as_str().starts_with('+'));
+        rest = rest.as_str()[length..].chars();
     }
     Some(unescaped)
 }

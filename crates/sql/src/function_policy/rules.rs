@@ -9,7 +9,6 @@ pub(super) const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text,
 pub(super) const CHANGES_STATE: &str = "it has side effects, and only reading is allowed";
 pub(super) const WASTES_TIME: &str = "it only consumes time";
 
-/// The reason for refusing `name`.
 pub(super) fn find_reason(refused: RefusalRules, name: &str) -> Option<&'static str> {
     let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
     refused.iter().find(|(patterns, _)| is_in(patterns)).map(|(_, reason)| *reason)

@@ -4,43 +4,22 @@ use super::rules::{
     CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, find_reason, matches_pattern,
 };
 
-/// Table functions that only compute.
+#[rustfmt::skip]
 pub(super) const TABLE_FUNCTIONS: &[&str] = &[
-    "json_each",
-    "json_tree",
-    "jsonb_each",
-    "jsonb_tree",
-    "generate_series",
-    "pragma_table_info",
-    "pragma_table_xinfo",
-    "pragma_table_list",
-    "pragma_index_list",
-    "pragma_index_info",
-    "pragma_index_xinfo",
-    "pragma_foreign_key_list",
-    "pragma_collation_list",
-    "pragma_function_list",
-    "pragma_compile_options",
+    "json_each", "json_tree", "jsonb_each", "jsonb_tree", "generate_series", "pragma_table_info", "pragma_table_xinfo",
+    "pragma_table_list", "pragma_index_list", "pragma_index_info", "pragma_index_xinfo", "pragma_foreign_key_list",
+    "pragma_collation_list", "pragma_function_list", "pragma_compile_options",
 ];
 
-/// Functions that are refused.
+#[rustfmt::skip]
 pub(super) const REFUSED_FUNCTIONS: RefusalRules = &[
     (&["load_extension", "readfile", "writefile", "edit", "fsdir", "lsdir", "lsmode", "fileio_*"], READS_FILES),
     (&["http_*"], REACHES_SYSTEMS),
     (&["eval"], SQL_AS_TEXT),
     (
         &[
-            "fts3_tokenizer",
-            "fts5",
-            "sqlite_log",
-            "sqlite_rename_*",
-            "sqlite_drop_column",
-            "sqlite_add_constraint",
-            "spatialite_*",
-            "initspatialmetadata*",
-            "shell_*",
-            "sqlite_db_config",
-            "register_*",
+            "fts3_tokenizer", "fts5", "sqlite_log", "sqlite_rename_*", "sqlite_drop_column", "sqlite_add_constraint",
+            "spatialite_*", "initspatialmetadata*", "shell_*", "sqlite_db_config", "register_*",
         ],
         CHANGES_STATE,
     ),

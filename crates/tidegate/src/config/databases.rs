@@ -225,8 +225,7 @@ fn open_database(
     let (database, looked_at): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
         (Some(files), None, None) => {
             let message = tables::build_text_tables(&entry.tables, &path)?;
-            let opened =
-                FileDatabase::open_with_table_options(name, resolve(files), engine, FileLimits::default(), message);
+            let opened = FileDatabase::open_with(name, resolve(files), engine, FileLimits::default(), message);
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
             let opened = Arc::new(opened.map_err(|error| wrong("files", error))?.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Files(opened))

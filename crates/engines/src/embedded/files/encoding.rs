@@ -29,7 +29,6 @@ impl Default for TextEncoding {
 
 /// The Latin encodings in which a byte must have the same meaning.
 const LATIN: [&Encoding; 6] = [WINDOWS_1252, ISO_8859_15, ISO_8859_2, WINDOWS_1250, WINDOWS_1254, WINDOWS_1257];
-/// Minimum size of a sample to detect UTF-16.
 const UTF_16_BYTES_MIN: usize = 8;
 
 impl TextEncoding {
@@ -47,12 +46,10 @@ impl TextEncoding {
         Some(Self { encoding, is_recognised: false })
     }
 
-    /// The name of the encoding.
     pub(crate) fn name(self) -> &'static str {
         if self.encoding == WINDOWS_1252 { "latin-1" } else { self.encoding.name() }
     }
 
-    /// Whether it was detected from bytes.
     pub(crate) fn is_recognised(self) -> bool {
         self.is_recognised
     }
@@ -81,7 +78,6 @@ impl TextEncoding {
         }
     }
 
-    /// Converts `text` to UTF-8.
     pub(crate) fn decode<'a>(self, text: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
         if self.encoding == UTF_8 {
             return Box::new(text);
@@ -129,24 +125,21 @@ fn is_certain_at(sample: &[u8], position: usize) -> bool {
     if byte.is_ascii() {
         return true;
     }
-    let before = position.checked_sub(1).map(|place| sample[place]);
+    let before = position.checked_sub(1).map(|previous| sample[previous]);
     let after = sample.get(position + 1).copied();
     let is_letter = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphabetic());
     let is_foreign = |byte: Option<u8>| byte.is_some_and(|byte| !byte.is_ascii());
     is_common_letter(byte) && (is_letter(before) || is_letter(after)) && !is_foreign(before) && !is_foreign(after)
 }
 
-/// Number of bytes that are converted at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// Converts a text to UTF-8.
 struct Utf8Reader<R> {
     inner: R,
     encoding: TextEncoding,
     decoder: encoding_rs::Decoder,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Number of bytes of the output that were already returned.
     bytes_returned: usize,
     has_ended: bool,
 }
@@ -194,7 +187,6 @@ fn invalid_data(subject: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, subject)
 }
 
-/// Skips `count` lines.
 pub(crate) fn skip_lines(text: &mut impl BufRead, count: usize) -> io::Result<()> {
     for _ in 0..count {
         text.skip_until(b'\n')?;

@@ -10,7 +10,6 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek};
 use std::time::SystemTime;
 
-/// Number of bytes at the beginning of a text file that are compared.
 const BEGINNING_BYTES_MAX: u64 = 16 << 10;
 
 /// The version of a file, from its metadata, without reading it.
@@ -31,7 +30,6 @@ impl FileVersion {
         }
     }
 
-    /// Whether `later` can be the same file after rows were appended.
     pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
         self.identity.0 == later.identity.0 && self.bytes <= later.bytes
     }

@@ -9,7 +9,6 @@ use std::path::{Component, Path, PathBuf};
 use glob::{MatchOptions, Pattern};
 use tidegate_core::{Error, ErrorKind};
 
-/// A folder, and a pattern for the files below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob {
     folder: PathBuf,
@@ -34,52 +33,40 @@ fn has_wildcard(text: &str) -> bool {
 
 /// Splits the path into the folder before the first wildcard and the remaining components.
 fn split(path: &Path) -> (PathBuf, Vec<Component<'_>>) {
-    let mut components = path.components();
-    let mut folder = PathBuf::new();
-    let mut rest = Vec::new();
-    for component in components.by_ref() {
-        if has_wildcard(&component.as_os_str().to_string_lossy()) {
-            rest.push(component);
-            break;
-        }
-        folder.push(component);
-    }
-    rest.extend(components);
+    let components: Vec<Component<'_>> = path.components().collect();
+    let is_wild = |component: &Component<'_>| has_wildcard(&component.as_os_str().to_string_lossy());
+    let (before, rest) = components.split_at(components.iter().position(is_wild).unwrap_or(components.len()));
+    let mut folder = before.iter().collect::<PathBuf>();
     if folder.as_os_str().is_empty() {
         folder.push(".");
     }
-    (folder, rest)
+    (folder, rest.to_vec())
 }
 
 impl Glob {
     /// Parses `path`. `None` if it is not a glob.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when the glob is invalid.
     pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Error> {
         if !is_glob(path) {
             return Ok(None);
         }
-        let wrong = |reason: &str| {
+        let invalid = |reason: &str| {
             Error::new(ErrorKind::InvalidArguments, format!("{}: invalid glob: {reason}", path.display()))
         };
         let (folder, rest) = split(path);
         if rest.contains(&Component::ParentDir) {
-            return Err(wrong(".. is not allowed after a wildcard"));
+            return Err(invalid(".. is not allowed after a wildcard"));
         }
         let names: Vec<String> = rest.iter().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
-        let read = |text: &str| Pattern::new(text).map_err(|error| wrong(error.msg));
+        let read = |text: &str| Pattern::new(text).map_err(|error| invalid(error.msg));
         let level = |name: &String| if name == "**" { Ok(None) } else { read(name).map(Some) };
         let levels = names.iter().map(level).collect::<Result<_, _>>()?;
         Ok(Some(Self { folder, whole: read(&names.join("/"))?, levels }))
     }
 
-    /// The folder before the first wildcard.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The pattern below that folder.
     pub(crate) fn pattern(&self) -> &str {
         self.whole.as_str()
     }
@@ -90,19 +77,10 @@ impl Glob {
         ends.any(|end| self.whole.matches_with(&location[..end], OPTIONS))
     }
 
-    /// Whether the folder at `location` may contain matches.
     pub(crate) fn may_contain_matches(&self, location: &str) -> bool {
-        let mut levels = self.levels.iter();
-        for name in location.split('/') {
-            match levels.next() {
-                Some(Some(pattern)) if pattern.matches_with(name, OPTIONS) => {}
-                Some(Some(_)) => return false,
-                Some(None) => return true,
-                // It is below a matching folder.
-                None => return true,
-            }
-        }
-        true
+        // After `**`, and below a matching folder, everything may match.
+        let mut levels = location.split('/').zip(&self.levels).map_while(|(name, level)| Some((name, level.as_ref()?)));
+        levels.all(|(name, pattern)| pattern.matches_with(name, OPTIONS))
     }
 }
 

@@ -22,17 +22,14 @@ enum ArrayState {
     After,
 }
 
-/// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 * 1_024;
 
 impl<R: Read> ArrayElements<R> {
-    /// A buffered reader of the elements of the array in `inner`.
     pub(crate) fn open(inner: R) -> impl BufRead {
         let elements = Self { inner, state: ArrayState::Before, depth: 0, in_text: false, escaped: false };
         BufReader::with_capacity(BUFFER_BYTES, elements)
     }
 
-    /// Converts one byte.
     fn convert_byte(&mut self, byte: u8) -> io::Result<u8> {
         match self.state {
             ArrayState::Within => return Ok(self.convert_byte_in_array(byte)),

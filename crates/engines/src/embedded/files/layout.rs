@@ -21,7 +21,6 @@ pub(crate) type Partitions = Vec<(String, Option<String>)>;
 /// Files that may form one table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableCandidate {
-    /// The requested name.
     pub(crate) name: String,
     pub(crate) kind: FileKind,
     /// In row order; never empty.
@@ -29,10 +28,8 @@ pub(crate) struct TableCandidate {
     pub(crate) origin: CandidateOrigin,
 }
 
-/// The origin of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CandidateOrigin {
-    /// A single file.
     File,
     /// The files of a folder, which may become separate tables.
     Folder,
@@ -59,12 +56,6 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Adds a path that is a file.
-    pub(crate) fn add_file(&mut self, file: FoundFile) {
-        self.add_file_table(file, "");
-    }
-
-    /// Adds a path that is a folder.
     pub(crate) fn add_root(&mut self, mut root: FoundFolder) {
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
@@ -73,19 +64,17 @@ impl Layout {
         if is_one_output {
             return self.add_folder(root, "");
         }
-        self.add_problem_if_any(&root.name, root.problem.as_deref());
+        root.problem.iter().for_each(|problem| self.add_problem(&root.name, problem));
         let partitions = take_partitions(&mut root);
         self.add_partitioned(&root.name, partitions);
-        root.files.into_iter().for_each(|file| self.add_file_table(file, ""));
+        root.files.into_iter().for_each(|file| self.add_file(file, ""));
         root.folders.into_iter().for_each(|folder| self.add_folder(folder, ""));
     }
 
-    /// Adds something that cannot be a table.
     pub(crate) fn add_problem(&mut self, name: &str, reason: &str) {
-        self.add_problem_if_any(name, Some(reason));
+        self.problems.push(LayoutProblem { name: name.to_owned(), reason: reason.to_owned() });
     }
 
-    /// All files of all candidates.
     pub(crate) fn files(&self) -> impl Iterator<Item = &FoundFile> {
         self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
     }
@@ -96,7 +85,7 @@ impl Layout {
         let partitions = take_partitions(&mut folder);
         if let Some(problem) = &folder.problem {
             // A table without some of its files would give wrong results.
-            self.add_problem_if_any(&name, Some(problem));
+            self.add_problem(&name, problem);
         } else if partitions.is_empty()
             && let Some(kind) = common_kind(&folder.files)
         {
@@ -104,7 +93,7 @@ impl Layout {
             self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::Folder });
         } else {
             self.add_partitioned(&name, partitions);
-            folder.files.into_iter().for_each(|file| self.add_file_table(file, &inner_prefix));
+            folder.files.into_iter().for_each(|file| self.add_file(file, &inner_prefix));
         }
         folder.folders.into_iter().for_each(|inner| self.add_folder(inner, &inner_prefix));
     }
@@ -114,40 +103,28 @@ impl Layout {
         let mut unread = None;
         let all = FoundFolder { folders, ..FoundFolder::default() };
         collect_files(all, &Partitions::new(), &mut files, &mut unread);
-        if unread.is_some() {
-            return self.add_problem_if_any(name, unread.as_deref());
+        if let Some(problem) = unread {
+            return self.add_problem(name, &problem);
         }
-        let Some((first, rest)) = files.split_first() else { return };
-        let kind = first.0.kind;
-        let keys = |partitions: &Partitions| partitions.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
-        let first_keys = keys(&first.1);
-        let reason = if rest.iter().any(|(file, _)| file.kind != kind) {
-            Some("its partitions contain files of different formats")
-        } else if rest.iter().any(|(_, partitions)| keys(partitions) != first_keys) {
-            Some("its files do not all have the same partition keys")
-        } else {
-            None
-        };
-        match reason {
-            Some(_) => self.add_problem_if_any(name, reason),
-            None => {
-                let origin = CandidateOrigin::Partitioned;
-                self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin });
-            }
+        let Some(((file, partitions), rest)) = files.split_first() else { return };
+        let kind = file.kind;
+        if rest.iter().any(|(file, _)| file.kind != kind) {
+            return self.add_problem(name, "its partitions contain files of different formats");
         }
+        let has_same_keys =
+            |others: &Partitions| others.iter().map(|(key, _)| key).eq(partitions.iter().map(|(key, _)| key));
+        if !rest.iter().all(|(_, others)| has_same_keys(others)) {
+            return self.add_problem(name, "its files do not all have the same partition keys");
+        }
+        let origin = CandidateOrigin::Partitioned;
+        self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin });
     }
 
-    fn add_file_table(&mut self, file: FoundFile, prefix: &str) {
-        let name = format!("{prefix}{}", file.stem);
-        let kind = file.kind;
+    /// Adds a table with this file only.
+    pub(crate) fn add_file(&mut self, file: FoundFile, prefix: &str) {
+        let (name, kind) = (format!("{prefix}{}", file.stem), file.kind);
         let files = vec![(file, Partitions::new())];
         self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File });
-    }
-
-    fn add_problem_if_any(&mut self, name: &str, reason: Option<&str>) {
-        if let Some(reason) = reason {
-            self.problems.push(LayoutProblem { name: name.to_owned(), reason: reason.to_owned() });
-        }
     }
 }
 
@@ -164,7 +141,6 @@ impl TableCandidate {
     }
 }
 
-/// Removes the partition folders from `folder` and returns them.
 fn take_partitions(folder: &mut FoundFolder) -> Vec<FoundFolder> {
     let is_partition = |inner: &FoundFolder| parse_partition(&inner.name).is_some();
     let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
@@ -177,7 +153,6 @@ fn common_kind(files: &[FoundFile]) -> Option<FileKind> {
     rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
 }
 
-/// Collects all files below `folder`, with their partitions.
 fn collect_files(
     folder: FoundFolder,
     within: &Partitions,

@@ -32,18 +32,18 @@ pub use number_format::NumberFormat;
 pub use ragged_rows::RaggedRows;
 pub use table_options::{ColumnType, TextTableOptions};
 
-pub(crate) use file_kind::{Compression, WorkbookFormat};
+pub(crate) use file_kind::{Compression, NamedFormat};
 pub(crate) use file_version::FileVersion;
 pub(crate) use glob::Glob;
 pub(crate) use json_array::ArrayElements;
 pub(crate) use names::column_names;
 pub(crate) use number_format::is_null_marker;
-pub(crate) use path_sandbox::{PathSandbox, io_error_reason};
+pub(crate) use path_sandbox::io_error_reason;
 pub(crate) use probe::{ContentFormat, configure_reader, infer_type, open_rows, read_header};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;
-pub(crate) use snapshot_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX, SharedSnapshotStore};
+pub(crate) use snapshot_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
 #[cfg(test)]
 pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};

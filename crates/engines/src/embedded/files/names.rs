@@ -7,10 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use tidegate_sql::{SqlDialect, Statement};
 
-/// A request for a table name.
 #[derive(Debug)]
 pub(crate) struct NameRequest {
-    /// The file name without extensions.
     pub(crate) name: String,
     /// The suffix to add in case of a conflict: `csv`, `folder`.
     pub(crate) suffix: String,
@@ -29,17 +27,13 @@ impl NameRequest {
     }
 }
 
-/// Assigns a unique name to each request, in the same order.
-pub(crate) fn assign_names(requests: &[NameRequest]) -> Vec<String> {
+pub(crate) fn assign_names(requests: &[&NameRequest]) -> Vec<String> {
     let fit: Vec<String> = requests.iter().map(|name_request| to_sql_name(&name_request.name)).collect();
     let suffixed: Vec<String> = {
         let counts = count_names(&fit);
-        let add = |(name_request, name): (&NameRequest, &String)| {
-            if counts[name.as_str()] == 1 {
-                name.clone()
-            } else {
-                to_sql_name(&format!("{name}_{}", name_request.suffix))
-            }
+        let add = |(request, name): (&&NameRequest, &String)| match counts[name.as_str()] {
+            1 => name.clone(),
+            _ => to_sql_name(&format!("{name}_{}", request.suffix)),
         };
         requests.iter().zip(&fit).map(add).collect()
     };
@@ -51,15 +45,19 @@ pub(crate) fn assign_names(requests: &[NameRequest]) -> Vec<String> {
     let mut names = vec![String::new(); requests.len()];
     for index in order {
         let expected = &suffixed[index];
-        let mut name = expected.clone();
-        let mut number = 2;
-        while !requested_once.contains(expected.as_str()) && !taken.insert(name.clone()) {
-            name = format!("{expected}_{number}");
-            number += 1;
-        }
-        names[index] = name;
+        names[index] = if requested_once.contains(expected.as_str()) {
+            expected.clone()
+        } else {
+            numbered_name(expected, |name| !taken.insert(name.to_owned()))
+        };
     }
     names
+}
+
+/// `name`, or else the first of `name_2`, `name_3`, … that is not taken.
+fn numbered_name(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String {
+    let numbered = (2_usize..).map(|number| format!("{name}_{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 fn count_names(names: &[String]) -> HashMap<&str, usize> {
@@ -102,12 +100,9 @@ pub(crate) fn column_names(first: &[String], has_header: bool) -> Vec<String> {
             "" => format!("column_{}", index + 1),
             name => name.to_owned(),
         };
-        let mut name = expected.clone();
-        let mut number = 2;
-        while taken.contains(&name) || (name != expected && header.contains(&name)) {
-            name = format!("{expected}_{number}");
-            number += 1;
-        }
+        let is_taken =
+            |name: &str| taken.contains(name) || (name != expected && header.iter().any(|other| other == name));
+        let name = numbered_name(&expected, is_taken);
         taken.insert(name.clone());
         names.push(name);
     }
@@ -128,7 +123,7 @@ mod tests {
                 location: format!("{index}"),
             })
             .collect();
-        assign_names(&requests)
+        assign_names(&requests.iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -3,7 +3,6 @@
 /// Texts that mean null in columns whose other values have a type.
 const NULL_MARKERS: [&str; 10] = ["NULL", "null", "Null", "NA", "N/A", "n/a", "#N/A", "None", "-", "\\N"];
 
-/// Whether `value` means null in a column whose other values have a type.
 pub(crate) fn is_null_marker(value: &str) -> bool {
     NULL_MARKERS.contains(&value)
 }
@@ -19,19 +18,12 @@ pub struct NumberFormat {
 
 impl NumberFormat {
     /// Converts `value` to plain notation: `-1.234,5` becomes `-1234.5`. `None` if it is not a number in this format.
-    pub(crate) fn normalize(self, value: &str) -> Option<String> {
-        let (sign, unsigned) = match value.strip_prefix('-') {
-            Some(rest) => ("-", rest),
-            None => ("", value),
-        };
-        let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
-            Some(place) => (&unsigned[..place], Some(&unsigned[place + 1..])),
-            None => (unsigned, None),
-        };
-        let (whole, fraction) = match mantissa.split_once(self.decimal) {
-            Some((whole, fraction)) => (whole, Some(fraction)),
-            None => (mantissa, None),
-        };
+    pub(crate) fn normalize<'v>(self, value: &'v str) -> Option<String> {
+        let unsigned = value.strip_prefix('-').unwrap_or(value);
+        let sign = &value[..value.len() - unsigned.len()];
+        let split = |text, parts: Option<(&'v str, &'v str)>| parts.map_or((text, None), |(a, b)| (a, Some(b)));
+        let (mantissa, exponent) = split(unsigned, unsigned.split_once(['e', 'E']));
+        let (whole, fraction) = split(mantissa, mantissa.split_once(self.decimal));
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let groups: Vec<&str> = match self.thousands {
             Some(separator) => whole.split(separator).collect(),
@@ -47,16 +39,9 @@ impl NumberFormat {
         {
             return None;
         }
-        let mut number = format!("{sign}{}", groups.concat());
-        if let Some(fraction) = fraction {
-            number.push('.');
-            number.push_str(fraction);
-        }
-        if let Some(exponent) = exponent {
-            number.push('e');
-            number.push_str(exponent);
-        }
-        Some(number)
+        let fraction = fraction.map(|digits| format!(".{digits}")).unwrap_or_default();
+        let exponent = exponent.map(|digits| format!("e{digits}")).unwrap_or_default();
+        Some(format!("{sign}{}{fraction}{exponent}", groups.concat()))
     }
 }
 

@@ -7,7 +7,6 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use percent_encoding::percent_decode_str;
 
-/// Hive's representation of NULL.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Splits a folder name into key and value. `None` if the folder is not a partition.
@@ -54,7 +53,6 @@ fn is_date(value: &str) -> bool {
     shape && matches!(ScalarValue::try_from_string(value.to_owned(), &DataType::Date32), Ok(date) if !date.is_null())
 }
 
-/// Converts `value` to the type of its column.
 pub(crate) fn partition_value(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
     let scalar = match value {
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type),

@@ -13,19 +13,15 @@ pub(crate) struct PathSandbox {
     allowed_paths: Vec<PathBuf>,
 }
 
-/// Maximum number of attempts to open a file that is being replaced.
 const OPEN_ATTEMPTS_MAX: usize = 16;
 
-/// Why a file was not opened.
 #[derive(Debug)]
 pub(crate) enum OpenRefusal {
     /// It is outside the paths of the database, possibly behind a symbolic link.
     Outside,
     /// It is a device, a pipe or a folder.
     NotAFile,
-    /// It no longer exists.
     Vanished,
-    /// The operating system reported an error.
     Io(io::Error),
 }
 

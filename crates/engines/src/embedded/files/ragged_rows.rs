@@ -11,7 +11,6 @@ pub enum RaggedRows {
     Trim,
 }
 
-/// A record of a sample of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SampleRecord {
     /// Number of lines before it.
@@ -19,7 +18,6 @@ struct SampleRecord {
     values: usize,
 }
 
-/// The effect of a byte on rows and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteEffect {
     Nothing,
@@ -58,7 +56,6 @@ impl CsvSplitter {
     }
 }
 
-/// The records that are complete within `sample`, with their number of values.
 fn read_records(sample: &[u8], delimiter: u8, quote: u8) -> Vec<SampleRecord> {
     let mut records = Vec::new();
     let mut splitter = CsvSplitter::new(delimiter, quote);
@@ -82,7 +79,6 @@ fn read_records(sample: &[u8], delimiter: u8, quote: u8) -> Vec<SampleRecord> {
     records
 }
 
-/// The most frequent number of values, and how many records have it.
 fn most_frequent_value_count(records: &[SampleRecord]) -> Option<(usize, usize)> {
     let mut counts = std::collections::BTreeMap::new();
     for record in records {
@@ -143,7 +139,6 @@ impl<R: Read + Send> TrimmedRows<R> {
         BufReader::new(Self { inner, splitter: CsvSplitter::new(delimiter, quote), columns, values: 1 })
     }
 
-    /// Whether to keep the byte.
     fn accept_byte(&mut self, byte: u8) -> bool {
         match self.splitter.advance(byte) {
             ByteEffect::EndsRow => self.values = 1,
@@ -159,8 +154,8 @@ impl<R: Read + Send> Read for TrimmedRows<R> {
         loop {
             let read = self.inner.read(buffer)?;
             let mut kept = 0;
-            for place in 0..read {
-                let byte = buffer[place];
+            for position in 0..read {
+                let byte = buffer[position];
                 if self.accept_byte(byte) {
                     buffer[kept] = byte;
                     kept += 1;

@@ -16,7 +16,6 @@ use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::probe::probe_file;
 use super::skipped_files::SkippedFiles;
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
-use super::snapshot_store::SnapshotStore;
 use super::table::ColumnCorrections;
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
@@ -26,12 +25,10 @@ use crate::embedded::engine::Engine;
 /// Minimum pause between scans, as a multiple of the duration of the last scan.
 const PAUSE_PER_SCAN: u32 = 10;
 
-/// The files of a database and the tables built from them.
 #[derive(Debug)]
 pub(crate) struct FileSnapshots {
     paths: Vec<FilesPath>,
     pub(crate) limits: FileLimits,
-    /// The declared options of the tables.
     pub(crate) declarations: TableDeclarations,
     engine: Engine,
     /// Where readers record column corrections.
@@ -39,7 +36,6 @@ pub(crate) struct FileSnapshots {
     state: Mutex<RefreshState>,
 }
 
-/// A path of a database.
 #[derive(Debug, Clone)]
 pub(crate) enum FilesPath {
     /// A folder or a file.
@@ -49,7 +45,6 @@ pub(crate) enum FilesPath {
 }
 
 impl FilesPath {
-    /// The path that must exist.
     pub(crate) fn root(&self) -> &Path {
         match self {
             Self::Plain(path) => path,
@@ -62,7 +57,6 @@ impl FilesPath {
 struct RefreshState {
     snapshot: Option<Arc<FileTablesSnapshot>>,
     fresh_until: Option<Instant>,
-    /// The scan that `snapshot` was built from.
     last_scan: Option<ScanSummary>,
     corrections_revision: u64,
     probes: HashMap<String, (FileVersion, ProbeResult)>,
@@ -94,7 +88,6 @@ impl FileSnapshots {
         Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
     }
 
-    /// The globs that match no file now.
     pub(crate) fn unmatched_globs(&self) -> Vec<String> {
         let globs = self.paths.iter().filter_map(|path| match path {
             FilesPath::Glob(glob) => Some(glob),
@@ -102,9 +95,9 @@ impl FileSnapshots {
         });
         let is_idle = |glob: &&Glob| {
             let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
-            let path_sandbox = PathSandbox::new(vec![real.clone()]);
+            let sandbox = PathSandbox::new(vec![real.clone()]);
             let mut layout = Layout::default();
-            layout.add_root(Walker::new(&path_sandbox, self.limits).walk_glob(glob, &real, "", ""));
+            layout.add_root(Walker::new(&sandbox, self.limits).walk_glob(glob, &real, "", ""));
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
@@ -127,33 +120,23 @@ impl FileSnapshots {
         {
             return Ok(snapshot.clone());
         }
-        let began = Instant::now();
-        let scan = self.scan().await?;
-        let pause = self.pause_after_scan(began.elapsed());
-        if let Some(snapshot) = &state.snapshot
-            && state.last_scan.as_ref() == Some(&scan.found)
-            && revision == state.corrections_revision
-        {
-            let snapshot = snapshot.clone();
-            state.fresh_until = Some(Instant::now() + pause);
-            return Ok(snapshot);
-        }
-        let snapshot = Arc::new(self.assemble(scan, &mut state, revision).await?);
+        let (began, paths, limits) = (Instant::now(), self.paths.clone(), self.limits);
+        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits)).await?;
+        let pause = match limits.rescan_after {
+            Duration::ZERO => Duration::ZERO,
+            least => least.max(began.elapsed() * PAUSE_PER_SCAN),
+        };
+        let snapshot = match &state.snapshot {
+            Some(snapshot)
+                if state.last_scan.as_ref() == Some(&scan.found) && revision == state.corrections_revision =>
+            {
+                snapshot.clone()
+            }
+            _ => Arc::new(self.assemble(scan, &mut state, revision).await?),
+        };
         state.snapshot = Some(snapshot.clone());
         state.fresh_until = Some(Instant::now() + pause);
         Ok(snapshot)
-    }
-
-    fn pause_after_scan(&self, scan: Duration) -> Duration {
-        match self.limits.rescan_after {
-            Duration::ZERO => Duration::ZERO,
-            least => least.max(scan * PAUSE_PER_SCAN),
-        }
-    }
-
-    async fn scan(&self) -> Result<FolderScan, Error> {
-        let (paths, limits) = (self.paths.clone(), self.limits);
-        self.engine.run_blocking(move || scan_paths(&paths, limits)).await
     }
 
     async fn assemble(
@@ -162,7 +145,7 @@ impl FileSnapshots {
         state: &mut RefreshState,
         revision: u64,
     ) -> Result<FileTablesSnapshot, Error> {
-        let FolderScan { sandbox: path_sandbox, layout, found } = scan;
+        let FolderScan { sandbox, layout, found } = scan;
         let current: HashMap<&str, &Option<FileVersion>> =
             found.files.iter().map(|(location, version)| (location.as_str(), version)).collect();
         if revision > 0 {
@@ -175,26 +158,15 @@ impl FileSnapshots {
         let mut missing = FileSnapshotBuilder::files_to_probe(&layout, &self.limits);
         // In the second round, all files of folders that were split have been probed.
         loop {
-            self.probe_all(missing, &path_sandbox, state).await?;
-            let probes =
-                state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
-            let (corrections, store_sandbox, table_declarations) =
-                (self.corrections.clone(), path_sandbox.clone(), self.declarations.clone());
-            let batch_rows = self.engine.options().batch_rows;
-            let layout = layout.clone();
-            let assembled = self
-                .engine
-                .run_blocking(move || {
-                    let assembly = FileSnapshotBuilder {
-                        probes: &probes,
-                        corrections: &corrections,
-                        declarations: &table_declarations,
-                        batch_rows,
-                    };
-                    Ok(assembly.assemble(layout, |files| SnapshotStore::new(store_sandbox, files)))
-                })
-                .await?;
-            match assembled {
+            self.probe_all(missing, &sandbox, state).await?;
+            let builder = FileSnapshotBuilder {
+                probes: state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect(),
+                corrections: self.corrections.clone(),
+                declarations: self.declarations.clone(),
+                batch_rows: self.engine.options().batch_rows,
+            };
+            let (layout, sandbox) = (layout.clone(), sandbox.clone());
+            match self.engine.run_blocking(move || Ok(builder.assemble(layout, sandbox))).await? {
                 Ok(snapshot) => {
                     state.last_scan = Some(found);
                     state.corrections_revision = revision;
@@ -209,7 +181,7 @@ impl FileSnapshots {
     async fn probe_all(
         &self,
         files: Vec<FoundFile>,
-        path_sandbox: &PathSandbox,
+        sandbox: &PathSandbox,
         state: &mut RefreshState,
     ) -> Result<(), Error> {
         let unknown: Vec<FoundFile> =
@@ -217,18 +189,14 @@ impl FileSnapshots {
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);
         let works = unknown.chunks(share).map(|files| {
-            let (files, path_sandbox, limits, table_declarations) =
-                (files.to_vec(), path_sandbox.clone(), self.limits, self.declarations.clone());
-            self.engine.run_blocking(move || {
-                Ok(files
-                    .into_iter()
-                    .filter_map(|file| {
-                        let version = *file.version.as_ref().ok()?;
-                        let result = probe_file(&file, &path_sandbox, &limits, &table_declarations).map(Arc::new);
-                        Some((file.location, (version, result)))
-                    })
-                    .collect::<Vec<_>>())
-            })
+            let (sandbox, limits, declarations) = (sandbox.clone(), self.limits, self.declarations.clone());
+            let probe = move |file: FoundFile| {
+                let version = *file.version.as_ref().ok()?;
+                let result = probe_file(&file, &sandbox, &limits, &declarations).map(Arc::new);
+                Some((file.location, (version, result)))
+            };
+            let files = files.to_vec();
+            self.engine.run_blocking(move || Ok(files.into_iter().filter_map(probe).collect::<Vec<_>>()))
         });
         for probed in futures::future::try_join_all(works).await? {
             state.probes.extend(probed);
@@ -245,39 +213,36 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
         let detail = format!("{}: {reason}", first.display());
         return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
     }
-    let path_sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
-    let mut walker = Walker::new(&path_sandbox, limits);
+    let sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
+    let mut walker = Walker::new(&sandbox, limits);
     let mut layout = Layout::default();
     let several = paths.len() > 1;
-    for (index, (place, real)) in paths.iter().zip(&real).enumerate() {
-        let path = place.root();
-        let name = path_name(path, real.as_deref());
+    for (index, (path, real)) in paths.iter().zip(&real).enumerate() {
+        // `.` and `..` have no name of their own.
+        let named = if path.root().file_name().is_some() { Some(path.root()) } else { real.as_deref() };
+        let name = named.map(file_name_of).filter(|name| !name.is_empty()).unwrap_or_else(|| "files".to_owned());
         // A number distinguishes folders with the same name.
-        let prefix = if several {
-            format!("{}{name}/", if index == 0 { String::new() } else { format!("{}~", index + 1) })
-        } else {
-            String::new()
+        let prefix = match index {
+            _ if !several => String::new(),
+            0 => format!("{name}/"),
+            _ => format!("{}~{name}/", index + 1),
         };
-        match (real, place) {
+        match (real, path) {
             (None, _) => layout.add_problem(&name, "the path no longer exists"),
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
             (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
-            (Some(real), _) => match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
-                Some(file) => layout.add_file(file),
-                None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
-            },
+            (Some(real), FilesPath::Plain(path)) => {
+                match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
+                    Some(file) => layout.add_file(file, ""),
+                    None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
+                }
+            }
         }
     }
     let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
-    layout.skipped = walker.into_skipped();
+    layout.skipped = walker.skipped;
     let found = ScanSummary { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
-    Ok(FolderScan { sandbox: path_sandbox, layout, found })
-}
-
-fn path_name(path: &Path, real: Option<&Path>) -> String {
-    // `.` and `..` have no name of their own.
-    let named = if path.file_name().is_some() { Some(path) } else { real };
-    named.and_then(Path::file_name).map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())
+    Ok(FolderScan { sandbox, layout, found })
 }
 
 fn file_name_of(path: &Path) -> String {

@@ -4,14 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
-/// Maximum number of notes of a catalog.
 const NOTES_MAX: usize = 20;
-/// Maximum number of file names in a note.
 const NAMES_LISTED_MAX: usize = 3;
-/// Maximum number of files that are opened to detect their kind.
 const OPENED_MAX: usize = 64;
 
-/// A kind of files that are not tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SkippedKind {
     Sqlite,
@@ -25,7 +21,6 @@ enum SkippedKind {
 }
 
 impl SkippedKind {
-    /// The kind of the files, and what the operator can do.
     fn describe(self, first: &str) -> String {
         let text = match self {
             Self::Sqlite => {
@@ -83,16 +78,16 @@ impl SkippedFiles {
     /// Counts the file at `location`. `open` opens it if its name does not identify its kind.
     pub(crate) fn add(&mut self, location: &str, open: impl FnOnce() -> Option<File>) {
         let file_name = location.rsplit('/').next().unwrap_or(location);
-        let ending = file_name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-        let ending = ending.as_deref().unwrap_or_default();
+        let extension = file_name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+        let extension = extension.as_deref().unwrap_or_default();
         // Spark and others write their bookkeeping to files such as `_SUCCESS`; SQLite keeps `-wal` beside its file.
         let is_silent =
-            IGNORED_EXTENSIONS.iter().any(|silent| ending == *silent || ending.ends_with(&format!("-{silent}")));
+            IGNORED_EXTENSIONS.iter().any(|silent| extension == *silent || extension.ends_with(&format!("-{silent}")));
         if file_name.starts_with('_') || file_name.starts_with('~') || file_name.ends_with('~') || is_silent {
             return;
         }
-        let known = EXTENSIONS.iter().find(|(_, extensions)| extensions.contains(&ending)).map(|(kind, _)| *kind);
-        let kind = known.unwrap_or_else(|| self.detect_kind(open));
+        let named = EXTENSIONS.iter().find(|(_, extensions)| extensions.contains(&extension)).map(|(kind, _)| *kind);
+        let kind = named.unwrap_or_else(|| self.detect_kind(open));
         let files = self.by_kind.entry(kind).or_default();
         files.count += 1;
         files.names.insert(location.to_owned());
@@ -128,7 +123,6 @@ impl SkippedFiles {
         notes.extend(skipped);
     }
 
-    /// One line for each kind.
     fn lines(&self) -> impl Iterator<Item = String> {
         self.by_kind.iter().map(|(kind, files)| {
             let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");

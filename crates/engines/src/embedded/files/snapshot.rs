@@ -11,6 +11,7 @@ use super::file_version::FileIdentity;
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
 use super::names::{NameRequest, assign_names};
+use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
 use super::snapshot_store::{SnapshotStore, StoredFile};
 use super::table::{ColumnCorrections, FileTable};
@@ -18,19 +19,16 @@ use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
 use super::walk::FoundFile;
 
-/// The result of probing a file.
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
-/// The tables of a database at one moment.
 #[derive(Debug)]
 pub(crate) struct FileTablesSnapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
     /// For each table name, the names that the table keeps or may get when files are added or removed.
     stable_names: HashMap<String, Vec<String>>,
-    /// The catalog for callers.
     pub(crate) catalog: Arc<Catalog>,
     /// The only files that queries on this snapshot can open.
-    pub(crate) store: Arc<SnapshotStore>,
+    pub(crate) store: SnapshotStore,
 }
 
 impl FileTablesSnapshot {
@@ -47,7 +45,6 @@ impl FileTablesSnapshot {
         }
     }
 
-    /// The table called `name`.
     pub(crate) fn table(&self, name: &str, database: &str) -> Result<Arc<FileTable>, Error> {
         match self.find(name) {
             Some((_, Ok(table))) => Ok(table.clone()),
@@ -79,33 +76,25 @@ impl FileTablesSnapshot {
     }
 }
 
-/// Builds snapshots from layouts.
-pub(crate) struct FileSnapshotBuilder<'a> {
-    pub(crate) probes: &'a HashMap<String, ProbeResult>,
-    pub(crate) corrections: &'a ColumnCorrections,
-    pub(crate) declarations: &'a TableDeclarations,
+pub(crate) struct FileSnapshotBuilder {
+    pub(crate) probes: HashMap<String, ProbeResult>,
+    pub(crate) corrections: Arc<ColumnCorrections>,
+    pub(crate) declarations: TableDeclarations,
     pub(crate) batch_rows: usize,
 }
 
-/// A table, or why it cannot be read, with its requested name.
-struct NamedTable {
-    name_request: NameRequest,
-    table: Result<FileTable, String>,
-    files: Vec<(FoundFile, Option<Arc<FileProfile>>)>,
-}
+type FileWithProfile = (FoundFile, Option<Arc<FileProfile>>);
 
-impl FileSnapshotBuilder<'_> {
-    /// The files of `layout` that must be probed.
+/// A requested name with its table, or with the reason why the table cannot be read.
+type NamedTable = (NameRequest, Result<FileTable, String>, Vec<FileWithProfile>);
+
+impl FileSnapshotBuilder {
     pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<FoundFile> {
         layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
     }
 
     /// The snapshot, or the files that must be probed first because their folder is split into separate tables.
-    pub(crate) fn assemble(
-        &self,
-        layout: Layout,
-        store: impl FnOnce(HashMap<Location, StoredFile>) -> SnapshotStore,
-    ) -> Result<FileTablesSnapshot, Vec<FoundFile>> {
+    pub(crate) fn assemble(&self, layout: Layout, sandbox: PathSandbox) -> Result<FileTablesSnapshot, Vec<FoundFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
             self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
@@ -115,21 +104,17 @@ impl FileSnapshotBuilder<'_> {
         }
         for LayoutProblem { name, reason } in layout.problems {
             let request = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
-            all.push(NamedTable { name_request: request, table: Err(reason), files: Vec::new() });
+            all.push((request, Err(reason), Vec::new()));
         }
-        let (requests, tables): (Vec<NameRequest>, Vec<_>) =
-            all.into_iter().map(|named| (named.name_request, (named.table, named.files))).unzip();
-        let mut files = HashMap::new();
-        let mut by_name = HashMap::new();
-        let mut stable_names = HashMap::new();
-        for ((name, request), (table, found)) in assign_names(&requests).into_iter().zip(&requests).zip(tables) {
+        let (mut files, mut by_name, mut stable_names) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let names = assign_names(&all.iter().map(|(request, ..)| request).collect::<Vec<_>>());
+        for (name, (request, table, found)) in names.into_iter().zip(all) {
             stable_names.insert(name.clone(), request.stable_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let exact = !table.format.is_text();
-                files.extend(
-                    found.into_iter().filter_map(|(file, probed)| to_stored_file(file, probed.as_deref(), exact)),
-                );
+                let stored = |(file, probed): FileWithProfile| to_stored_file(file, probed.as_deref(), exact);
+                files.extend(found.into_iter().filter_map(stored));
                 Arc::new(table)
             });
             by_name.insert(name, table);
@@ -139,7 +124,7 @@ impl FileSnapshotBuilder<'_> {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
-            store: Arc::new(store(files)),
+            store: SnapshotStore { sandbox, files: Arc::new(files) },
         })
     }
 
@@ -156,17 +141,15 @@ impl FileSnapshotBuilder<'_> {
         }
         let (readable, unreadable) = self.probed_files(&candidate);
         if candidate.origin == CandidateOrigin::File
-            && let Some((file, _, None)) = readable.first()
+            && let Some((file, partitions, probed)) = readable.first()
         {
-            return missing.push(file.clone());
+            match probed {
+                None => return missing.push(file.clone()),
+                Some(probed) if probed.sheets.is_empty() => {}
+                Some(probed) => return self.add_sheets(&candidate, file, partitions, &probed.sheets, all),
+            }
         }
-        if candidate.origin == CandidateOrigin::File
-            && let Some((file, partitions, Some(probed))) = readable.first()
-            && !probed.sheets.is_empty()
-        {
-            return self.add_sheets(&candidate, file, partitions, &probed.sheets, all);
-        }
-        let table = build_table(&candidate, &readable, self.corrections, self.batch_rows);
+        let table = build_table(&candidate, &readable, &self.corrections, self.batch_rows);
         let may_fall_apart = candidate.origin == CandidateOrigin::Folder && candidate.files.len() > 1;
         if let (Err(reason), true, true) = (&table, !readable.is_empty(), may_fall_apart) {
             let files = candidate.files.len();
@@ -183,7 +166,7 @@ impl FileSnapshotBuilder<'_> {
             for (file, reason) in unreadable {
                 let name = format!("{}.{}", candidate.name, file.stem);
                 let request = NameRequest { name, suffix: extension(&file.location), location: file.location };
-                all.push(NamedTable { name_request: request, table: Err(reason), files: Vec::new() });
+                all.push((request, Err(reason), Vec::new()));
             }
         }
         let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
@@ -196,11 +179,7 @@ impl FileSnapshotBuilder<'_> {
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
         let request = NameRequest { name: candidate.name.clone(), suffix, location };
-        all.push(NamedTable {
-            name_request: request,
-            table,
-            files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect(),
-        });
+        all.push((request, table, readable.into_iter().map(|(file, _, probed)| (file, probed)).collect()));
     }
 
     /// Adds each sheet of a workbook as a table, called like the file if there is only one, else `file_sheet`.
@@ -213,33 +192,29 @@ impl FileSnapshotBuilder<'_> {
         all: &mut Vec<NamedTable>,
     ) {
         for (sheet, probed) in sheets {
-            let name = match sheets.len() {
-                1 => candidate.name.clone(),
-                _ => format!("{}_{sheet}", candidate.name),
-            };
-            let request =
-                NameRequest { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
+            let name = if sheets.len() == 1 { candidate.name.clone() } else { format!("{}_{sheet}", candidate.name) };
+            let (suffix, location) = (extension(&file.location), file.location.clone());
+            let request = NameRequest { name: name.clone(), suffix, location };
             let (table, files) = match probed {
                 Ok(probed) => {
                     let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
                     let candidate = TableCandidate { name, ..candidate.clone() };
-                    let table = build_table(&candidate, &files, self.corrections, self.batch_rows);
+                    let table = build_table(&candidate, &files, &self.corrections, self.batch_rows);
                     (table.map(|table| with_comment(table, 0, false, &[])), vec![(file.clone(), Some(probed.clone()))])
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
             };
-            all.push(NamedTable { name_request: request, table, files });
+            all.push((request, table, files));
         }
     }
 
-    /// Applies the option `one_table` to `candidate`.
     fn apply_declaration(&self, mut candidate: TableCandidate) -> TableCandidate {
         if candidate.origin == CandidateOrigin::Folder {
             match self.declarations.options_for_file(&candidate.files[0].0.location).one_table {
                 Some(true) => candidate.origin = CandidateOrigin::Partitioned,
                 Some(false) => candidate.origin = CandidateOrigin::SeparateFiles,
                 // Sheets of different workbooks are unrelated in general.
-                None if candidate.kind.format.workbook().is_some() => candidate.origin = CandidateOrigin::SeparateFiles,
+                None if candidate.kind.format.is_workbook() => candidate.origin = CandidateOrigin::SeparateFiles,
                 None => {}
             }
         }
@@ -327,16 +302,14 @@ fn to_stored_file(file: FoundFile, probed: Option<&FileProfile>, exact: bool) ->
 }
 
 fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
-    let mut entries: Vec<TableEntry> = tables
-        .iter()
-        .map(|(name, table)| {
-            let (rows, comment, status) = match table {
-                Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
-                Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
-            };
-            TableEntry { name: name.clone(), rows, comment, status }
-        })
-        .collect();
+    let entry = |(name, table): (&String, &Result<Arc<FileTable>, String>)| {
+        let (rows, comment, status) = match table {
+            Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
+            Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
+        };
+        TableEntry { name: name.clone(), rows, comment, status }
+    };
+    let mut entries: Vec<TableEntry> = tables.iter().map(entry).collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Catalog { tables: entries, notes }
 }

@@ -28,7 +28,6 @@ const STORE_NAME: &str = "files";
 /// What object_store writes before the messages of this store.
 pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
 
-/// A file of a snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredFile {
     pub(crate) path: PathBuf,
@@ -36,20 +35,16 @@ pub(crate) struct StoredFile {
     pub(crate) identity: Option<FileIdentity>,
 }
 
-/// The files of one snapshot.
+#[derive(Clone)]
 pub(crate) struct SnapshotStore {
-    sandbox: PathSandbox,
-    files: HashMap<Location, StoredFile>,
+    pub(crate) sandbox: PathSandbox,
+    pub(crate) files: Arc<HashMap<Location, StoredFile>>,
 }
 
 /// The error when another program writes or replaces a file during the query.
 pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
 
 impl SnapshotStore {
-    pub(crate) fn new(sandbox: PathSandbox, files: HashMap<Location, StoredFile>) -> Self {
-        Self { sandbox, files }
-    }
-
     fn open(&self, location: &Location) -> Result<File> {
         let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
@@ -116,18 +111,14 @@ impl fmt::Debug for SnapshotStore {
     }
 }
 
-/// The store in the form that DataFusion needs.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedSnapshotStore(pub(crate) Arc<SnapshotStore>);
-
-impl fmt::Display for SharedSnapshotStore {
+impl fmt::Display for SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(STORE_NAME)
     }
 }
 
 #[async_trait]
-impl ObjectStore for SharedSnapshotStore {
+impl ObjectStore for SnapshotStore {
     async fn put_opts(&self, _: &Location, _: PutPayload, _: PutOptions) -> Result<PutResult> {
         Err(read_only_error("put"))
     }
@@ -137,12 +128,12 @@ impl ObjectStore for SharedSnapshotStore {
     }
 
     async fn get_opts(&self, location: &Location, options: GetOptions) -> Result<GetResult> {
-        let (store, location) = (self.0.clone(), location.clone());
+        let (store, location) = (self.clone(), location.clone());
         run_on_blocking_thread(move || store.get(&location, &options)).await
     }
 
     async fn get_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let (store, location, ranges) = (self.0.clone(), location.clone(), ranges.to_vec());
+        let (store, location, ranges) = (self.clone(), location.clone(), ranges.to_vec());
         run_on_blocking_thread(move || store.read_ranges(&location, &ranges)).await
     }
 
@@ -165,8 +156,5 @@ impl ObjectStore for SharedSnapshotStore {
 
 /// Runs `work`, which waits for the disk, on a thread where it does not block queries.
 async fn run_on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(generic_error(error.to_string())),
-    }
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(generic_error(error.to_string())))
 }

@@ -14,7 +14,6 @@ use super::file_version::FileVersion;
 use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
 
-/// A readable table.
 #[derive(Debug)]
 pub(crate) struct FileTable {
     pub(crate) name: String,
@@ -26,19 +25,15 @@ pub(crate) struct FileTable {
     pub(crate) files: Vec<TableFile>,
     /// Number of rows, if it is exact in all files.
     pub(crate) rows: Option<u64>,
-    /// Number of rows, estimated from the file sizes.
     pub(crate) estimated_rows: Option<u64>,
     /// Average number of bytes of a row with all columns.
     pub(crate) row_bytes: Option<u64>,
-    /// Maximum number of rows in a batch.
     pub(crate) batch_rows_max: usize,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// The comment in the catalog.
     pub(crate) comment: Option<String>,
 }
 
-/// A file of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableFile {
     pub(crate) meta: ObjectMeta,
@@ -64,7 +59,6 @@ impl FileTable {
         usize::try_from(rows).map_or(self.batch_rows_max, |rows| rows.min(self.batch_rows_max))
     }
 
-    /// The number format, if it is not the default.
     pub(crate) fn numbers(&self) -> Option<NumberFormat> {
         match &self.format {
             ContentFormat::Csv(dialect) => dialect.numbers,
@@ -72,7 +66,6 @@ impl FileTable {
         }
     }
 
-    /// The version of the file at `location` when the table was built.
     pub(crate) fn version_of(&self, location: &str) -> Option<FileVersion> {
         self.files.iter().find(|file| file.meta.location.as_ref() == location)?.version
     }
@@ -82,7 +75,6 @@ impl FileTable {
         self.schema.table_schema()
     }
 
-    /// The partition columns.
     pub(crate) fn partition_columns(&self) -> impl Iterator<Item = &FieldRef> {
         self.schema.table_partition_cols().iter()
     }
@@ -109,12 +101,10 @@ pub(crate) struct ColumnCorrections {
 }
 
 impl ColumnCorrections {
-    /// Records that `column` of the file at `location` has a value that requires `data_type`.
     pub(crate) fn record_type(&self, location: &str, file: FileVersion, column: &str, data_type: DataType) {
         self.record(location, file, column, |correction| correction.wider = Some(data_type));
     }
 
-    /// Records that `column` of the file at `location` contains null markers.
     pub(crate) fn record_null_marker(&self, location: &str, file: FileVersion, column: &str) {
         self.record(location, file, column, |correction| correction.has_markers = true);
     }
@@ -130,7 +120,6 @@ impl ColumnCorrections {
         self.revision.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
 
-    /// The corrections for `file` at `location`.
     pub(crate) fn corrections_for(
         &self,
         location: &str,
@@ -145,7 +134,6 @@ impl ColumnCorrections {
         self.revision.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Removes the corrections of files that no longer exist.
     pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.files.lock().retain(|location, _| is_there(location));
     }

@@ -34,11 +34,11 @@ pub(crate) fn build_table(
     batch_rows_max: usize,
 ) -> Result<FileTable, String> {
     let probed: Vec<&Arc<FileProfile>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
-    let shape = probed.first().ok_or("none of its files can be read")?.format.clone();
-    if probed.iter().any(|other| other.format != shape) {
+    let format = probed.first().ok_or("none of its files can be read")?.format.clone();
+    if probed.iter().any(|other| other.format != format) {
         return Err("its files have different formats".to_owned());
     }
-    let (file_schema, marked) = merge_schemas(&shape, files, corrections)?;
+    let (file_schema, marked) = merge_schemas(&format, files, corrections)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
         return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
@@ -56,10 +56,10 @@ pub(crate) fn build_table(
         })
         .collect();
     let text_bytes = table_files.iter().map(|file| file.meta.size).sum::<u64>()
-        * if candidate.kind.compression == Compression::None { 1 } else { COMPRESSION_RATIO };
+        * if candidate.kind.compression == Compression::UNCOMPRESSED { 1 } else { COMPRESSION_RATIO };
     Ok(FileTable {
         name: candidate.name.clone(),
-        format: shape,
+        format,
         compression: candidate.kind.compression,
         rows,
         estimated_rows: rows.or_else(|| row_bytes.map(|row_bytes| text_bytes / row_bytes.max(1))),
@@ -80,7 +80,7 @@ fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
 
 /// The merged columns of all files, and the columns that contain null markers.
 fn merge_schemas(
-    shape: &ContentFormat,
+    format: &ContentFormat,
     files: &[ProbedFile],
     corrections: &ColumnCorrections,
 ) -> Result<(SchemaRef, BTreeSet<String>), String> {
@@ -106,22 +106,22 @@ fn merge_schemas(
         };
         united = Some(match &united {
             None => fields,
-            Some(before) => merge_file_fields(shape, before, &fields)?,
+            Some(before) => merge_file_fields(format, before, &fields)?,
         });
     }
     let fields = united.ok_or("none of its files can be read")?;
-    Ok((Arc::new(Schema::new(if shape.is_text() { replace_null_types(&fields) } else { fields })), marked))
+    Ok((Arc::new(Schema::new(if format.is_text() { replace_null_types(&fields) } else { fields })), marked))
 }
 
-fn merge_file_fields(shape: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
+fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
     let differ = |name: String| format!("column {name:?} has incompatible types");
-    match shape {
+    match format {
         ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
         ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),
         // Rows of these formats are read by position.
         ContentFormat::Csv(_) | ContentFormat::ArrowFile | ContentFormat::ArrowStream | ContentFormat::Sheet(..) => {
             let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
-            let same = same_names && (shape.is_text() || a == b);
+            let same = same_names && (format.is_text() || a == b);
             if same {
                 merge_fields(a, b, CoercionMode::ToText).map_err(differ)
             } else {
@@ -173,7 +173,7 @@ fn build_partitions(
     Ok((columns, values.into_iter()))
 }
 
-/// The version of the version that was probed, or else of the version that was found.
+/// The version that was probed, or else the version that was found.
 pub(crate) fn version_of(file: &FoundFile, probed: Option<&FileProfile>) -> Option<FileVersion> {
     let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.version);
     looked_into.or_else(|| file.version.as_ref().ok().copied())
@@ -194,27 +194,25 @@ fn object_meta(file: &FoundFile, probed: Option<&FileProfile>) -> ObjectMeta {
     }
 }
 
-/// Converts a location to a path of the object store.
 pub(crate) fn to_location(location: &str) -> Location {
     Location::from_iter(location.split('/'))
 }
 
-/// The statistics of the file, in the column order of the table.
 fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {
-    let known = probed.statistics.as_ref();
-    if let Some(known) = known
+    let statistics = probed.statistics.as_ref();
+    if let Some(statistics) = statistics
         && probed.schema.fields() == table_columns.fields()
     {
-        return Some(known.clone());
+        return Some(statistics.clone());
     }
     let column_of_file = |field: &Arc<datafusion::arrow::datatypes::Field>| {
         let (position, mine) = probed.schema.column_with_name(field.name())?;
-        let known = known?.column_statistics.get(position)?;
-        (mine.data_type() == field.data_type()).then(|| known.clone())
+        let of_column = statistics?.column_statistics.get(position)?;
+        (mine.data_type() == field.data_type()).then(|| of_column.clone())
     };
     Some(Arc::new(Statistics {
         num_rows: Precision::Exact(usize::try_from(probed.rows?).ok()?),
-        total_byte_size: known.map_or(Precision::Absent, |known| known.total_byte_size),
+        total_byte_size: statistics.map_or(Precision::Absent, |statistics| statistics.total_byte_size),
         column_statistics: table_columns
             .fields()
             .iter()

@@ -41,7 +41,6 @@ pub struct TextTableOptions {
 }
 
 impl TextTableOptions {
-    /// Checks that each column with a declared type is one of `names`.
     pub(crate) fn check_columns(&self, names: &[String]) -> Result<(), String> {
         let Some(unknown) = self.columns.keys().find(|column| !names.contains(column)) else { return Ok(()) };
         let names = names.join(", ");
@@ -102,7 +101,6 @@ impl ColumnType {
     }
 }
 
-/// The format of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CsvDialect {
     pub(crate) delimiter: u8,
@@ -135,7 +133,6 @@ impl CsvDialect {
     }
 }
 
-/// The declared options of the tables, by table name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableDeclarations(Arc<BTreeMap<String, Arc<TextTableOptions>>>);
 
@@ -164,7 +161,6 @@ impl TableDeclarations {
     }
 }
 
-/// The name of the table of the file at `location`, if there is no name conflict.
 fn table_name_for_file(location: &str) -> String {
     parse_file_name(location).map_or(location, |(stem, _)| stem).replace('/', ".")
 }

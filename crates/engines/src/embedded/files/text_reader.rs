@@ -5,10 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+
 use super::encoding::{TextEncoding, skip_lines};
 use super::file_kind::Compression;
 
-/// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 * 1_024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -34,7 +35,6 @@ impl ReadBudget {
         Self { bytes_max, bytes_left: Arc::new(AtomicUsize::new(bytes_max)) }
     }
 
-    /// Resets the budget after the bytes became rows.
     pub(crate) fn reset(&self) {
         self.bytes_left.store(self.bytes_max, Ordering::Relaxed);
     }
@@ -50,22 +50,20 @@ impl ReadBudget {
     }
 }
 
-/// Opens the text of a file, as UTF-8, from its beginning.
 pub(crate) fn open_text(
     file: File,
     compression: Compression,
-    form: TextDecoding,
-    allowance: ReadBudget,
+    decoding: TextDecoding,
+    budget: ReadBudget,
 ) -> Result<BufReader<Box<dyn Read + Send>>, String> {
-    let decompressed = open_decompressed(file, compression)?;
-    let decoded = form.encoding.decode(BudgetedReader { inner: decompressed, budget: allowance });
+    let decoded = decoding.encoding.decode(BudgetedReader { inner: open_decompressed(file, compression)?, budget });
     let mut text = BufReader::with_capacity(BUFFER_BYTES, decoded);
-    skip_byte_order_mark(&mut text).map_err(|error| read_error_reason(&error, compression))?;
-    skip_lines(&mut text, form.skip_lines).map_err(|error| read_error_reason(&error, compression))?;
-    Ok(text)
+    match skip_byte_order_mark(&mut text).and_then(|()| skip_lines(&mut text, decoding.skip_lines)) {
+        Ok(()) => Ok(text),
+        Err(error) => Err(read_error_reason(&error, compression)),
+    }
 }
 
-/// Reads the first bytes of a file, decompressed but not decoded.
 pub(crate) fn read_beginning(file: File, compression: Compression, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = open_decompressed(file, compression)?.take(bytes_max).read_to_end(&mut bytes);
@@ -74,14 +72,13 @@ pub(crate) fn read_beginning(file: File, compression: Compression, bytes_max: u6
 }
 
 fn open_decompressed(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
-    compression.to_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())
+    FileCompressionType::from(compression).convert_read(file).map_err(|error| error.strip_backtrace().to_string())
 }
 
-/// The reason of a read error, for error messages.
 pub(crate) fn read_error_reason(error: &io::Error, compression: Compression) -> String {
     let text = super::path_sandbox::io_error_reason(error);
     match compression {
-        Compression::None => text,
+        Compression::UNCOMPRESSED => text,
         _ => format!("the compressed file is damaged or cut off: {text}"),
     }
 }

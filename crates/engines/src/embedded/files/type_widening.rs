@@ -9,7 +9,6 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 /// digits.
 pub(crate) const TEXT_TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-/// Which type conversions are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoercionMode {
     /// Scalars of different types become text. For text files.
@@ -89,7 +88,6 @@ pub(crate) fn merge_fields(a: &Fields, b: &Fields, coercion_mode: CoercionMode) 
     Ok(fields.into())
 }
 
-/// Replaces the `Null` type of columns without any value by text.
 pub(crate) fn replace_null_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Null => DataType::Utf8,

@@ -10,16 +10,12 @@ use super::limits::FileLimits;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 use super::skipped_files::SkippedFiles;
 
-/// A data file.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundFile {
-    /// The file name without extensions.
     pub(crate) stem: String,
-    /// The kind that its extensions indicate.
     pub(crate) kind: FileKind,
     /// The location in the database: names joined by `/`. Callers may see it.
     pub(crate) location: String,
-    /// The path on this machine.
     pub(crate) path: PathBuf,
     /// The version of the file, or why its metadata cannot be read.
     pub(crate) version: Result<FileVersion, String>,
@@ -45,26 +41,14 @@ pub(crate) struct Walker<'a> {
     open_folders: Vec<PathBuf>,
     /// The glob that files must match, and the length of the prefix of their locations. `None`: all files.
     glob: Option<(&'a Glob, usize)>,
-    skipped: SkippedFiles,
+    /// The files that are not tables.
+    pub(crate) skipped: SkippedFiles,
 }
 
 impl<'a> Walker<'a> {
     pub(crate) fn new(sandbox: &'a PathSandbox, limits: FileLimits) -> Self {
-        let (files_left, entries_left) = (limits.files_max, limits.entries_max);
-        Self {
-            sandbox,
-            limits,
-            files_left,
-            entries_left,
-            open_folders: Vec::new(),
-            glob: None,
-            skipped: SkippedFiles::default(),
-        }
-    }
-
-    /// The files that are not tables.
-    pub(crate) fn into_skipped(self) -> SkippedFiles {
-        self.skipped
+        let (files_left, entries_left, skipped) = (limits.files_max, limits.entries_max, SkippedFiles::default());
+        Self { sandbox, limits, files_left, entries_left, open_folders: Vec::new(), glob: None, skipped }
     }
 
     /// Walks over the folder at the real path `root`, with only the files that match `glob`.
@@ -139,8 +123,8 @@ impl<'a> Walker<'a> {
             return Ok(());
         }
         if parse_file_name(&name).is_none() {
-            let path_sandbox = self.sandbox;
-            self.skipped.add(&location, || path_sandbox.open(&path).ok());
+            let sandbox = self.sandbox;
+            self.skipped.add(&location, || sandbox.open(&path).ok());
             return Ok(());
         }
         if self.files_left == 0 {
@@ -151,7 +135,6 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Whether the glob, if any, matches `location`.
     fn matches_glob(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {
         self.glob.is_none_or(|(glob, prefix)| by(glob, &location[prefix..]))
     }

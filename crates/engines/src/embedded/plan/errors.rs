@@ -10,7 +10,6 @@ use crate::embedded::files::STORE_ERROR_PREFIX;
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::{ReadFailure, find_cause};
 
-/// Maximum number of column names in an error.
 const COLUMNS_LISTED_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
@@ -24,7 +23,6 @@ const SQL_REFERENCE_HINT: &str =
 /// The beginning of the error when a plan lacks a property that one of its operators requires.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
 
-/// Converts `error` to the error for a caller of `database`.
 pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = find_own_error(error) {
         return error;
@@ -41,10 +39,10 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
             Error::new(ErrorKind::InvalidArguments, "this combination of clauses is not supported")
                 .with_hint("Move the innermost query to WITH, or remove its ORDER BY.")
         }
-        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => match find_advice(text) {
-            Some(advice) => invalid(text).with_hint(advice),
-            None => invalid(text),
-        },
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => {
+            let advice = ADVICE.iter().find(|(start, _)| text.starts_with(start));
+            advice.into_iter().fold(invalid(text), |error, (_, advice)| error.with_hint(*advice))
+        }
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
         DataFusionError::NotImplemented(text) => {
             invalid(&format!("this is not supported: {text}")).with_hint(SQL_REFERENCE_HINT)
@@ -80,10 +78,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),
 ];
 
-fn find_advice(text: &str) -> Option<&'static str> {
-    ADVICE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, advice)| *advice)
-}
-
 /// An error of this server's readers or of other databases, at any depth of the chain of causes.
 fn find_own_error(error: &DataFusionError) -> Option<Error> {
     if let Some(error) = find_cause::<Error>(error) {
@@ -91,10 +85,7 @@ fn find_own_error(error: &DataFusionError) -> Option<Error> {
     }
     if let Some(failure) = find_cause::<ReadFailure>(error) {
         let error = Error::new(ErrorKind::Unavailable, failure.to_string());
-        return Some(match failure.hint() {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        return Some(failure.hint().into_iter().fold(error, Error::with_hint));
     }
     // Parquet's reader keeps only the text of errors of the object store.
     let text = error.to_string();
@@ -136,9 +127,9 @@ fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
             choices.push(name.to_owned());
         }
     }
-    let place = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
-    Error::new(ErrorKind::InvalidArguments, format!("there is no column {:?}{place}", field.name()))
-        .with_choices(choices)
+    let scope = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    let message = format!("there is no column {:?}{scope}", field.name());
+    Error::new(ErrorKind::InvalidArguments, message).with_choices(choices)
 }
 
 fn arrow_error(error: &ArrowError, database: &str) -> Error {
@@ -214,7 +205,6 @@ const SQL_TYPE_NAMES: &[(&str, &str)] = &[
     ("Boolean", "boolean"),
 ];
 
-/// Prefixes that DataFusion adds to messages.
 const ERROR_PREFIXES: &[&str] = &[
     "Error during planning: ",
     "Execution error: ",

@@ -28,13 +28,11 @@ pub(crate) fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, m
     }
 }
 
-/// The number of rows that the planner expects.
 pub(crate) fn estimated_rows(physical: &dyn ExecutionPlan) -> Option<u64> {
     let statistics = StatisticsContext::new().compute(physical, &StatisticsArgs::new()).ok()?;
     statistics.num_rows.get_value().and_then(|rows| u64::try_from(*rows).ok())
 }
 
-/// The number of bytes of all files that the plan reads.
 pub(crate) fn estimated_bytes(physical: &std::sync::Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut bytes = None;
     let walked = physical.apply(|node| {

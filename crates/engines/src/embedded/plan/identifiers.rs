@@ -13,14 +13,13 @@ use datafusion::sql::sqlparser::ast::{
 
 /// Replaces the unquoted names of `statement` by the existing names. `columns` are the columns of its tables.
 pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
-    let mut known = KnownNames::default();
-    columns.for_each(|column| known.add(column));
+    let mut names = KnownNames::default();
+    columns.for_each(|column| names.add(column));
     // The visitor never stops early.
-    let _ = Visit::visit(statement, &mut known);
-    let _ = VisitMut::visit(statement, &mut known);
+    let _ = Visit::visit(statement, &mut names);
+    let _ = VisitMut::visit(statement, &mut names);
 }
 
-/// The names that a statement may use.
 #[derive(Default)]
 struct KnownNames {
     exact: HashSet<String>,
@@ -33,10 +32,8 @@ impl KnownNames {
         if !self.exact.insert(name.to_owned()) {
             return;
         }
-        self.by_folded
-            .entry(name.to_lowercase())
-            .and_modify(|tokens| *tokens = None)
-            .or_insert_with(|| Some(name.to_owned()));
+        let only = self.by_folded.entry(name.to_lowercase());
+        only.and_modify(|name| *name = None).or_insert_with(|| Some(name.to_owned()));
     }
 
     fn add_alias(&mut self, alias: &TableAlias) {
@@ -48,8 +45,8 @@ impl KnownNames {
         if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
             return;
         }
-        if let Some(Some(tokens)) = self.by_folded.get(&identifier.value.to_lowercase()) {
-            identifier.value.clone_from(tokens);
+        if let Some(Some(name)) = self.by_folded.get(&identifier.value.to_lowercase()) {
+            identifier.value.clone_from(name);
         }
     }
 }

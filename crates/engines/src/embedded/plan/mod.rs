@@ -45,7 +45,6 @@ pub(crate) use session::SessionFactory;
 pub(crate) use system_catalogs::SystemCatalogs;
 pub(crate) use tables::SnapshotTables;
 
-/// A statement that is planned and checked.
 pub(crate) struct EmbeddedPlan {
     pool: WorkerPool,
     database: Arc<str>,
@@ -62,7 +61,6 @@ pub(crate) struct EmbeddedPlan {
     explain: String,
 }
 
-/// The input of a plan over files.
 struct PlanSource {
     statement: Statement,
     tables: SnapshotTables,
@@ -85,7 +83,6 @@ pub(crate) async fn plan_statement(
     Ok(plan)
 }
 
-/// The optimized logical plan of the statement.
 pub(crate) async fn optimize_statement(
     statement: &Statement,
     session: &SessionState,
@@ -106,7 +103,7 @@ pub(crate) async fn build_plan(
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
     settings::configure_session(&mut session, &logical).map_err(failed)?;
-    let physical = create_physical_plan(&session, &logical).await.map_err(failed)?;
+    let physical = session.query_planner().create_physical_plan(&logical, &session).await.map_err(failed)?;
     let explain = explain::format_plan(&logical, physical.as_ref(), &scope.member_queries(&physical));
     Ok(EmbeddedPlan {
         schema: tidegate_pgsql::output_schema(&physical.schema()),
@@ -202,17 +199,14 @@ fn resolve_names(
 
 /// The tables that `statement` names. DataFusion's references also contain the functions in FROM; those without a table
 /// of that name, according to `has_no_table`, are removed.
-///
-/// # Errors
-/// `Internal` for a statement that was not parsed; names that are too long.
 pub(crate) fn find_tables(
     statement: &Statement,
     session: &SessionState,
     lacks: impl Fn(&TableReference) -> bool,
     database: &str,
 ) -> Result<Vec<TableReference>, Error> {
-    let given = DataFusionStatement::Statement(Box::new(parsed_statement(statement)?.clone()));
-    let references = session.resolve_table_references(&given).map_err(|error| to_core_error(&error, database))?;
+    let ast = DataFusionStatement::Statement(Box::new(parsed_statement(statement)?.clone()));
+    let references = session.resolve_table_references(&ast).map_err(|error| to_core_error(&error, database))?;
     let (rows, scalars) = (session.table_functions(), session.scalar_functions());
     let is_known = |name: &str| {
         name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
@@ -229,24 +223,13 @@ fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
     statement.ast().ok_or_else(|| Error::internal("the embedded engine received a statement that is not parsed"))
 }
 
-/// Prepares `physical` for execution.
 fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
     session: &SessionState,
     query_cancellation: &QueryCancellation,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    cancellation::add_cancellation(
-        settings::replace_large_top_k(physical)?,
-        query_cancellation,
-        session.config().batch_size(),
-    )
-}
-
-async fn create_physical_plan(
-    session: &SessionState,
-    optimized: &LogicalPlan,
-) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    session.query_planner().create_physical_plan(optimized, session).await
+    let plan = settings::replace_large_top_k(physical)?;
+    cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
 
 impl EmbeddedPlan {
@@ -261,11 +244,10 @@ impl EmbeddedPlan {
         Ok(())
     }
 
-    /// Plans the statement again with batches of `rows` rows.
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         let config = self.session.config().clone().with_batch_size(rows);
         *self.session.config_mut() = config;
-        let physical = create_physical_plan(&self.session, &self.logical).await?;
+        let physical = self.session.query_planner().create_physical_plan(&self.logical, &self.session).await?;
         self.physical = prepare_execution(physical, &self.session, &self.cancellation)?;
         Ok(())
     }

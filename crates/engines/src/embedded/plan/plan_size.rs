@@ -13,9 +13,7 @@ use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use tidegate_core::{Error, ErrorKind};
 
-/// Maximum number of steps of a plan, including tables.
 const STEPS_MAX: u64 = 10_000;
-/// Maximum number of parts of one expression.
 const PARTS_MAX: u64 = 100_000;
 
 /// The expanded size of a part of a plan.
@@ -24,14 +22,9 @@ struct PlanSize {
     steps: u64,
     /// For each column, the number of parts of its expression; one for columns of tables.
     columns: Vec<u64>,
-    /// The number of parts of the largest expression.
     parts: u64,
 }
 
-/// Checks the expanded size of `plan`, as it was parsed.
-///
-/// # Errors
-/// `TooLarge` when planning would take too long.
 pub(super) fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
     let PlanSize { steps, parts, .. } = &*PlanMeasurer::default().measure_plan(plan)?;
     if *steps > STEPS_MAX {
@@ -125,10 +118,9 @@ impl<'a> InputColumns<'a> {
     }
 }
 
-/// The sizes of the output columns of `plan`.
 fn column_sizes(plan: &LogicalPlan, inputs: &[Rc<PlanSize>], computed: &[u64]) -> Vec<u64> {
     let count = plan.schema().fields().len();
-    let known = match plan {
+    let sizes = match plan {
         LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) => computed.to_vec(),
         LogicalPlan::Window(_) => inputs.iter().flat_map(|input| &input.columns).chain(computed).copied().collect(),
         LogicalPlan::Union(_) => {
@@ -137,8 +129,8 @@ fn column_sizes(plan: &LogicalPlan, inputs: &[Rc<PlanSize>], computed: &[u64]) -
         }
         _ => inputs.iter().flat_map(|input| input.columns.iter().copied()).collect::<Vec<_>>(),
     };
-    if known.len() == count {
-        return known;
+    if sizes.len() == count {
+        return sizes;
     }
     // Some steps have fewer or more columns than their inputs. Then each column counts as the largest one.
     let largest = inputs.iter().flat_map(|input| &input.columns).chain(computed).max().copied().unwrap_or(1);

@@ -21,7 +21,6 @@ pub(crate) struct QueryCancellation {
     /// The job of the query, once it runs. It is checked directly: a task that forwards its cancellation would not be
     /// scheduled while all threads compute.
     job: Arc<OnceLock<Arc<Job>>>,
-    /// Whether rows of the query were sent.
     rows_sent: Arc<AtomicBool>,
 }
 
@@ -31,42 +30,33 @@ impl QueryCancellation {
         Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default() }
     }
 
-    /// Cancels the query when `job` is cancelled.
     pub(crate) fn set_job(&self, job: Arc<Job>) {
         // A plan runs once.
         let _ = self.job.set(job);
     }
 
-    /// The job of the query, once it runs.
     pub(crate) fn job(&self) -> Option<&Arc<Job>> {
         self.job.get()
     }
 
-    /// The token that cancels the query.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Records that rows of the query are sent.
     pub(super) fn mark_rows_sent(&self) {
         self.rows_sent.store(true, Ordering::Release);
     }
 
-    /// Whether rows of the query were sent.
     pub(super) fn has_sent_rows(&self) -> bool {
         self.rows_sent.load(Ordering::Acquire)
     }
 
-    /// # Errors
-    /// When the query is cancelled.
     pub(super) fn check_cancelled(&self) -> Result<()> {
-        if self.token.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
-            return Err(DataFusionError::External(Box::new(Error::new(
-                ErrorKind::Cancelled,
-                "the query was cancelled",
-            ))));
+        if !self.token.is_cancelled() && !self.job.get().is_some_and(|job| job.is_cancelled()) {
+            return Ok(());
         }
-        Ok(())
+        let error = Error::new(ErrorKind::Cancelled, "the query was cancelled");
+        Err(DataFusionError::External(Box::new(error)))
     }
 }
 
@@ -97,8 +87,6 @@ pub(super) fn session_cancellation(session: &SessionState) -> Option<QueryCancel
     session.config_options().extensions.get::<CancellationExtension>().map(|watch| watch.0.clone())
 }
 
-/// # Errors
-/// When the query is cancelled.
 pub(super) fn check_function_cancelled(args: &ScalarFunctionArgs) -> Result<()> {
     args.config_options.extensions.get::<CancellationExtension>().map_or(Ok(()), |watch| watch.0.check_cancelled())
 }

@@ -16,11 +16,9 @@ const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of bytes of a row that is alone in its batch.
 const ROW_BYTES_MAX: usize = 256 << 20;
 
-/// Rows are too wide for the batches of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("rows of {bytes} bytes are too wide")]
 pub(super) struct RowsTooWide {
-    /// Number of bytes of the widest repeated row.
     pub(super) bytes: usize,
 }
 
@@ -34,7 +32,6 @@ impl RowsTooWide {
 /// Checks the rows that are passed to an operator that repeats them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RepeatedRows {
-    /// The batch size of the plan.
     pub(super) batch_rows: usize,
     /// Whether the elements of lists become rows.
     pub(super) is_unnested: bool,
@@ -55,12 +52,10 @@ impl RepeatedRows {
     }
 }
 
-/// The number of elements of the longest list in any column.
 fn longest_list(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| longest_list_in(column)).max().unwrap_or(0).max(1)
 }
 
-/// The number of elements of the longest list in a column.
 fn longest_list_in(column: &dyn Array) -> usize {
     match column.data_type() {
         DataType::List(_) => column.as_list::<i32>().offsets().lengths().max().unwrap_or(0),

@@ -108,23 +108,21 @@ async fn run_once(
     while let Some(batch) = stream.next().await {
         for piece in split_batch(&with_output_schema(plan, &batch?)?) {
             begin();
-            let Some(place) = batches.reserve().await else { return Ok(()) };
+            let Some(slot) = batches.reserve().await else { return Ok(()) };
             plan.cancellation.mark_rows_sent();
-            place.send(Ok(piece));
+            slot.send(Ok(piece));
         }
     }
     begin();
     Ok(())
 }
 
-/// Renames the columns of `batch` to those of the result.
 fn with_output_schema(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns().to_vec();
     Ok(RecordBatch::try_new_with_options(plan.schema.clone(), columns, &options)?)
 }
 
-/// Splits `batch` into slices of limited size, with at least one row each.
 fn split_batch(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
     let rows = batch.num_rows();
     let count = batch_bytes(batch).div_ceil(PIECE_BYTES_MAX).clamp(1, rows.max(1));

@@ -12,15 +12,11 @@ use tidegate_core::Error;
 
 use super::system_catalogs::SystemCatalogs;
 
-/// The name of the only catalog.
 pub(crate) const CATALOG: &str = "tidegate";
 
-/// Resolves the table names of a statement.
 pub(crate) trait StatementScope: Debug + Send + Sync {
-    /// The name of the database.
     fn database(&self) -> &Arc<str>;
 
-    /// The system catalogs that the statement reads.
     fn catalogs(&self) -> &SystemCatalogs;
 
     /// Whether there is no table for `reference`, which is a bare name.

@@ -18,7 +18,6 @@ use super::functions::bound_functions;
 use super::scope::{CATALOG, ScopeNames, StatementScope};
 use super::tables::SnapshotTables;
 use crate::embedded::engine::{Engine, EngineOptions};
-use crate::embedded::files::SharedSnapshotStore;
 use crate::embedded::scan::files_url;
 
 /// Maximum number of bytes of cached Parquet footers of a database.
@@ -87,12 +86,10 @@ impl SessionFactory {
         Ok(Self { engine: engine.clone(), base, scalar_functions, aggregate_functions, window_functions, environment })
     }
 
-    /// The functions and settings that a statement may use.
     pub(crate) fn base(&self) -> &SessionState {
         &self.base
     }
 
-    /// The functions that a statement may call, sorted by name.
     pub(crate) fn functions(&self) -> Vec<EngineFunction> {
         let scalar = self.base.scalar_functions().keys().map(|name| (name, FunctionKind::Scalar));
         let aggregate = self.base.aggregate_functions().keys().map(|name| (name, FunctionKind::Aggregate));
@@ -106,9 +103,8 @@ impl SessionFactory {
         functions
     }
 
-    /// Creates a session for one statement on `tables`, with its own memory pool.
     pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
-        let store = Arc::new(SharedSnapshotStore(tables.snapshot.store.clone()));
+        let store = Arc::new(tables.snapshot.store.clone());
         self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), store)
     }
 

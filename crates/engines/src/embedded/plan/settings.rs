@@ -21,7 +21,6 @@ struct PlanTraits {
     /// Whether rows are numbered in input order.
     numbers_rows: bool,
     joins_arrays: bool,
-    /// Number of bytes of the largest literal.
     literal_bytes: usize,
 }
 
@@ -104,14 +103,13 @@ const KEPT_ROWS_MAX: usize = 100_000;
 /// A sort with a limit keeps its best rows in memory and cannot spill, which suits the usual small limits.
 pub(super) fn replace_large_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        let Some((sort, rows)) = node
-            .downcast_ref::<SortExec>()
-            .and_then(|sort| Some((sort, sort.fetch().filter(|rows| *rows > KEPT_ROWS_MAX)?)))
-        else {
-            return Ok(Transformed::no(node));
-        };
-        let sorted = Arc::new(sort.with_fetch(None));
-        Ok(Transformed::yes(Arc::new(LocalLimitExec::new(sorted, rows)) as Arc<dyn ExecutionPlan>))
+        if let Some(sort) = node.downcast_ref::<SortExec>()
+            && let Some(rows) = sort.fetch().filter(|rows| *rows > KEPT_ROWS_MAX)
+        {
+            let sorted = Arc::new(sort.with_fetch(None));
+            return Ok(Transformed::yes(Arc::new(LocalLimitExec::new(sorted, rows)) as Arc<dyn ExecutionPlan>));
+        }
+        Ok(Transformed::no(node))
     })
     .data()
 }

@@ -26,10 +26,6 @@ impl SystemCatalogs {
         statement.ast().and_then(find_catalog_needs)
     }
 
-    /// Builds the catalogs of `needs` from `objects`.
-    ///
-    /// # Errors
-    /// `TooLarge` when there are too many columns.
     pub(crate) fn new(needs: &CatalogNeeds, objects: VisibleObjects) -> Result<Self> {
         let columns = objects.column_count();
         if columns > COLUMNS_MAX {
@@ -48,12 +44,10 @@ impl SystemCatalogs {
         Ok(Self { relations: Arc::new(relations), functions })
     }
 
-    /// The catalog called `name` in `schema`, if the statement needs it.
     pub(crate) fn relation(&self, schema: Option<&str>, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.relations.get(catalog_name(schema, name)?).cloned()
     }
 
-    /// The functions that use the catalogs.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Arc<ScalarUDF>> {
         self.functions.iter().cloned()
     }

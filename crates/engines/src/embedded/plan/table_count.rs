@@ -8,13 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, Statement, Visit, Visitor};
 use tidegate_core::{Error, ErrorKind};
 
-/// Maximum number of tables that a statement may read.
 const TABLES_MAX: u64 = 1_000;
 
-/// Checks the number of tables of `statement`.
-///
-/// # Errors
-/// `TooLarge` when planning would take too long.
 pub(super) fn check_table_count(statement: &Statement) -> Result<(), Error> {
     let tables = TableCounter::default().count(statement);
     if tables <= TABLES_MAX {
@@ -25,7 +20,6 @@ pub(super) fn check_table_count(statement: &Statement) -> Result<(), Error> {
     Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint))
 }
 
-/// Counts the tables of a part of a statement.
 #[derive(Default)]
 struct TableCounter {
     /// The number of tables of each WITH name in scope, the innermost scope last.

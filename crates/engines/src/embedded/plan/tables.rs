@@ -23,7 +23,6 @@ use crate::embedded::security_barrier::{PrincipalPolicies, RowPolicyTable};
 /// The schema in which clients of PostgreSQL expect tables.
 const PUBLIC: &str = "public.";
 
-/// The tables of one database at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotTables {
     pub(crate) database: Arc<str>,
@@ -36,9 +35,6 @@ pub(crate) struct SnapshotTables {
 
 impl SnapshotTables {
     /// Adds the system catalogs that `statement` reads, with the tables that the principal may see.
-    ///
-    /// # Errors
-    /// `TooLarge` when they would be too large.
     pub(crate) fn with_catalogs(self, statement: &Statement) -> Result<Self, Error> {
         let catalogs = match SystemCatalogs::find_needs(statement) {
             Some(needs) => SystemCatalogs::new(&needs, self.visible_objects())
@@ -85,7 +81,6 @@ impl SnapshotTables {
         }
     }
 
-    /// The table that `reference` names.
     pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && catalog != CATALOG

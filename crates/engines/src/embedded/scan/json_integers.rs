@@ -10,7 +10,6 @@ use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
-/// `schema` with text in place of integers.
 pub(super) fn with_numbers_as_text(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields_as_text(schema.fields())))
 }

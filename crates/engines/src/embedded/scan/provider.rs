@@ -30,7 +30,6 @@ pub(crate) fn files_url() -> ObjectStoreUrl {
     ObjectStoreUrl::local_filesystem()
 }
 
-/// A table of a snapshot.
 #[derive(Debug)]
 pub(crate) struct FileTableProvider {
     table: Arc<FileTable>,
@@ -47,7 +46,6 @@ impl FileTableProvider {
         !names.is_empty() && expr_applicable_for_cols(&names, filter)
     }
 
-    /// The files that may have rows for `filters`, in order.
     fn files(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
         let filters: Vec<Expr> = filters.iter().filter(|filter| self.is_about_partitions(filter)).cloned().collect();
         let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
@@ -82,12 +80,11 @@ impl FileTableProvider {
         })
     }
 
-    /// The merged statistics of `files`.
     fn statistics_of(&self, files: &[PartitionedFile], is_all: bool) -> Result<Statistics> {
         let schema = self.schema();
-        let known: Option<Vec<&Statistics>> = files.iter().map(|file| file.statistics.as_deref()).collect();
-        let mut statistics = match known {
-            Some(known) => Statistics::try_merge_iter(known, &schema)?,
+        let of_files: Option<Vec<&Statistics>> = files.iter().map(|file| file.statistics.as_deref()).collect();
+        let mut statistics = match of_files {
+            Some(of_files) => Statistics::try_merge_iter(of_files, &schema)?,
             None => Statistics::new_unknown(&schema),
         };
         // An estimate helps to choose the smaller side of a join.
@@ -110,12 +107,9 @@ impl TableProvider for FileTableProvider {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| {
-            if self.is_about_partitions(filter) {
-                TableProviderFilterPushDown::Exact
-            } else {
-                TableProviderFilterPushDown::Inexact
-            }
+        let support = |filter: &&Expr| match self.is_about_partitions(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Inexact,
         };
         Ok(filters.iter().map(support).collect())
     }

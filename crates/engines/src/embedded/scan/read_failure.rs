@@ -28,7 +28,6 @@ impl ReadFailure {
         Self { message, hint: None, is_retryable: false }
     }
 
-    /// How to fix the problem.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -45,7 +44,8 @@ pub(crate) fn find_cause<E: StdError + 'static>(error: &DataFusionError) -> Opti
     std::iter::successors(Some(first), |&cause| cause.source()).find_map(|cause| cause.downcast_ref())
 }
 
-/// A value that does not fit the type of its column.
+const VALUE_CHARACTERS_MAX: usize = 60;
+
 struct MismatchedValue<'a> {
     column: &'a str,
     value: &'a str,
@@ -84,27 +84,26 @@ pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) 
         failure.hint = option_for_error(text).map(|option| suggest_option(location, option));
         return failure;
     };
-    let known =
-        schema.field_with_name(mismatch.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
+    let field = schema.field_with_name(mismatch.column);
+    let expected = field.map_or(DataType::Null, |field| field.data_type().clone());
     let value = mismatch.value.trim_matches(['"', '\'']);
     let is_marker = is_null_marker(value) && context.options.null.is_none();
     let is_declared = context.options.columns.contains_key(mismatch.column);
-    if is_marker && !known.is_nested() && is_csv_error(error) {
+    if is_marker && !expected.is_nested() && !matches!(error, ArrowError::JsonError(_)) {
         return context.null_marker_failure(&mismatch);
     }
-    let place = mismatch.row.map(|row| format!("row {row} of ")).unwrap_or_default();
-    let why = if is_declared { "the configuration declares as" } else { "was detected as" };
-    let basis = if is_declared { "" } else { " from the first rows" };
-    let message = format!(
-        "{place}the file {location} has {} in column {:?}, which {why} {}{basis}",
-        mismatch.value,
-        mismatch.column,
-        type_name(&known),
-    );
-    let wide = wider(&known, &infer_type(value, context.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
-    let wide = if wide == known { DataType::Utf8 } else { wide };
+    let row = mismatch.row.map(|row| format!("row {row} of ")).unwrap_or_default();
+    let type_name = type_name(&expected);
+    let origin = match is_declared {
+        true => format!("the configuration declares as {type_name}"),
+        false => format!("was detected as {type_name} from the first rows"),
+    };
+    let MismatchedValue { column, value: written, .. } = mismatch;
+    let message = format!("{row}the file {location} has {written} in column {column:?}, which {origin}");
+    let wide = wider(&expected, &infer_type(value, context.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
+    let wide = if wide == expected { DataType::Utf8 } else { wide };
     match context.file {
-        Some(file) if !is_declared && !known.is_nested() && known != wide => {
+        Some(file) if !is_declared && !expected.is_nested() && expected != wide => {
             context.corrections.record_type(location, file, mismatch.column, wide);
             context.corrected_failure(message, mismatch.column)
         }
@@ -129,11 +128,6 @@ impl ReadContext<'_> {
     }
 }
 
-fn is_csv_error(error: &ArrowError) -> bool {
-    !matches!(error, ArrowError::JsonError(_))
-}
-
-/// The hint with the option to declare.
 fn suggest_option(location: &str, option: &str) -> String {
     format!("write {}", suggest_yaml(location, option))
 }
@@ -177,17 +171,8 @@ fn parse_json_mismatch(text: &str) -> Option<MismatchedValue<'_>> {
         Some(rest) => rest.rsplit_once(" as ")?.0,
         None => reason.split_once(" got ")?.1,
     };
-    Some(MismatchedValue { column, value: shorten(value), row: None })
-}
-
-/// Maximum number of characters of a value in a message.
-const VALUE_CHARACTERS_MAX: usize = 60;
-
-fn shorten(value: &str) -> &str {
-    match value.char_indices().nth(VALUE_CHARACTERS_MAX) {
-        Some((end, _)) => &value[..end],
-        None => value,
-    }
+    let end = value.char_indices().nth(VALUE_CHARACTERS_MAX).map_or(value.len(), |(end, _)| end);
+    Some(MismatchedValue { column, value: &value[..end], row: None })
 }
 
 #[cfg(test)]
@@ -206,7 +191,7 @@ mod tests {
             location: "a.csv",
             file: Some(file),
             schema: &schema,
-            compression: Compression::None,
+            compression: Compression::UNCOMPRESSED,
             numbers: None,
             corrections: &corrections,
             options: &TextTableOptions::default(),

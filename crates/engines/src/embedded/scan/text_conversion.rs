@@ -16,12 +16,10 @@ use datafusion::arrow::error::ArrowError;
 
 use crate::embedded::files::{FileTable, NumberFormat, is_null_marker};
 
-/// Converts columns of a CSV table that were read as text.
 #[derive(Debug, Clone)]
 pub(super) struct TextConversion {
     /// The columns of the file, with text in place of those that are converted.
     pub(super) read_as: SchemaRef,
-    /// The columns of the file.
     schema: SchemaRef,
     numbers: Option<NumberFormat>,
     /// Positions in the file of the columns that are converted.
@@ -48,9 +46,6 @@ impl TextConversion {
     }
 
     /// Converts `batch`, which has the columns at `positions`. `first_row` is the number of its first row.
-    ///
-    /// # Errors
-    /// In the format of Arrow's reader.
     pub(super) fn convert(
         &self,
         batch: RecordBatch,
@@ -99,7 +94,6 @@ impl TextConversion {
     }
 }
 
-/// A column to convert.
 struct TextColumn<'a> {
     values: &'a StringArray,
     data_type: &'a DataType,

@@ -30,12 +30,11 @@ use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
 use super::text_conversion::TextConversion;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
-    ArrayElements, ColumnCorrections, ContentFormat, CsvDialect, FileSnapshots, FileTable, ReadBudget,
-    TableDeclarations, TextDecoding, WorkbookFormat, column_names, configure_reader, open_rows, open_text,
-    peek_first_byte, read_header, read_workbook,
+    ArrayElements, ColumnCorrections, ContentFormat, CsvDialect, FileSnapshots, FileTable, NamedFormat, ReadBudget,
+    TableDeclarations, TextDecoding, column_names, configure_reader, open_rows, open_text, peek_first_byte,
+    read_header, read_workbook,
 };
 
-/// Reads a table of text files.
 #[derive(Clone)]
 pub(crate) struct TextSource {
     table: Arc<FileTable>,
@@ -139,27 +138,23 @@ impl FileOpener for TextOpener {
     }
 }
 
-type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+type BatchIterator<E> = Box<dyn Iterator<Item = Result<RecordBatch, E>> + Send>;
 
 impl TextSource {
-    /// The columns to read, by position in the files.
     fn columns(&self) -> &[usize] {
         &self.projection.file_indices
     }
 
-    fn open_rows(&self, file: File, location: &str) -> Result<BatchIterator> {
-        let allowance = ReadBudget::new(self.row_bytes_max);
-        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match &self.table.format {
-            ContentFormat::Csv(dialect) => {
-                self.check_header(&file, dialect, location)?;
-                Box::new(self.csv_rows(file, dialect, location, &allowance)?)
-            }
+    fn open_rows(&self, file: File, location: &str) -> Result<BatchIterator<DataFusionError>> {
+        let budget = ReadBudget::new(self.row_bytes_max);
+        let batches = match &self.table.format {
+            ContentFormat::Csv(dialect) => self.csv_rows(file, dialect, location, &budget)?,
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
-            _ => self.json_rows(file, location, &allowance)?,
+            _ => self.json_rows(file, location, &budget)?,
         };
         let (source, location) = (self.clone(), location.to_owned());
         Ok(Box::new(batches.map(move |batch| {
-            allowance.reset();
+            budget.reset();
             batch.map_err(|error| source.explain_error(&error, &location))
         })))
     }
@@ -169,39 +164,38 @@ impl TextSource {
         file: File,
         dialect: &CsvDialect,
         location: &str,
-        allowance: &ReadBudget,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<>> {
-        let text = open_text(file, self.table.compression, dialect.decoding, allowance.clone())
+        budget: &ReadBudget,
+    ) -> Result<BatchIterator<ArrowError>> {
+        self.check_header(&file, dialect, location)?;
+        let text = open_text(file, self.table.compression, dialect.decoding, budget.clone())
             .map_err(|error| unreadable_error(location, &error))?;
         let conversion = TextConversion::new(&self.table);
-        let (columns, columns_read) = (conversion.read_as.fields().len(), self.columns().to_vec());
+        let (columns, positions) = (conversion.read_as.fields().len(), self.columns().to_vec());
         let batches = configure_reader(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
             .with_header(dialect.has_header)
             .with_batch_size(self.batch_rows)
-            .with_projection(columns_read.clone())
+            .with_projection(positions.clone())
             .build_buffered(open_rows(text, columns, dialect))
             .map_err(|error| self.explain_error(&error, location))?;
-        let (positions, mut row) = (columns_read, usize::from(dialect.has_header));
-        Ok(batches.map(move |batch| {
-            let first_row = row;
-            let batch = batch?;
+        let mut row = usize::from(dialect.has_header);
+        Ok(Box::new(batches.map(move |batch| {
+            let (first_row, batch) = (row, batch?);
             row += batch.num_rows();
             conversion.convert(batch, &positions, first_row)
-        }))
+        })))
     }
 
     /// Reads the whole sheet. Its file must be the one that was probed.
     fn sheet_rows(
         &self,
         file: File,
-        format: WorkbookFormat,
+        format: NamedFormat,
         sheet: &str,
         location: &str,
-    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
-        let read = read_workbook(file, format, location, &self.declarations, Some(sheet));
-        let rows = read
-            .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows));
-        let rows = rows.map_err(|reason| unreadable_error(location, &reason))?;
+    ) -> Result<BatchIterator<ArrowError>> {
+        let rows = read_workbook(file, format, location, &self.declarations, Some(sheet))
+            .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows))
+            .map_err(|reason| unreadable_error(location, &reason))?;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
             return Err(unreadable_error(location, CHANGED_WHILE_READ));
         }
@@ -210,15 +204,9 @@ impl TextSource {
         Ok(Box::new(starts.map(move |start| Ok(rows.slice(start, batch_rows.min(rows.num_rows() - start))))))
     }
 
-    fn json_rows(
-        &self,
-        file: File,
-        location: &str,
-        allowance: &ReadBudget,
-    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
-        let failed = |reason: String| unreadable_error(location, &reason);
-        let mut text =
-            open_text(file, self.table.compression, TextDecoding::default(), allowance.clone()).map_err(failed)?;
+    fn json_rows(&self, file: File, location: &str, budget: &ReadBudget) -> Result<BatchIterator<ArrowError>> {
+        let mut text = open_text(file, self.table.compression, TextDecoding::default(), budget.clone())
+            .map_err(|reason| unreadable_error(location, &reason))?;
         let first = peek_first_byte(&mut text).map_err(|error| self.explain_error(&error.into(), location))?;
         let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(self.columns())?);
         // If all rows were inspected before, the types are correct.
@@ -228,7 +216,7 @@ impl TextSource {
             .with_batch_size(self.batch_rows)
             // Columns with mixed scalars are text.
             .with_coerce_primitive(true);
-        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match first {
+        let batches: BatchIterator<ArrowError> = match first {
             Some(b'[') => Box::new(reader.build(ArrayElements::open(text))?),
             _ => Box::new(reader.build(text)?),
         };
@@ -240,10 +228,9 @@ impl TextSource {
         if self.table.files.len() < 2 {
             return Ok(());
         }
-        let unreadable = |reason: &str| unreadable_error(location, reason);
-        let retried = file.try_clone()?;
-        let allowance = ReadBudget::new(self.row_bytes_max);
-        let header = read_header(retried, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
+        let budget = ReadBudget::new(self.row_bytes_max);
+        let header = read_header(file.try_clone()?, self.table.compression, dialect, budget)
+            .map_err(|reason| unreadable_error(location, &reason))?;
         file.rewind()?;
         let names = column_names(&header, dialect.has_header);
         let fields = self.table.schema.file_schema().fields();
@@ -252,23 +239,20 @@ impl TextSource {
             return Ok(());
         }
         let reason = format!("its columns ({}) differ from those of the table", names.join(", "));
-        Err(unreadable(&reason))
+        Err(unreadable_error(location, &reason))
     }
 
     fn explain_error(&self, error: &ArrowError, location: &str) -> DataFusionError {
-        let schema = self.table.schema.file_schema();
-        let text_table_options = self.declarations.options_for_file(location);
         let context = ReadContext {
             location,
             file: self.table.version_of(location),
-            schema,
+            schema: self.table.schema.file_schema(),
             compression: self.table.compression,
             numbers: self.table.numbers(),
             corrections: &self.corrections,
-            options: &text_table_options,
+            options: &self.declarations.options_for_file(location),
         };
-        let failure = explain_read_error(error, &context);
-        DataFusionError::External(Box::new(failure))
+        DataFusionError::External(Box::new(explain_read_error(error, &context)))
     }
 }
 

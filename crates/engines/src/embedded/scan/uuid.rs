@@ -19,7 +19,6 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_plan::PhysicalExpr;
 use uuid::Uuid;
 
-/// Number of bytes of a UUID.
 const UUID_BYTES: i32 = 16;
 
 /// Reads columns that are text in the table and 16 bytes in the file as UUIDs.
@@ -47,7 +46,6 @@ impl PhysicalExprAdapterFactory for UuidsAsText {
 #[derive(Debug)]
 struct UuidAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
-    /// The names of the UUID columns.
     names: Vec<String>,
     physical: SchemaRef,
 }

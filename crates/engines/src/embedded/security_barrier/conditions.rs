@@ -6,7 +6,6 @@ use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, binary_expr, cast, lit};
 use tidegate_query::{Comparator, RowFilter, RowValue};
 
-/// `filter` as an expression over the columns of `schema`.
 pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
     let column = |position: &usize| unqualified_column(schema.field(*position).name());
     let joined = |filters: &[RowFilter], operator: Operator, of_none: bool| {
@@ -43,7 +42,6 @@ pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
     }
 }
 
-/// The column called `name`, without parsing the name.
 pub(super) fn unqualified_column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
@@ -59,7 +57,6 @@ fn comparison_operator(comparator: Comparator) -> Operator {
     }
 }
 
-/// `value` as a literal for comparison with a column of `data_type`.
 fn comparison_literal(value: &RowValue, data_type: &DataType) -> Expr {
     let micros = |moment: &chrono::NaiveDateTime| Some(moment.and_utc().timestamp_micros());
     lit(match (value, data_type) {
@@ -94,10 +91,8 @@ pub(super) fn cannot_fail<'a>(condition: &Expr, type_of: &dyn Fn(&Column) -> Opt
             cannot_fail(left, type_of) && cannot_fail(right, type_of)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let is_comparison = matches!(
-                op,
-                Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
-            );
+            use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+            let is_comparison = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
             is_comparison && (compares(left, right) || compares(right, left))
         }
         Expr::InList(InList { expr, list, .. }) => list.iter().all(|value| compares(expr, value)),

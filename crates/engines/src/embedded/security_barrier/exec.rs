@@ -4,30 +4,28 @@
 //! nothing is pushed through it and no plan depends on hidden rows. It forms new batches.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, reset_plan_states};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 
 use super::policy_view::unavailable_error;
 use super::rebatch::RebatchExec;
 use crate::embedded::delegation::operator_methods;
 
-/// The security barrier.
 #[derive(Debug)]
 pub(super) struct SecurityBarrierExec {
     table: Arc<str>,
@@ -37,10 +35,6 @@ pub(super) struct SecurityBarrierExec {
 }
 
 impl SecurityBarrierExec {
-    /// A security barrier above `inner`, whose first columns are those of `schema`, with `parts` partitions.
-    ///
-    /// # Errors
-    /// When the rows cannot be repartitioned.
     pub(super) fn new(table: &str, inner: Arc<dyn ExecutionPlan>, schema: SchemaRef, parts: usize) -> Result<Self> {
         let before = inner.output_partitioning().partition_count();
         let gathered = match parts == 1 && before > 1 {
@@ -96,42 +90,15 @@ impl ExecutionPlan for SecurityBarrierExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (table, schema) = (self.table.clone(), self.schema.clone());
         let inner = self.inner.execute(partition, context).map_err(|error| redact_error(&error, &table))?;
-        Ok(Box::pin(VisibleRowsStream { inner, table, schema }))
-    }
-}
-
-/// The rows that pass the security barrier.
-struct VisibleRowsStream {
-    inner: SendableRecordBatchStream,
-    table: Arc<str>,
-    schema: SchemaRef,
-}
-
-impl VisibleRowsStream {
-    /// Projects `batch` to the visible columns, with their names and types above the barrier.
-    fn project_visible(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = batch.columns()[..self.schema.fields().len()].to_vec();
-        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
-    }
-}
-
-impl Stream for VisibleRowsStream {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let poll = self.inner.poll_next_unpin(context);
-        poll.map(|batch| {
-            batch.map(|batch| {
-                batch.and_then(|batch| self.project_visible(batch)).map_err(|error| redact_error(&error, &self.table))
-            })
-        })
-    }
-}
-
-impl RecordBatchStream for VisibleRowsStream {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        // Only the visible columns, with their names and types above the barrier.
+        let project_visible = move |batch: RecordBatch| {
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let columns = batch.columns()[..schema.fields().len()].to_vec();
+            Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+        };
+        let batches =
+            inner.map(move |batch| batch.and_then(&project_visible).map_err(|error| redact_error(&error, &table)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
     }
 }
 

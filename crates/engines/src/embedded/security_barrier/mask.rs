@@ -15,7 +15,6 @@ use tidegate_query::{HashKey, Mask};
 
 use super::conditions::unqualified_column;
 
-/// The column at `position` of `schema`, with `mask` applied.
 pub(super) fn build_masked_column(mask: Option<Mask>, position: usize, schema: &Schema, key: &HashKey) -> Result<Expr> {
     let field = schema.field(position);
     Ok(match mask {

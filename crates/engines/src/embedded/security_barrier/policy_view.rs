@@ -31,9 +31,6 @@ pub(crate) struct RestrictedView {
 
 impl PrincipalPolicies {
     /// The view of `table`, or `None` if the principal may see all of it.
-    ///
-    /// # Errors
-    /// When a policy does not fit the table.
     pub(crate) fn view(
         &self,
         snapshot: &FileTablesSnapshot,
@@ -60,15 +57,10 @@ impl PrincipalPolicies {
         Ok(Some(RestrictedView { table: view, schema, positions }))
     }
 
-    /// Whether a policy restricts the table called `name`.
     pub(crate) fn is_restricted(&self, snapshot: &FileTablesSnapshot, name: &str) -> bool {
         !self.policies.is_empty() && self.policies.applies(&snapshot.possible_names(name), &self.principal)
     }
 
-    /// The table called `name`.
-    ///
-    /// # Errors
-    /// `NotFound`; the reason why it is unreadable, which reveals data, only if no policy restricts it.
     pub(crate) fn table(
         &self,
         snapshot: &FileTablesSnapshot,
@@ -81,7 +73,6 @@ impl PrincipalPolicies {
         }
     }
 
-    /// The catalog without information about hidden rows.
     pub(crate) fn catalog(&self, snapshot: &FileTablesSnapshot) -> Arc<Catalog> {
         if self.policies.is_empty() {
             return snapshot.catalog.clone();
@@ -107,14 +98,12 @@ impl PrincipalPolicies {
 
 const UNREADABLE_NOW: &str = "it cannot be read now";
 
-/// The error for a restricted table, whatever the cause. `reason` is only for the log.
 pub(super) fn unavailable_error(name: &str, reason: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read now"))
         .with_hint("Retry. If the error persists, the server log has the reason.")
         .with_detail(format!("the table {name:?} under a row policy cannot be read: {reason}"))
 }
 
-/// The problems of `policies` with the tables of `snapshot`.
 pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &FileTablesSnapshot) -> Vec<PolicyProblem> {
     let entries = snapshot.catalog.tables.iter();
     let tables: Vec<(Vec<&str>, Option<Vec<PolicyColumn<'_>>>)> = entries

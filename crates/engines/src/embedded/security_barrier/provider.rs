@@ -27,7 +27,6 @@ pub(crate) struct RowPolicyTable {
 }
 
 impl RowPolicyTable {
-    /// The `view` of the table called `name`; `unrestricted` provides the whole table.
     pub(crate) fn new(name: String, unrestricted: Arc<dyn TableProvider>, view: RestrictedView, key: HashKey) -> Self {
         Self { name, unrestricted, view, key }
     }
@@ -80,14 +79,11 @@ impl RowPolicyTable {
     }
 }
 
-/// `filter` with unqualified column names.
 fn unqualified(filter: &Expr) -> Result<Expr> {
     use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-    let bare = |expr: Expr| {
-        Ok(match expr {
-            Expr::Column(column) => Transformed::yes(conditions::unqualified_column(&column.name)),
-            other => Transformed::no(other),
-        })
+    let bare = |expr: Expr| match expr {
+        Expr::Column(column) => Ok(Transformed::yes(conditions::unqualified_column(&column.name))),
+        other => Ok(Transformed::no(other)),
     };
     filter.clone().transform(bare).data()
 }

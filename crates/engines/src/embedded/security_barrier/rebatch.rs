@@ -88,7 +88,6 @@ impl ExecutionPlan for RebatchExec {
     }
 }
 
-/// Forms batches from batches.
 struct Rebatcher {
     rows: BatchCoalescer,
     /// Approximate number of bytes of the rows that are not in a batch yet.

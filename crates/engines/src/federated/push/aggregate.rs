@@ -11,7 +11,6 @@ use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use super::translator::Translator;
 
 impl Translator {
-    /// Translates `aggregate` of the rows of `input`.
     pub(super) fn translate_aggregate(
         &mut self,
         aggregate: &Aggregate,

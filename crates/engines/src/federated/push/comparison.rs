@@ -18,7 +18,6 @@ pub(super) enum ComparisonSemantics {
 }
 
 impl ComparisonSemantics {
-    /// The semantics of `field` in a database with `dialect`.
     pub(super) fn for_field(field: &Field, dialect: SqlDialect) -> Self {
         match dialect {
             SqlDialect::DataFusion => embedded_semantics(field.data_type()),

@@ -11,7 +11,6 @@ use super::comparison::ComparisonSemantics;
 use super::query_builder::SqlColumn;
 use super::translator::Translator;
 
-/// A condition in the SQL of a member.
 pub(super) struct MemberCondition {
     pub(super) sql: String,
     /// Whether it accepts exactly the same rows as here. If not, it accepts more.
@@ -24,7 +23,6 @@ impl MemberCondition {
     }
 }
 
-/// Finds the SQL of a column.
 pub(super) type ColumnLookup<'a> = &'a dyn Fn(&Column) -> Option<SqlColumn>;
 
 impl Translator {
@@ -41,11 +39,9 @@ impl Translator {
                 let inner = self.translate_condition(inner, terms).filter(|inner| inner.is_exact)?;
                 Some(MemberCondition::exact(format!("(NOT {})", inner.sql)))
             }
-            Expr::IsNull(inner) => {
-                Some(MemberCondition::exact(format!("({} IS NULL)", find_column(inner, terms)?.sql)))
-            }
-            Expr::IsNotNull(inner) => {
-                Some(MemberCondition::exact(format!("({} IS NOT NULL)", find_column(inner, terms)?.sql)))
+            Expr::IsNull(inner) | Expr::IsNotNull(inner) => {
+                let test = if matches!(expr, Expr::IsNull(_)) { "IS NULL" } else { "IS NOT NULL" };
+                Some(MemberCondition::exact(format!("({} {test})", find_column(inner, terms)?.sql)))
             }
             Expr::Column(_) => {
                 let term = find_column(expr, terms)?;
@@ -112,7 +108,6 @@ impl Translator {
         ComparisonSemantics::for_field(&term.field, self.dialect())
     }
 
-    /// A placeholder for `value`, which is compared with `term`.
     fn bind_value(&mut self, value: &ScalarValue, term: &SqlColumn) -> Option<String> {
         let data_type = term.field.data_type();
         let parameter = match value {
@@ -160,7 +155,6 @@ fn find_column(expr: &Expr, terms: ColumnLookup<'_>) -> Option<SqlColumn> {
     }
 }
 
-/// The text of `value` that databases parse.
 fn scalar_text(value: &ScalarValue) -> Option<String> {
     let array = value.to_array().ok()?;
     let formatter = ArrayFormatter::try_new(&array, &FormatOptions::default()).ok()?;

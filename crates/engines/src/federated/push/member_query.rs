@@ -39,7 +39,6 @@ impl MemberQuery {
     }
 }
 
-/// The result of a member query as a table.
 #[derive(Debug)]
 struct MemberQueryTable {
     query: MemberQuery,

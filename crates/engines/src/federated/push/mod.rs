@@ -19,7 +19,6 @@ use super::member::MemberQueryContext;
 
 pub(super) use translator::Translator;
 
-/// Replaces each part of `plan` that one member can compute by a member query.
 pub(super) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
         let replaced = match push_limit(&node, context)? {

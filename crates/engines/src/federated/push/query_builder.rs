@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-/// A column of a query: its SQL and its type.
 #[derive(Debug, Clone)]
 pub(crate) struct SqlColumn {
     pub(crate) sql: String,
@@ -22,14 +21,12 @@ pub(crate) struct MemberQueryBuilder {
     pub(super) order: Vec<String>,
     pub(super) rows_max: Option<usize>,
     pub(super) columns: Vec<SqlColumn>,
-    /// Whether `from` is a join.
     pub(super) is_joined: bool,
     /// Whether it is more than a scan of one table.
     pub(super) is_worth_pushing: bool,
 }
 
 impl MemberQueryBuilder {
-    /// The name of the column at `position` of the finished query.
     pub(crate) fn column_name(position: usize) -> String {
         format!("c{position}")
     }
@@ -39,14 +36,9 @@ impl MemberQueryBuilder {
         self.groups.is_some() || self.rows_max.is_some()
     }
 
-    /// The SQL of the finished query.
     pub(crate) fn sql(&self) -> String {
-        let columns: Vec<String> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(position, term)| format!("{} AS {}", term.sql, Self::column_name(position)))
-            .collect();
+        let named = |(position, term): (usize, &SqlColumn)| format!("{} AS {}", term.sql, Self::column_name(position));
+        let columns: Vec<String> = self.columns.iter().enumerate().map(named).collect();
         // If a query has no columns, only the number of rows matters.
         let columns = if columns.is_empty() { "1 AS c0".to_owned() } else { columns.join(", ") };
         let mut sql = format!("SELECT {columns} FROM {}", self.from);
@@ -65,7 +57,6 @@ impl MemberQueryBuilder {
         sql
     }
 
-    /// Wraps the query in a subquery called `alias`.
     pub(super) fn wrapped(self, alias: &str) -> Self {
         let from = format!("({}) AS {alias}", self.sql());
         let named = |(position, term): (usize, SqlColumn)| SqlColumn {

@@ -17,7 +17,6 @@ use crate::federated::member::{MemberQuery, MemberQueryContext, MemberTable};
 /// Maximum number of values of a filter that is pushed down. A statement may have 1,000.
 const VALUES_MAX: usize = 100;
 
-/// Translates to one query of one member.
 pub(crate) struct Translator {
     member: Arc<dyn Database>,
     parameters: Vec<Parameter>,
@@ -32,10 +31,8 @@ impl Translator {
     /// Replaces `node` by one member query. `None` if that is impossible, or if it would only be a scan.
     pub(super) fn push_node(node: &LogicalPlan, context: &MemberQueryContext) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::for_plan(node) else { return Ok(None) };
-        match translator.translate_node(node).filter(|part| part.is_worth_pushing) {
-            Some(part) => translator.build_plan(node, &part, context),
-            None => Ok(None),
-        }
+        let Some(part) = translator.translate_node(node).filter(|part| part.is_worth_pushing) else { return Ok(None) };
+        translator.build_plan(node, &part, context)
     }
 
     /// As [`Translator::push_node`], limited to the first `rows_max` rows in `order`.
@@ -114,7 +111,6 @@ impl Translator {
         format!("${}", self.parameters.len())
     }
 
-    /// A translator for the member of the first table in `node`.
     fn for_plan(node: &LogicalPlan) -> Option<Self> {
         match node {
             LogicalPlan::TableScan(scan) => Some(Self::new(member_table(scan)?.member)),
@@ -123,9 +119,6 @@ impl Translator {
     }
 
     /// The query for `part`, which is expected to return `rows` rows.
-    ///
-    /// # Errors
-    /// Errors of the member's policy: the statement is too long, too deep or has too many values.
     fn build_query(self, part: &MemberQueryBuilder, rows: Option<u64>) -> std::result::Result<MemberQuery, Error> {
         let statement = Statement::parse(&part.sql(), self.member.dialect())?.with_parameters(self.parameters)?;
         Ok(MemberQuery { member: self.member, statement, rows })
@@ -238,14 +231,11 @@ impl Translator {
         let on = conditions.collect::<Option<Vec<String>>>()?.join(" AND ");
         let word = if join.join_type == JoinType::Left { "LEFT JOIN" } else { "JOIN" };
         let fields = join.schema.fields().iter();
+        let with_field = |(term, field): (SqlColumn, &Arc<Field>)| SqlColumn { field: field.clone(), ..term };
         Some(MemberQueryBuilder {
             from: format!("{} {word} {} ON {on}", left.from, right.from),
             conditions: left.conditions.into_iter().chain(right.conditions).collect(),
-            columns: columns
-                .into_iter()
-                .zip(fields)
-                .map(|(term, field)| SqlColumn { field: field.clone(), ..term })
-                .collect(),
+            columns: columns.into_iter().zip(fields).map(with_field).collect(),
             is_joined: true,
             is_worth_pushing: true,
             ..left
@@ -268,7 +258,6 @@ impl Translator {
     }
 }
 
-/// The table that `scan` reads.
 fn member_table(scan: &TableScan) -> Option<MemberTable> {
     let provider = source_as_provider(&scan.source).ok()?;
     provider.downcast_ref::<MemberTable>().cloned()

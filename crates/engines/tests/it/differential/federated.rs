@@ -1,5 +1,6 @@
 //! The corpus over a federated database: some tables are those of PostgreSQL, the others are files.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -32,7 +33,9 @@ fn federated(sql: &str, table: &Regex) -> Option<String> {
 
 async fn open(sides: &ComparedEngines, tables: &Tables) -> Arc<FederatedDatabase> {
     let engine = &sides.node.engine;
-    let files = FileDatabase::open_with("files", vec![tables.folder.clone()], engine, FileLimits::default()).unwrap();
+    let files =
+        FileDatabase::open_with("files", vec![tables.folder.clone()], engine, FileLimits::default(), BTreeMap::new())
+            .unwrap();
     let target = ConnectTarget::parse(&reader_of(&tables.database), &ConnectEnvironment::from_process()).unwrap();
     let postgres = PostgresDatabase::open("pg", target, PostgresOptions::default()).unwrap();
     let members: [Arc<dyn Database>; 2] = [Arc::new(files), Arc::new(postgres)];

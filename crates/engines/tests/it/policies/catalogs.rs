@@ -1,5 +1,6 @@
 //! The system catalogs contain the caller's own tables and columns, and nothing else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -90,7 +91,8 @@ async fn another_caller_sees_what_it_may_see() {
 async fn federated_catalog_shows_only_member_visible_columns() {
     let folder = folder();
     let engine = Engine::start(two_thread_options()).unwrap();
-    let member = FileDatabase::open_with("files", vec![folder.path()], &engine, no_delay_limits()).unwrap();
+    let member =
+        FileDatabase::open_with("files", vec![folder.path()], &engine, no_delay_limits(), BTreeMap::new()).unwrap();
     let member = member.with_row_policies(RowPolicies::new(policies(), key()));
     let all = FederatedDatabase::new("all", [Arc::new(member) as Arc<dyn Database>], &engine).unwrap();
     let sql =

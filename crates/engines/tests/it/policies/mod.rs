@@ -53,7 +53,8 @@ struct Outcome {
 
 impl RestrictedDatabase {
     fn open(folder: &Path, engine: &Engine, policies: Vec<RowPolicy>, principal: Principal) -> Self {
-        let database = FileDatabase::open_with("db", vec![folder.to_owned()], engine, no_delay_limits()).unwrap();
+        let database =
+            FileDatabase::open_with("db", vec![folder.to_owned()], engine, no_delay_limits(), BTreeMap::new()).unwrap();
         Self { database: database.with_row_policies(RowPolicies::new(policies, key())), principal }
     }
 

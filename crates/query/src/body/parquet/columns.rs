@@ -13,7 +13,6 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::format::ExtensionType;
 
-/// The columns of a file with rows of `schema`.
 pub(super) fn parquet_columns(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let converted = ArrowSchemaConverter::new().convert(schema)?;
     let root = converted.root_schema();

@@ -5,16 +5,15 @@ use arrow::util::display::array_value_to_string;
 
 use super::escape::{write_json_string, write_on_one_line};
 
-/// The values of one column of one batch.
 pub(crate) trait ColumnCells: Send + Sync {
-    /// Whether the value is null.
     fn is_null(&self, row: usize) -> bool;
 
-    /// Writes a value that is not null as JSON.
     fn append_json(&self, row: usize, out: &mut String);
 
-    /// Writes a value that is not null as bare text.
-    fn append_text(&self, row: usize, out: &mut String);
+    /// Writes a value that is not null as bare text; lists and objects as JSON.
+    fn append_text(&self, row: usize, out: &mut String) {
+        self.append_json(row, out);
+    }
 
     /// Whether the value's text and its JSON are the same: numbers and booleans.
     fn is_plain_json(&self, _row: usize) -> bool {
@@ -22,10 +21,8 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// The cells of one column.
 pub(crate) type BoxedCells<'a> = Box<dyn ColumnCells + 'a>;
 
-/// Writes a value as JSON.
 pub(crate) fn write_json(cell: &dyn ColumnCells, row: usize, out: &mut String) {
     if cell.is_null(row) {
         out.push_str("null");
@@ -148,7 +145,6 @@ impl<F: Fn(usize) -> Option<(usize, usize)> + Send + Sync> ColumnCells for Indir
     }
 }
 
-/// Cells of a type without its own writer.
 pub(super) struct DisplayCells<'a>(pub(super) &'a dyn Array);
 
 impl ColumnCells for DisplayCells<'_> {

@@ -1,6 +1,5 @@
 //! Escapes of text: for JSON strings, and for lines that people read.
 
-/// Writes `text` as a JSON string.
 pub(crate) fn write_json_string(text: &str, out: &mut String) {
     out.push('"');
     write_escaped(text, out);

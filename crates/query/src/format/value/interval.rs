@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use arrow::array::Array;
+use arrow::array::{Array, ArrowPrimitiveType};
 use arrow::datatypes::{
     DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
     IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
@@ -28,24 +28,16 @@ pub(super) fn interval_cells(array: &dyn Array) -> BoxedCells<'_> {
                 }
             })
         }
-        DataType::Duration(TimeUnit::Second) => {
-            value_cells::<DurationSecondType>(array, |value, out| write_duration(value, 1_000_000_000, out))
-        }
-        DataType::Duration(TimeUnit::Millisecond) => {
-            value_cells::<DurationMillisecondType>(array, |value, out| write_duration(value, 1_000_000, out))
-        }
-        DataType::Duration(TimeUnit::Microsecond) => {
-            value_cells::<DurationMicrosecondType>(array, |value, out| write_duration(value, 1_000, out))
-        }
-        DataType::Duration(TimeUnit::Nanosecond) => {
-            value_cells::<DurationNanosecondType>(array, |value, out| write_duration(value, 1, out))
-        }
+        DataType::Duration(TimeUnit::Second) => duration_cells::<DurationSecondType>(array, 1_000_000_000),
+        DataType::Duration(TimeUnit::Millisecond) => duration_cells::<DurationMillisecondType>(array, 1_000_000),
+        DataType::Duration(TimeUnit::Microsecond) => duration_cells::<DurationMicrosecondType>(array, 1_000),
+        DataType::Duration(TimeUnit::Nanosecond) => duration_cells::<DurationNanosecondType>(array, 1),
         _ => Box::new(DisplayCells(array)),
     }
 }
 
-fn write_duration(value: i64, nanos: i128, out: &mut String) {
-    write_interval(0, 0, i128::from(value) * nanos, out);
+fn duration_cells<T: ArrowPrimitiveType<Native = i64>>(array: &dyn Array, nanos: i128) -> BoxedCells<'_> {
+    value_cells::<T>(array, move |value, out| write_interval(0, 0, i128::from(value) * nanos, out))
 }
 
 fn write_interval(months: i64, days: i64, nanos: i128, out: &mut String) {

@@ -48,7 +48,6 @@ impl<'a> ColumnFormatter<'a> {
     }
 }
 
-/// The cells of `array`, whose values are those of `field`.
 pub(crate) fn field_cells<'a>(field: &Field, array: &'a dyn Array) -> BoxedCells<'a> {
     match ExtensionType::from_field(field) {
         None => column_cells(array),
@@ -161,7 +160,6 @@ fn view_list_cells<'a, O: OffsetSizeTrait>(item: &Field, list: &'a GenericListVi
     Box::new(ListCells { array: list, values: field_cells(item, list.values()), range })
 }
 
-/// Lists, in JSON also in the formats of bare text; structs and maps too.
 struct ListCells<'a, F> {
     array: &'a dyn Array,
     values: BoxedCells<'a>,
@@ -183,10 +181,6 @@ impl<F: Fn(usize) -> (usize, usize) + Send + Sync> ColumnCells for ListCells<'_,
             write_json(self.values.as_ref(), item, out);
         }
         out.push(']');
-    }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        self.append_json(row, out);
     }
 }
 
@@ -224,10 +218,6 @@ impl ColumnCells for StructCells<'_> {
         }
         out.push('}');
     }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        self.append_json(row, out);
-    }
 }
 
 struct MapCells<'a> {
@@ -239,11 +229,8 @@ struct MapCells<'a> {
 impl<'a> MapCells<'a> {
     fn new(array: &'a MapArray) -> Self {
         let (key, value) = array.entries_fields();
-        Self {
-            array,
-            keys: field_cells(key, array.keys().as_ref()),
-            values: field_cells(value, array.values().as_ref()),
-        }
+        let (keys, values) = (field_cells(key, array.keys().as_ref()), field_cells(value, array.values().as_ref()));
+        Self { array, keys, values }
     }
 }
 
@@ -266,10 +253,6 @@ impl ColumnCells for MapCells<'_> {
             write_json(self.values.as_ref(), entry, out);
         }
         out.push('}');
-    }
-
-    fn append_text(&self, row: usize, out: &mut String) {
-        self.append_json(row, out);
     }
 }
 

@@ -46,18 +46,14 @@ pub(super) fn temporal_cells(array: &dyn Array) -> BoxedCells<'_> {
             value_cells::<Time64MicrosecondType>(array, |value, out| write_time(value.saturating_mul(1_000), out))
         }
         DataType::Time64(_) => value_cells::<Time64NanosecondType>(array, write_time),
-        DataType::Timestamp(TimeUnit::Second, zone) => {
-            timestamp_cells::<TimestampSecondType>(array, zone.as_deref(), 1)
-        }
-        DataType::Timestamp(TimeUnit::Millisecond, zone) => {
-            timestamp_cells::<TimestampMillisecondType>(array, zone.as_deref(), 1_000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            timestamp_cells::<TimestampMicrosecondType>(array, zone.as_deref(), MICROS_PER_SECOND)
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
-            timestamp_cells::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
-        }
+        DataType::Timestamp(unit, zone) => match unit {
+            TimeUnit::Second => timestamp_cells::<TimestampSecondType>(array, zone.as_deref(), 1),
+            TimeUnit::Millisecond => timestamp_cells::<TimestampMillisecondType>(array, zone.as_deref(), 1_000),
+            TimeUnit::Microsecond => timestamp_cells::<TimestampMicrosecondType>(array, zone.as_deref(), 1_000_000),
+            TimeUnit::Nanosecond => {
+                timestamp_cells::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
+            }
+        },
         _ => Box::new(DisplayCells(array)),
     }
 }

@@ -49,7 +49,6 @@ impl<'a, A: ArrayAccessor<Item = &'a str>> ColumnCells for StringCells<A> {
     }
 }
 
-/// The cells of text with an extension type.
 pub(super) fn typed_text_cells(array: &dyn Array, extension_type: ExtensionType) -> BoxedCells<'_> {
     match array.data_type() {
         DataType::Utf8 => Box::new(TextJsonCells { texts: array.as_string::<i32>(), extension_type }),

@@ -22,7 +22,6 @@ use super::{ContentFormat, FileProfile};
 /// worth.
 const STATISTICS_COLUMNS_MAX: usize = 1_000;
 
-/// Reads the footer of a Parquet file.
 pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let metadata =
         ParquetMetaDataReader::new()
@@ -92,7 +91,7 @@ pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
     let mut start = [0; 8];
     file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
     file.rewind().map_err(|error| io_error_reason(&error))?;
-    let (shape, schema) = if start.starts_with(ARROW_MAGIC) {
+    let (format, schema) = if start.starts_with(ARROW_MAGIC) {
         check_footer(&mut file)?;
         let reader = FileReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
         (ContentFormat::ArrowFile, reader.schema())
@@ -104,7 +103,7 @@ pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
         return Err(failed("it has the format of neither a file nor a stream"));
     };
     check_names(&schema)?;
-    Ok(FileProfile::new(shape, Arc::new(without_metadata(&schema))))
+    Ok(FileProfile::new(format, Arc::new(without_metadata(&schema))))
 }
 
 /// Checks the lengths in the footer, because the reader allocates as much memory as the footer declares.
@@ -122,28 +121,20 @@ fn check_footer(file: &mut File) -> Result<(), String> {
 
 fn check_length(little_endian: &[u8], bytes_max: u64) -> Result<(), String> {
     let length = <[u8; 4]>::try_from(little_endian).map(u32::from_le_bytes).unwrap_or(u32::MAX);
-    if u64::from(length) <= bytes_max {
-        Ok(())
-    } else {
-        Err("the file is damaged: a length exceeds its size".to_owned())
-    }
+    let fits = u64::from(length) <= bytes_max;
+    if fits { Ok(()) } else { Err("the file is damaged: a length exceeds its size".to_owned()) }
 }
 
 fn without_metadata(schema: &Schema) -> Schema {
-    Schema::new(
-        schema
-            .fields()
-            .iter()
-            .map(|field| field.as_ref().clone().with_metadata(Default::default()))
-            .collect::<Vec<_>>(),
-    )
+    let plain = |field: &Arc<Field>| field.as_ref().clone().with_metadata(Default::default());
+    Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }
 
 fn check_names(schema: &Schema) -> Result<(), String> {
     if schema.fields().is_empty() {
         return Err("it has no columns".to_owned());
     }
-    let mut names = std::collections::HashSet::new();
+    let mut names = HashSet::new();
     match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
         Some(twice) => Err(format!("it has two columns named {:?}", twice.name())),
         None => Ok(()),

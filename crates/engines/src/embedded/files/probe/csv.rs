@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -40,7 +40,6 @@ const EXTRA_SAMPLE_ROWS: usize = 200;
 
 type OpenFile<'a> = &'a dyn Fn() -> Result<File, String>;
 
-/// A CSV file to probe.
 pub(super) struct CsvFile<'a> {
     pub(super) open: OpenFile<'a>,
     pub(super) location: &'a str,
@@ -48,20 +47,18 @@ pub(super) struct CsvFile<'a> {
     /// The delimiter that the file name indicates.
     pub(super) delimiter: Option<u8>,
     pub(super) bytes: u64,
-    /// The declared options.
     pub(super) options: &'a TextTableOptions,
 }
 
-/// Probes a CSV file.
 pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileProfile, String> {
     let beginning = file.inspect_beginning()?;
     let dialect = &beginning.dialect;
-    let allowance = || ReadBudget::new(limits.row_bytes_max);
-    let header = read_header((file.open)()?, file.compression, dialect, allowance())?;
+    let budget = || ReadBudget::new(limits.row_bytes_max);
+    let header = read_header((file.open)()?, file.compression, dialect, budget())?;
     let all_text = text_schema(&column_names(&header, true), &vec![DataType::Utf8; header.len()]);
     let builder = || configure_reader(ReaderBuilder::new(all_text.clone()), dialect);
     let failed = |error: &ArrowError| file.error_reason(error, &beginning);
-    let text = open_text((file.open)()?, file.compression, dialect.decoding, allowance())?;
+    let text = open_text((file.open)()?, file.compression, dialect.decoding, budget())?;
     let mut rows = builder()
         .with_header(dialect.has_header)
         .with_batch_size(limits.inferred_rows)
@@ -71,7 +68,7 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
     let Some(sample) = sample else { return file.build_profile(dialect.clone(), &header, &columns, Some(0), None) };
     columns.learn(&sample);
-    if file.compression == Compression::None
+    if file.compression == Compression::UNCOMPRESSED
         && file.bytes > EXTRA_SAMPLES_ABOVE_BYTES
         && dialect.decoding.encoding == TextEncoding::default()
     {
@@ -95,7 +92,6 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     file.build_profile(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
 }
 
-/// What the first bytes of a file show.
 struct CsvBeginning {
     dialect: CsvDialect,
     /// The text after the skipped lines.
@@ -114,8 +110,8 @@ impl CsvFile<'_> {
                     _ => format!("{reason}; write {}", line("encoding: latin-1")),
                 })?,
         };
-        let mut form = TextDecoding { encoding, skip_lines: options.skip.unwrap_or_default() };
-        let mut text = self.read_beginning_text(form)?;
+        let mut decoding = TextDecoding { encoding, skip_lines: options.skip.unwrap_or_default() };
+        let mut text = self.read_beginning_text(decoding)?;
         if text.iter().all(u8::is_ascii_whitespace) {
             return Err("the file is empty: it has no header".to_owned());
         }
@@ -125,33 +121,29 @@ impl CsvFile<'_> {
         let mut delimiter = self.delimiter;
         if let (Some(named), None, None) = (excel_delimiter(&text), options.delimiter, options.skip) {
             delimiter = Some(named);
-            form.skip_lines = 1;
-            text = self.read_beginning_text(form)?;
+            decoding.skip_lines = 1;
+            text = self.read_beginning_text(decoding)?;
         }
-        let known = options.delimiter.or(delimiter);
-        let found = known.unwrap_or_else(|| detect_delimiter(&text));
-        let dialect = CsvDialect { decoding: form, ..CsvDialect::new(found, options) };
-        let candidates = known.map_or_else(|| DELIMITERS.to_vec(), |known| vec![known]);
+        let named = options.delimiter.or(delimiter);
+        let delimiter = named.unwrap_or_else(|| detect_delimiter(&text));
+        let dialect = CsvDialect { decoding, ..CsvDialect::new(delimiter, options) };
+        let candidates = named.map_or_else(|| DELIMITERS.to_vec(), |named| vec![named]);
         if options.skip.is_none()
             && options.comment.is_none()
             && options.ragged.is_none()
-            && let Some(lines) = detect_preamble(&text, found, &candidates, dialect.quote)
+            && let Some(lines) = detect_preamble(&text, delimiter, &candidates, dialect.quote)
         {
-            let option = line(&format!("skip: {}", form.skip_lines + lines));
+            let option = line(&format!("skip: {}", decoding.skip_lines + lines));
             return Err(format!("the table starts after line {lines}; to skip the lines before it, write {option}"));
         }
         Ok(CsvBeginning { dialect, text })
     }
 
-    /// The first bytes as text.
-    fn read_beginning_text(&self, form: TextDecoding) -> Result<Vec<u8>, String> {
-        let allowance = ReadBudget::new(usize::MAX);
-        let text = open_text((self.open)()?, self.compression, form, allowance)?;
+    fn read_beginning_text(&self, decoding: TextDecoding) -> Result<Vec<u8>, String> {
+        let text = open_text((self.open)()?, self.compression, decoding, ReadBudget::new(usize::MAX))?;
         let mut beginning = Vec::new();
-        text.take(BEGINNING_BYTES)
-            .read_to_end(&mut beginning)
-            .map_err(|error| read_error_reason(&error, self.compression))?;
-        Ok(beginning)
+        let read = text.take(BEGINNING_BYTES).read_to_end(&mut beginning);
+        read.map(|_| beginning).map_err(|error| read_error_reason(&error, self.compression))
     }
 
     fn build_profile(
@@ -204,27 +196,22 @@ fn excel_delimiter(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// The most frequent delimiter of the first line outside quotes.
 fn detect_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
     let mut in_quotes = false;
     for &byte in start {
-        match byte {
-            b'"' => in_quotes = !in_quotes,
-            b'\n' if !in_quotes => break,
-            _ if in_quotes => {}
-            _ => {
-                if let Some(index) = DELIMITERS.iter().position(|&delimiter| delimiter == byte) {
-                    counts[index] += 1;
-                }
-            }
+        in_quotes ^= byte == b'"';
+        if byte == b'\n' && !in_quotes {
+            break;
+        }
+        if let Some(index) = DELIMITERS.iter().position(|&delimiter| delimiter == byte && !in_quotes) {
+            counts[index] += 1;
         }
     }
     let most = counts.iter().max().copied().unwrap_or(0);
     counts.iter().position(|&count| count == most).map_or(b',', |index| DELIMITERS[index])
 }
 
-/// Configures a reader for files in `dialect`.
 pub(crate) fn configure_reader(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
     let mut builder = builder
         .with_delimiter(dialect.delimiter)
@@ -262,20 +249,18 @@ pub(crate) fn read_header(
     file: File,
     compression: Compression,
     dialect: &CsvDialect,
-    allowance: ReadBudget,
+    budget: ReadBudget,
 ) -> Result<Vec<String>, String> {
-    let text = open_text(file, compression, dialect.decoding, allowance)?;
+    let text = open_text(file, compression, dialect.decoding, budget)?;
     let mut format =
         Format::default().with_header(dialect.has_header).with_delimiter(dialect.delimiter).with_quote(dialect.quote);
     if let Some(comment) = dialect.comment {
         format = format.with_comment(comment);
     }
-    if !dialect.has_header {
-        let (schema, _) = format.infer_schema(text, Some(1)).map_err(|error| csv_error_reason(&error, compression))?;
-        return Ok(vec![String::new(); schema.fields().len()]);
-    }
-    let (schema, _) = format.infer_schema(text, Some(0)).map_err(|error| csv_error_reason(&error, compression))?;
-    Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+    let rows = usize::from(!dialect.has_header);
+    let (schema, _) = format.infer_schema(text, Some(rows)).map_err(|error| csv_error_reason(&error, compression))?;
+    let names = schema.fields().iter().map(|field| field.name().clone());
+    Ok(names.map(|name| if dialect.has_header { name } else { String::new() }).collect())
 }
 
 /// Reads rows from a position within a file, starting at the next line.
@@ -287,17 +272,11 @@ fn sample_rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<
 }
 
 fn row_bytes(sample: &RecordBatch) -> u64 {
-    let text: usize = sample
-        .columns()
-        .iter()
-        .filter_map(|column| column.as_any().downcast_ref::<StringArray>())
-        .map(|values| values.value_data().len())
-        .sum();
-    let rows = sample.num_rows().max(1);
-    (text / rows + sample.num_columns()) as u64
+    let texts = sample.columns().iter().filter_map(|column| column.as_string_opt::<i32>());
+    let bytes: usize = texts.map(|texts| texts.value_data().len()).sum();
+    (bytes / sample.num_rows().max(1) + sample.num_columns()) as u64
 }
 
-/// The reason of an error, for the operator.
 fn csv_error_reason(error: &ArrowError, compression: Compression) -> String {
     match error {
         ArrowError::IoError(_, error) => read_error_reason(error, compression),

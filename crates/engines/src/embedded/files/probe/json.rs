@@ -15,7 +15,6 @@ use super::super::text_reader::{ReadBudget, TextDecoding, open_text, peek_first_
 use super::super::type_widening::{CoercionMode, wider};
 use super::{ContentFormat, FileProfile, text_column};
 
-/// Probes a JSON file.
 pub(super) fn probe_json(file: File, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
     let mut text = open_text(file, compression, TextDecoding::default(), ReadBudget::new(limits.row_bytes_max))?;
     match peek_first_byte(&mut text).map_err(|error| read_error_reason(&error, compression))? {
@@ -30,12 +29,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
     let mut objects = serde_json::Deserializer::from_reader(text).into_iter::<Value>();
     let mut columns = JsonColumns::default();
     let mut rows = 0;
-    let mut is_all = false;
-    while rows < limits.inferred_rows {
-        let Some(value) = objects.next() else {
-            is_all = true;
-            break;
-        };
+    for value in objects.by_ref().take(limits.inferred_rows) {
         match value.map_err(|error| json_error_reason(&error, rows + 1, compression))? {
             Value::Object(object) => columns.learn(object)?,
             _ => return Err(format!("row {} is not an object", rows + 1)),
@@ -50,7 +44,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
     Ok(FileProfile {
-        rows: is_all.then_some(rows as u64),
+        rows: (rows < limits.inferred_rows).then_some(rows as u64),
         row_bytes: Some(row_bytes),
         ..FileProfile::new(ContentFormat::Json, Arc::new(Schema::new(columns.fields)))
     })
@@ -82,9 +76,9 @@ impl JsonColumns {
             let data_type = json_data_type(&value).ok_or_else(mixed)?;
             match self.positions.get(&name) {
                 Some(&position) => {
-                    let known = &mut self.fields[position];
-                    let both = wider(known.data_type(), &data_type, CoercionMode::ToText).ok_or_else(mixed)?;
-                    known.set_data_type(both);
+                    let field = &mut self.fields[position];
+                    let both = wider(field.data_type(), &data_type, CoercionMode::ToText).ok_or_else(mixed)?;
+                    field.set_data_type(both);
                 }
                 None => {
                     self.fields.push(text_column(&name, data_type));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Statistics;
 
-use super::file_kind::{Compression, FileKind, NamedFormat, WorkbookFormat};
+use super::file_kind::{Compression, FileKind, NamedFormat};
 use super::file_version::FileIdentity;
 use super::limits::FileLimits;
 use super::path_sandbox::{PathSandbox, io_error_reason};
@@ -24,21 +24,18 @@ use super::walk::FoundFile;
 pub(crate) use csv::{configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
 
-/// The format of the contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ContentFormat {
-    /// Delimited text.
     Csv(CsvDialect),
     /// Objects, in an array or one after the other.
     Json,
-    /// Apache Parquet.
     Parquet,
     /// Arrow IPC with a footer.
     ArrowFile,
     /// Arrow IPC without a footer.
     ArrowStream,
     /// The sheet with this name in a workbook.
-    Sheet(WorkbookFormat, Arc<str>),
+    Sheet(NamedFormat, Arc<str>),
 }
 
 impl ContentFormat {
@@ -48,7 +45,6 @@ impl ContentFormat {
     }
 }
 
-/// The result of probing a file.
 #[derive(Debug)]
 pub(crate) struct FileProfile {
     pub(crate) format: ContentFormat,
@@ -58,7 +54,6 @@ pub(crate) struct FileProfile {
     pub(crate) rows: Option<u64>,
     /// Average number of uncompressed bytes of the known rows.
     pub(crate) row_bytes: Option<u64>,
-    /// The statistics of a Parquet footer, for the columns of `schema`.
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
@@ -72,16 +67,8 @@ impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
         let (null_marker_columns, sheets) = (BTreeSet::new(), Vec::new());
-        Self {
-            format,
-            schema,
-            rows: None,
-            row_bytes: None,
-            statistics: None,
-            identity: None,
-            null_marker_columns,
-            sheets,
-        }
+        let (rows, row_bytes, statistics, identity) = (None, None, None, None);
+        Self { format, schema, rows, row_bytes, statistics, null_marker_columns, sheets, identity }
     }
 }
 
@@ -114,13 +101,12 @@ pub(crate) fn probe_file(
             csv::probe_csv(&file, limits)
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
-        _ if !format.may_grow() && compression != Compression::None => {
+        _ if !format.may_grow() && compression != Compression::UNCOMPRESSED => {
             Err("files of this format cannot be compressed as a whole; unpack it".to_owned())
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
         NamedFormat::Xlsx | NamedFormat::Ods => {
-            let format = if format == NamedFormat::Xlsx { WorkbookFormat::Xlsx } else { WorkbookFormat::Ods };
             probe_workbook(open()?, format, &file.location, table_declarations, identity)
         }
     }?;
@@ -132,10 +118,9 @@ pub(crate) fn probe_file(
     Ok(probed)
 }
 
-/// Probes a workbook: all of its sheets, completely.
 fn probe_workbook(
     file: File,
-    format: WorkbookFormat,
+    format: NamedFormat,
     location: &str,
     table_declarations: &TableDeclarations,
     identity: FileIdentity,
@@ -164,7 +149,6 @@ fn probe_workbook(
     Ok(FileProfile { sheets, ..FileProfile::new(first.format.clone(), first.schema.clone()) })
 }
 
-/// A column of a text file. It is always nullable.
 fn text_column(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, true)
 }

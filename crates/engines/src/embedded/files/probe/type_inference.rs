@@ -9,7 +9,6 @@ use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type,
 use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, wider};
 
-/// The types of columns, inferred from values.
 #[derive(Debug)]
 pub(super) struct ColumnTypes {
     /// `Null` if no value determines the type.
@@ -17,18 +16,13 @@ pub(super) struct ColumnTypes {
     /// Positions of columns that contain null markers.
     null_marker_columns: BTreeSet<usize>,
     numbers: Option<NumberFormat>,
-    /// Whether common markers mean null.
     accepts_null_markers: bool,
 }
 
 impl ColumnTypes {
     pub(super) fn new(columns: usize, numbers: Option<NumberFormat>, accepts_null_markers: bool) -> Self {
-        Self {
-            types: vec![DataType::Null; columns],
-            null_marker_columns: BTreeSet::new(),
-            numbers,
-            accepts_null_markers,
-        }
+        let (types, null_marker_columns) = (vec![DataType::Null; columns], BTreeSet::new());
+        Self { types, null_marker_columns, numbers, accepts_null_markers }
     }
 
     /// Widens the types to hold the values of `sample`, whose columns are text.
@@ -44,7 +38,6 @@ impl ColumnTypes {
         }
     }
 
-    /// Widens the type of one column to hold `value`.
     pub(super) fn learn_value(&mut self, position: usize, value: &str) {
         if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
@@ -54,7 +47,6 @@ impl ColumnTypes {
         }
     }
 
-    /// The columns that have a type and contain null markers.
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
         let has_type = |position: &&usize| !matches!(self.types.get(**position), Some(DataType::Utf8 | DataType::Null));
         self.null_marker_columns.iter().filter(has_type).filter_map(|position| names.get(*position))
@@ -80,16 +72,15 @@ impl ColumnTypes {
     }
 }
 
-/// The narrowest type for `value`, with numbers in `format`.
 pub(crate) fn infer_type(value: &str, format: Option<NumberFormat>) -> DataType {
     let Some(format) = format else { return infer_plain_type(value) };
-    match format.normalize(value).map(|number| infer_plain_type(&number)) {
-        Some(found) => found,
-        None => match infer_plain_type(value) {
-            // It would be read as a different number than the other values.
-            DataType::Int64 | DataType::Float64 => DataType::Utf8,
-            found => found,
-        },
+    if let Some(number) = format.normalize(value) {
+        return infer_plain_type(&number);
+    }
+    match infer_plain_type(value) {
+        // It would be read as a different number than the other values.
+        DataType::Int64 | DataType::Float64 => DataType::Utf8,
+        other => other,
     }
 }
 

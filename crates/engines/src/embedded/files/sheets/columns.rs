@@ -19,7 +19,6 @@ use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_typ
 /// Beyond this, a float cannot represent every integer.
 const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a cell.
 enum CellValue {
     Null,
     Integer(i64),
@@ -107,13 +106,11 @@ impl SheetColumn {
     fn from_values(values: Vec<CellValue>, options: &TextTableOptions) -> Self {
         let is_marker = |text: &str| options.null.is_none() && is_null_marker(text);
         let is_null = |text: &String| options.null.as_ref().is_some_and(|nulls| nulls.contains(text));
-        let values: Vec<CellValue> = values
-            .into_iter()
-            .map(|value| match value {
-                CellValue::Text(text) if text.is_empty() || is_null(&text) => CellValue::Null,
-                value => value,
-            })
-            .collect();
+        let without_nulls = |value| match value {
+            CellValue::Text(text) if text.is_empty() || is_null(&text) => CellValue::Null,
+            value => value,
+        };
+        let values: Vec<CellValue> = values.into_iter().map(without_nulls).collect();
         let mut data_type = DataType::Null;
         for value in &values {
             if !matches!(value, CellValue::Text(text) if is_marker(text)) {

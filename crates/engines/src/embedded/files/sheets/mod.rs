@@ -14,14 +14,13 @@ use calamine::{Data, Ods, Reader, SheetType, SheetVisible, Xlsx, open_workbook_f
 use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
-use super::file_kind::WorkbookFormat;
+use super::file_kind::NamedFormat;
 use super::table_options::{TableDeclarations, TextTableOptions, suggest_yaml};
 
 /// Maximum number of unpacked bytes of a workbook.
 pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of cells in the rectangle that a sheet fills.
 pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
-/// Maximum number of sheets of a workbook.
 const SHEETS_MAX: usize = 200;
 
 /// What the operator can do about a workbook that is too large.
@@ -30,7 +29,6 @@ pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
 /// Ensures that only one workbook is in memory at a time.
 static WORKBOOK_LOCK: Mutex<()> = Mutex::new(());
 
-/// A sheet as a rectangle of cells.
 pub(super) struct SheetGrid {
     /// Rows of the sheet above the rectangle.
     rows_above: usize,
@@ -41,12 +39,9 @@ pub(super) struct SheetGrid {
 pub(crate) type SheetRows = Result<RecordBatch, String>;
 
 /// Reads the sheets of the workbook at `location`, or only the sheet called `only`.
-///
-/// # Errors
-/// When the workbook is unreadable or too large.
 pub(crate) fn read_workbook(
     file: File,
-    format: WorkbookFormat,
+    format: NamedFormat,
     location: &str,
     table_declarations: &TableDeclarations,
     only: Option<&str>,
@@ -57,49 +52,38 @@ pub(crate) fn read_workbook(
         let mut file = file;
         workbook_size::check_workbook_size(&mut file, format)?;
         file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
-        match format {
-            WorkbookFormat::Xlsx => read_xlsx(file, only),
-            WorkbookFormat::Ods => read_ods(file, only),
-        }
+        if format == NamedFormat::Ods { read_ods(file, only) } else { read_xlsx(file, only) }
     }));
     let grids = read.unwrap_or_else(|_| Err("it is not a readable workbook".to_owned()))?;
-    let rows =
-        grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
-            let text_table_options = table_declarations.options_for_sheet(location, &name);
-            let rows = grid.and_then(|grid| grid.into_batch(location, &text_table_options));
-            (name, rows)
-        });
-    Ok(rows.collect())
+    let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
+        let options = table_declarations.options_for_sheet(location, &name);
+        let rows = grid.and_then(|grid| grid.into_batch(location, &options));
+        (name, rows)
+    };
+    Ok(grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(to_rows).collect())
 }
 
 type SheetGrids = Vec<(String, Result<SheetGrid, String>)>;
 
 fn read_xlsx(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
     let mut book: Xlsx<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
-    let mut grids = Vec::new();
-    for name in visible_sheets(&book, only) {
-        let grid = read_xlsx_grid(&mut book, &name);
-        grids.push((name, grid));
-    }
-    Ok(grids)
+    let names = visible_sheets(&book, only).into_iter();
+    Ok(names.map(|name| (name.clone(), read_xlsx_grid(&mut book, &name))).collect())
 }
 
 fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
     let mut book: Ods<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
-    let mut grids = Vec::new();
-    for name in visible_sheets(&book, only) {
-        let grid = book.worksheet_range(&name).map_err(unreadable_message).and_then(|range| {
-            let (height, width) = range.get_size();
-            check_size(height, width)?;
-            let rows_above = range.start().map_or(0, |(row, _)| row as usize);
-            Ok(SheetGrid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
-        });
-        grids.push((name, grid));
-    }
-    Ok(grids)
+    let names = visible_sheets(&book, only);
+    let mut read_grid = |name: &str| {
+        let range = book.worksheet_range(name).map_err(unreadable_message)?;
+        let (height, width) = range.get_size();
+        check_size(height, width)?;
+        let rows_above = range.start().map_or(0, |(row, _)| row as usize);
+        Ok(SheetGrid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
+    };
+    Ok(names.into_iter().map(|name| (name.clone(), read_grid(&name))).collect())
 }
 
-/// The visible worksheets, without charts and the like.
 fn visible_sheets<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&str>) -> Vec<String> {
     let sheets = book.sheets_metadata().iter();
     let is_meant = |sheet: &&calamine::Sheet| {
@@ -153,25 +137,20 @@ pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
     format!("it is not a readable workbook: {error}")
 }
 
-/// The error for a sheet with rows above the table that are not skipped.
-fn preamble_message(location: &str, rows: usize) -> String {
-    let option = suggest_yaml(location, &format!("skip: {rows}"));
-    format!("the table starts after row {rows}; to skip the rows before it, write {option}")
-}
-
 impl SheetGrid {
-    /// Converts the rows to columns with names and types.
-    fn into_batch(mut self, location: &str, text_table_options: &TextTableOptions) -> SheetRows {
-        let skipped = text_table_options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
+    fn into_batch(mut self, location: &str, options: &TextTableOptions) -> SheetRows {
+        let skipped = options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
         let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
         let widest = self.rows.iter().map(filled).max().unwrap_or_default();
         let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
         let begin = self.rows.iter().position(is_wide).unwrap_or_default();
-        if text_table_options.skip.is_none() && begin > 0 && widest > 1 {
-            return Err(preamble_message(location, self.rows_above + begin));
+        if options.skip.is_none() && begin > 0 && widest > 1 {
+            let rows = self.rows_above + begin;
+            let option = suggest_yaml(location, &format!("skip: {rows}"));
+            return Err(format!("the table starts after row {rows}; to skip the rows before it, write {option}"));
         }
         self.rows.drain(..begin);
-        columns::build_sheet_batch(self.rows, text_table_options)
+        columns::build_sheet_batch(self.rows, options)
     }
 }

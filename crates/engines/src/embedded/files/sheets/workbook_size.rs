@@ -5,23 +5,18 @@ use std::io::{self, Read};
 
 use zip::ZipArchive;
 
-use super::{
-    SAVE_AS_ADVICE, SHEET_CELLS_MAX, WORKBOOK_BYTES_MAX, WorkbookFormat, too_large_message, unreadable_message,
-};
+use super::{NamedFormat, SAVE_AS_ADVICE, SHEET_CELLS_MAX, WORKBOOK_BYTES_MAX, too_large_message, unreadable_message};
 
 /// The part of an `.ods` file that contains its sheets.
 const ODS_CONTENT: &str = "content.xml";
 
 /// Unpacks the workbook without keeping the data.
-///
-/// # Errors
-/// When it is too large or damaged.
-pub(super) fn check_workbook_size(file: &mut File, format: WorkbookFormat) -> Result<(), String> {
+pub(super) fn check_workbook_size(file: &mut File, format: NamedFormat) -> Result<(), String> {
     let mut archive = ZipArchive::new(file).map_err(unreadable_message)?;
     let mut bytes_left = WORKBOOK_BYTES_MAX;
     for index in 0..archive.len() {
         let mut part = archive.by_index(index).map_err(unreadable_message)?.take(bytes_left + 1);
-        let is_content = format == WorkbookFormat::Ods && part.get_ref().name().is_ok_and(|name| name == ODS_CONTENT);
+        let is_content = format == NamedFormat::Ods && part.get_ref().name().is_ok_and(|name| name == ODS_CONTENT);
         let bytes = if is_content {
             let mut content = Vec::new();
             let bytes = part.read_to_end(&mut content).map_err(unreadable_message)?;
@@ -65,8 +60,8 @@ fn count_ods_cells(content: &[u8]) -> usize {
 
 /// The number after `attribute`; one if the attribute is missing.
 fn repeat_count(tag: &[u8], attribute: &[u8]) -> usize {
-    let Some(place) = find(tag, attribute) else { return 1 };
-    let digits = tag[place + attribute.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let Some(position) = find(tag, attribute) else { return 1 };
+    let digits = tag[position + attribute.len()..].iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0_usize, |number, digit| number.saturating_mul(10).saturating_add(usize::from(digit - b'0')))
 }
 

@@ -13,7 +13,6 @@ use datafusion::physical_plan::PhysicalExpr;
 use super::super::query_cancellation::QueryCancellation;
 use crate::embedded::delegation::delegate_to_inner;
 
-/// An expression that fails when its query is cancelled.
 #[derive(Debug)]
 pub(super) struct CancellableExpr {
     pub(super) inner: Arc<dyn PhysicalExpr>,

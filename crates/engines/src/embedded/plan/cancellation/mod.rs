@@ -45,13 +45,11 @@ pub(crate) fn add_cancellation(
         }
         // The first input of a scalar subquery operator is the plan that contains it; its rows are not repeated.
         let first = usize::from(node.is::<ScalarSubqueryExec>());
-        let children = node.children().into_iter().enumerate().map(|(place, child)| match &below {
-            Some(batch_check) if place >= first => {
-                wrap_operator(child.clone(), batch_check.clone(), query_cancellation)
-            }
+        let wrap_child = |(position, child): (usize, &Arc<dyn ExecutionPlan>)| match &below {
+            Some(check) if position >= first => wrap_operator(child.clone(), check.clone(), query_cancellation),
             _ => child.clone(),
-        });
-        let children = children.collect();
+        };
+        let children = node.children().into_iter().enumerate().map(wrap_child).collect();
         let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
         Ok(Transformed::yes(match above {
             Some(batch_check) => wrap_operator(node, batch_check, query_cancellation),
@@ -74,7 +72,6 @@ fn wrap_operator(
     Arc::new(CancellationExec { input, cancellation: query_cancellation.clone(), batch_check })
 }
 
-/// The checks of the batches below `node`, and of those that it emits.
 fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<BatchCheck>, Option<BatchCheck>) {
     let is_streaming = node.is::<BoundedWindowAggExec>();
     if is_streaming || node.is::<WindowAggExec>() {
@@ -104,10 +101,8 @@ fn emits_each_row_once(node: &Arc<dyn ExecutionPlan>) -> bool {
     let of_hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
     let of_merge = node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type);
     let of_loop = node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());
-    of_hash
-        .or(of_merge)
-        .or(of_loop)
-        .is_some_and(|join| matches!(join, LeftAnti | LeftMark | LeftSemi | RightAnti | RightMark | RightSemi))
+    let join = of_hash.or(of_merge).or(of_loop);
+    matches!(join, Some(LeftAnti | LeftMark | LeftSemi | RightAnti | RightMark | RightSemi))
 }
 
 fn wrap_join_filter(

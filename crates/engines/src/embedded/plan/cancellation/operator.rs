@@ -1,19 +1,18 @@
 //! An operator above or below another one that checks each batch.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use tidegate_query::batch_bytes;
 
 use super::super::query_cancellation::QueryCancellation;
@@ -21,17 +20,21 @@ use super::super::repeated_rows::RepeatedRows;
 use super::super::windows::{WindowMemory, WindowRows};
 use crate::embedded::delegation::operator_methods;
 
-/// The check of an operator's batches in addition to cancellation.
 #[derive(Debug, Clone)]
 pub(super) enum BatchCheck {
-    /// No further check.
     CancellationOnly,
     /// The batches go to an operator that repeats their rows.
     Repeated(RepeatedRows),
     /// The batches go to a window operator, which buffers all of them unless `is_streaming`.
-    BelowWindow { rows: WindowRows, is_streaming: bool },
+    BelowWindow {
+        rows: WindowRows,
+        is_streaming: bool,
+    },
     /// The batches come from a window operator.
-    AboveWindow { rows: WindowRows, is_streaming: bool },
+    AboveWindow {
+        rows: WindowRows,
+        is_streaming: bool,
+    },
 }
 
 /// An operator that passes on batches until the query is cancelled.
@@ -76,29 +79,36 @@ impl ExecutionPlan for CancellationExec {
             }
             _ => None,
         };
-        Ok(Box::pin(CancellableStream {
+        let mut batches = CancellableBatches {
             input: make_cooperative(self.input.execute(partition, context)?),
             cancellation: self.cancellation.clone(),
             batch_check: self.batch_check.clone(),
             account,
             reservation,
             remaining: None,
-        }))
+        };
+        let batches = futures::stream::poll_fn(move |context| batches.poll_next(context));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }
 
-struct CancellableStream {
+struct CancellableBatches {
     input: SendableRecordBatchStream,
     cancellation: QueryCancellation,
     batch_check: BatchCheck,
-    /// The memory that a window operator uses while it computes a batch.
     account: Option<Arc<WindowMemory>>,
     reservation: MemoryReservation,
     /// The rest of a batch that is longer than the batch size of the plan.
     remaining: Option<RecordBatch>,
 }
 
-impl CancellableStream {
+impl CancellableBatches {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        self.cancellation.check_cancelled()?;
+        let polled = self.poll_input(context);
+        polled.map(|batch| batch.map(|batch| self.check_batch(batch?)))
+    }
+
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if let Some(rest) = self.remaining.take() {
             return Poll::Ready(Some(Ok(rest)));
@@ -152,21 +162,5 @@ impl CancellableStream {
         }
         self.remaining = Some(batch.slice(rows, batch.num_rows() - rows));
         batch.slice(0, rows)
-    }
-}
-
-impl Stream for CancellableStream {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.cancellation.check_cancelled()?;
-        let polled = self.poll_input(context);
-        polled.map(|batch| batch.map(|batch| self.check_batch(batch?)))
-    }
-}
-
-impl RecordBatchStream for CancellableStream {
-    fn schema(&self) -> SchemaRef {
-        self.input.schema()
     }
 }

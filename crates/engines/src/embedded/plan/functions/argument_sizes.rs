@@ -37,17 +37,14 @@ impl ArgumentSizes {
     }
 }
 
-/// The number of bytes of the texts of an argument.
 pub(super) fn text_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
     text_sizes_of_argument(args.args.get(position)?)
 }
 
-/// The number of bytes of the texts of `arg`.
 pub(super) fn text_sizes_of_argument(arg: &ColumnarValue) -> Option<ArgumentSizes> {
     ArgumentSizes::measure(arg, text_lengths)
 }
 
-/// The number of elements of the lists of an argument.
 pub(super) fn list_sizes(args: &ScalarFunctionArgs, position: usize) -> Option<ArgumentSizes> {
     ArgumentSizes::measure(args.args.get(position)?, list_lengths)
 }

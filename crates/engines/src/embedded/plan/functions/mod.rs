@@ -5,7 +5,7 @@
 //! of a million letters would occupy a thread for half an hour.
 
 mod argument_sizes;
-mod operators;
+mod concat;
 mod pattern_cost;
 mod result_bytes;
 mod steps;
@@ -15,13 +15,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::Array;
-use datafusion::arrow::compute::concat;
+use datafusion::arrow::compute::concat as concat_arrays;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Like, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -38,7 +38,6 @@ use super::query_cancellation::{check_function_cancelled, session_cancellation};
 use super::windows;
 use crate::embedded::delegation::delegate_to_inner;
 
-/// Maximum number of bytes of the result of one evaluation.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
 /// Maximum number of steps of one evaluation. A step takes about a nanosecond.
 const FUNCTION_STEPS_MAX: f64 = 1e9;
@@ -49,52 +48,45 @@ type EstimateBytes = fn(&ScalarFunctionArgs) -> Option<f64>;
 /// Estimates the steps for each row. `None` if they are few.
 type EstimateSteps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
 
-/// Adds limits to those of `functions` that can be expensive.
 pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    functions
-        .into_iter()
-        .map(|inner| match cost_estimates(inner.name()) {
-            (None, None) => inner,
-            (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(BoundedFunction { inner, bytes, steps })),
-        })
-        .collect()
+    let bound = |inner: Arc<ScalarUDF>| match cost_estimates(inner.name()) {
+        (None, None) => inner,
+        (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(BoundedFunction { inner, bytes, steps })),
+    };
+    functions.into_iter().map(bound).collect()
 }
 
-/// Adds limits to operators, and to functions that the planner uses for SQL syntax such as `position(a IN b)` and `a @>
-/// b`.
+/// Adds limits to operators, to window functions for the query of `session`, and to functions that the planner uses for
+/// SQL syntax such as `position(a IN b)` and `a @> b`.
 ///
-/// Also adds limits to window functions, for the query of `session`.
+/// The planner writes most operators with patterns as functions. Only `LIKE` with a constant pattern is left.
 pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let query_cancellation = session_cancellation(session);
+    let (cancellation, text_like) = (session_cancellation(session), session.scalar_functions().get("text_like*"));
     let bound = |expression: Expr| {
-        expression.transform_up(|expression| match expression {
-            Expr::ScalarFunction(call) => Ok(bound_call(call)),
-            Expr::WindowFunction(mut call) => {
-                let Some(function) = query_cancellation
-                    .as_ref()
-                    .and_then(|query_cancellation| windows::bound_window_function(&call, query_cancellation))
-                else {
-                    return Ok(Transformed::no(Expr::WindowFunction(call)));
-                };
-                call.fun = function;
-                Ok(Transformed::yes(Expr::WindowFunction(call)))
+        let bounded = match expression {
+            Expr::ScalarFunction(call) => return Ok(bound_call(call)),
+            Expr::WindowFunction(ref call) => {
+                let function = cancellation.as_ref().and_then(|query| windows::bound_window_function(call, query));
+                function.map(|fun| Expr::from(WindowFunction { fun, ..(**call).clone() }))
             }
-            other => Ok(match operators::bound_operator(&other) {
-                Some(bounded) => Transformed::yes(bounded),
-                None => Transformed::no(other),
-            }),
-        })
+            Expr::Like(Like { negated: false, ref expr, ref pattern, escape_char: None, case_insensitive: false })
+                if pattern_cost::has_costly_pattern(&expression) =>
+            {
+                text_like.map(|function| function.call(vec![(**expr).clone(), (**pattern).clone()]))
+            }
+            ref other => concat::bound_concat(other),
+        };
+        Ok(bounded.map_or_else(|| Transformed::no(expression), Transformed::yes))
     };
-    plan.transform_up_with_subqueries(|node| node.map_expressions(bound)).data()
+    plan.transform_up_with_subqueries(|node| node.map_expressions(|expression| expression.transform_up(bound))).data()
 }
 
 fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
     let is_bound = call.func.inner().is::<BoundedFunction>();
-    let Some(function) = bound_functions(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
-        return Transformed::no(Expr::ScalarFunction(call));
-    };
-    call.func = function;
-    Transformed::yes(Expr::ScalarFunction(call))
+    let function = bound_functions(vec![call.func.clone()]).pop().filter(|_| !is_bound);
+    let is_changed = function.is_some();
+    call.func = function.unwrap_or(call.func);
+    Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)
 }
 
 /// The estimates for a function whose result or work may be much larger than its arguments.
@@ -172,10 +164,10 @@ impl BoundedFunction {
         let mut start = 0;
         while start < steps.len() {
             check_function_cancelled(&args)?;
-            let mut taken = 0.0;
+            let mut sum = 0.0;
             let fits = |steps: &&f64| {
-                taken += **steps;
-                taken <= FUNCTION_STEPS_MAX
+                sum += **steps;
+                sum <= FUNCTION_STEPS_MAX
             };
             let rows = steps[start..].iter().take_while(fits).count().max(1);
             let part = self.inner.invoke_with_args(slice_args(&args, start, rows))?;
@@ -183,17 +175,15 @@ impl BoundedFunction {
             start += rows;
         }
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-        Ok(ColumnarValue::Array(concat(&parts)?))
+        Ok(ColumnarValue::Array(concat_arrays(&parts)?))
     }
 }
 
-/// The error for a result of `subject` with more than `bytes_max` bytes.
 fn result_too_large_error(subject: &str, bytes_max: f64) -> DataFusionError {
     let message = format!("the result of {subject} exceeds the limit of {} MiB", (bytes_max as u64) >> 20);
     DataFusionError::External(Box::new(Error::new(ErrorKind::TooLarge, message).with_hint(VALUES_HINT)))
 }
 
-/// The arguments of a range of rows.
 fn slice_args(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
     let part = |arg: &ColumnarValue| match arg {
         ColumnarValue::Scalar(scalar) => ColumnarValue::Scalar(scalar.clone()),
@@ -237,6 +227,7 @@ impl ScalarUDFImpl for BoundedFunction {
         fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool>;
         fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>>;
         fn documentation(&self) -> Option<&Documentation>;
+        fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement;
     }
 
     #[allow(deprecated, reason = "callers of the old method must read what the function says")]
@@ -270,16 +261,14 @@ impl ScalarUDFImpl for BoundedFunction {
                 call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))
             }
-            operator if operators::bound_operator(&operator).is_some() => ExprSimplifyResult::Original(args),
+            operator if pattern_cost::has_costly_pattern(&operator) || concat::bound_concat(&operator).is_some() => {
+                ExprSimplifyResult::Original(args)
+            }
             other => ExprSimplifyResult::Simplified(other),
         })
     }
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.inner.conditional_arguments(args)
-    }
-
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        self.inner.placement(args)
     }
 }

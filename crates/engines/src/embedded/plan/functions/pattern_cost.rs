@@ -7,7 +7,7 @@
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::logical_expr::{ColumnarValue, Operator, ScalarFunctionArgs};
+use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs};
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 
@@ -23,12 +23,10 @@ const WILDCARD_PLACES: f64 = 20.0;
 const LETTER_BYTES: f64 = 4.0;
 /// An upper limit of costs that is still safe for arithmetic.
 const COST_MAX: f64 = 1e100;
-/// Maximum number of bytes of a regular expression to analyze.
 const PATTERN_BYTES_MAX: usize = 256 << 10;
 
-/// The cost of a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct PatternCost {
+struct PatternCost {
     /// Number of places to compile.
     places: f64,
     /// Number of places that a search may be in at the same time.
@@ -36,16 +34,6 @@ pub(super) struct PatternCost {
 }
 
 impl PatternCost {
-    /// The cost of a pattern of `op`.
-    pub(super) fn new(op: Operator, pattern: &str) -> Self {
-        match op {
-            Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
-                Self::from_like(pattern)
-            }
-            _ => Self::from_regex(pattern),
-        }
-    }
-
     fn from_like(pattern: &str) -> Self {
         let inner = pattern.trim_start_matches('%').trim_end_matches('%');
         if !inner.contains(['%', '_', '\\']) {
@@ -77,7 +65,8 @@ impl PatternCost {
             Ast::ClassUnicode(_) | Ast::ClassPerl(_) => Self { places: CLASS_PLACES, at_once: LETTER_BYTES },
             Ast::ClassBracketed(class) => {
                 let written = &pattern[class.span.start.offset..class.span.end.offset];
-                let names_others = written.contains("[:") || written.split('\\').skip(1).any(starts_with_a_letter);
+                let is_class = |escape: &str| escape.starts_with(|letter: char| letter.is_ascii_alphabetic());
+                let names_others = written.contains("[:") || written.split('\\').skip(1).any(is_class);
                 let own = WILDCARD_PLACES + written.len() as f64 * LETTER_BYTES;
                 let positions = if names_others { CLASS_PLACES } else { own.min(CLASS_PLACES) };
                 Self { places: positions, at_once: LETTER_BYTES }
@@ -116,7 +105,7 @@ impl PatternCost {
     }
 
     /// Whether it needs no limit: the time is proportional to the length of the text.
-    pub(super) fn is_small(self) -> bool {
+    fn is_small(self) -> bool {
         self.places <= 1_000.0 && self.at_once <= 100.0
     }
 
@@ -125,17 +114,22 @@ impl PatternCost {
     }
 }
 
-/// `regexp_like(text, pattern, flags)` and functions with the same first arguments.
-pub(super) fn regex_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    pattern_steps(args, Operator::RegexMatch)
+/// Whether `expr` is `LIKE` or `~` with a pattern that is not small.
+pub(super) fn has_costly_pattern(expr: &Expr) -> bool {
+    let (pattern, cost): (&Expr, fn(&str) -> PatternCost) = match expr {
+        Expr::Like(like) => (&like.pattern, PatternCost::from_like),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::RegexMatch, right, .. }) => (right, PatternCost::from_regex),
+        _ => return false,
+    };
+    let Expr::Literal(value, _) = pattern else { return true };
+    value.try_as_str().flatten().is_some_and(|pattern| !cost(pattern).is_small())
 }
 
-/// `text op pattern`.
-pub(super) fn pattern_steps(args: &ScalarFunctionArgs, op: Operator) -> Option<Vec<f64>> {
+pub(super) fn regex_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let (text, pattern) = (args.args.first()?, args.args.get(1)?);
     let lengths = text_sizes_of_argument(text)?;
     if let ColumnarValue::Scalar(scalar) = pattern {
-        let cost = scalar.try_as_str()?.map_or_else(PatternCost::default, |pattern| PatternCost::new(op, pattern));
+        let cost = scalar.try_as_str()?.map_or_else(PatternCost::default, PatternCost::from_regex);
         let compiled = cost.places * COMPILE_STEPS;
         let mut steps: Vec<f64> = (0..row_count(args)).map(|row| cost.steps(lengths.at(row)) - compiled).collect();
         // The pattern is compiled once, for the first row.
@@ -150,15 +144,11 @@ pub(super) fn pattern_steps(args: &ScalarFunctionArgs, op: Operator) -> Option<V
             return 0.0;
         }
         if patterns.value(row) != last.0 {
-            last = (patterns.value(row), PatternCost::new(op, patterns.value(row)));
+            last = (patterns.value(row), PatternCost::from_regex(patterns.value(row)));
         }
         last.1.steps(lengths.at(row))
     };
     Some((0..patterns.len()).map(&mut step).collect())
-}
-
-fn starts_with_a_letter(text: &str) -> bool {
-    text.starts_with(|letter: char| letter.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -167,7 +157,7 @@ mod tests {
 
     #[test]
     fn repetition_multiplies_pattern_cost() {
-        let cost = |pattern: &str| PatternCost::new(Operator::RegexMatch, pattern);
+        let cost = PatternCost::from_regex;
         assert!(cost("^error: [a-z]+ (timeout|refused)").is_small());
         assert!(!cost(r"\w+@\w+\.(com|org)").is_small());
         assert!(cost("(?:[ab]?){20000}[cd]").at_once > 20_000.0);
@@ -179,7 +169,7 @@ mod tests {
         assert_eq!(cost(&"a".repeat(PATTERN_BYTES_MAX + 1)).places, COST_MAX);
         assert!(cost("^https://[a-z.]+/").is_small());
         assert_eq!(cost("("), PatternCost::default());
-        let like = |pattern: &str| PatternCost::new(Operator::NotILikeMatch, pattern);
+        let like = PatternCost::from_like;
         assert!(like("%flight_number%").is_small());
         assert!(like(&format!("{}%", "https://example.org/".repeat(100))).is_small());
         assert!(!like(&"%a".repeat(100)).is_small());

@@ -3,7 +3,7 @@
 use datafusion::arrow::array::{Array, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMillisecondType,
 };
 use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_int64_array;
@@ -14,8 +14,7 @@ use super::argument_sizes::{ArgumentSizes, list_sizes, row_count, text_sizes};
 
 /// Number of bytes of a value of unknown size.
 const VALUE_BYTES: f64 = 16.0;
-/// Nanoseconds of a day.
-const DAY_NANOSECONDS: f64 = 86_400e9;
+const DAY_MILLISECONDS: f64 = 86_400e3;
 /// Maximum number of bytes that one letter of a time format produces.
 const FORMATTED_BYTES: f64 = 16.0;
 
@@ -31,8 +30,8 @@ pub(super) fn repeat_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
         })
     });
     // Even an empty text in a list needs an offset.
-    let made = |(row, times): (usize, Option<i64>)| times.unwrap_or(0).max(0) as f64 * bytes.at(row).max(4.0);
-    Some(times.iter().enumerate().map(made).sum())
+    let repeated = |(row, times): (usize, Option<i64>)| times.unwrap_or(0).max(0) as f64 * bytes.at(row).max(4.0);
+    Some(times.iter().enumerate().map(repeated).sum())
 }
 
 /// `lpad(text, length)`.
@@ -112,53 +111,32 @@ pub(super) fn range_bytes(args: &ScalarFunctionArgs) -> Option<f64> {
     Some((0..stops.len()).map(|row| elements(row) * VALUE_BYTES).sum())
 }
 
-/// Times in nanoseconds; null as 0.
+/// Times in milliseconds; null as 0.
 fn times(arg: &ColumnarValue, rows: usize) -> Option<Vec<f64>> {
     let array = arg.to_array(rows).ok()?;
-    match array.data_type() {
-        DataType::Date32 => {
-            let days = cast(&array, &DataType::Int32).ok()?;
-            Some(
-                days.as_primitive::<Int32Type>()
-                    .iter()
-                    .map(|days| f64::from(days.unwrap_or(0)) * DAY_NANOSECONDS)
-                    .collect(),
-            )
-        }
-        DataType::Timestamp(unit, _) => {
-            let nanoseconds = match unit {
-                TimeUnit::Second => 1e9,
-                TimeUnit::Millisecond => 1e6,
-                TimeUnit::Microsecond => 1e3,
-                TimeUnit::Nanosecond => 1.0,
-            };
-            let ticks = cast(&array, &DataType::Int64).ok()?;
-            let ticks = ticks.as_primitive::<Int64Type>();
-            Some(ticks.iter().map(|ticks| ticks.unwrap_or(0) as f64 * nanoseconds).collect())
-        }
-        _ => None,
+    if !matches!(array.data_type(), DataType::Date32 | DataType::Timestamp(..)) {
+        return None;
     }
+    let times = cast(&array, &DataType::Timestamp(TimeUnit::Millisecond, None)).ok()?;
+    let times = times.as_primitive::<TimestampMillisecondType>().iter();
+    Some(times.map(|time| time.unwrap_or(0) as f64).collect())
 }
 
-/// Intervals in nanoseconds, with months of minimum length; null as 0.
+/// Intervals in milliseconds, with months of minimum length; null as 0.
 fn intervals(arg: &ColumnarValue, rows: usize) -> Option<Vec<f64>> {
     let array = arg.to_array(rows).ok()?;
     let array = cast(&array, &DataType::Interval(IntervalUnit::MonthDayNano)).ok()?;
     let length = |interval: Option<IntervalMonthDayNano>| {
         interval.map_or(0.0, |interval| {
-            (f64::from(interval.months) * 28.0 + f64::from(interval.days)) * DAY_NANOSECONDS
-                + interval.nanoseconds as f64
+            let days = f64::from(interval.months) * 28.0 + f64::from(interval.days);
+            days * DAY_MILLISECONDS + interval.nanoseconds as f64 / 1e6
         })
     };
     Some(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(length).collect())
 }
 
 fn integers(args: &ScalarFunctionArgs, position: usize) -> Option<Int64Array> {
-    let rows = if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) { 1 } else { args.number_rows };
-    let array = args.args.get(position)?.to_array(rows).ok()?;
-    if !array.data_type().is_integer() {
-        return None;
-    }
-    let array = cast(&array, &DataType::Int64).ok()?;
+    let array = args.args.get(position)?.to_array(row_count(args)).ok()?;
+    let array = array.data_type().is_integer().then(|| cast(&array, &DataType::Int64).ok())??;
     as_int64_array(&array).ok().cloned()
 }

@@ -15,7 +15,6 @@ fn product_steps(args: &ScalarFunctionArgs, left: &ArgumentSizes, right: &Argume
     (0..row_count(args)).map(|row| left.at(row) * right.at(row) * each).collect()
 }
 
-/// The product of the lengths of the first two texts.
 pub(super) fn text_product_steps(args: &ScalarFunctionArgs, each: f64) -> Option<Vec<f64>> {
     Some(product_steps(args, &text_sizes(args, 0)?, &text_sizes(args, 1)?, each))
 }
@@ -46,7 +45,6 @@ pub(super) fn array_has_any_steps(args: &ScalarFunctionArgs) -> Option<Vec<f64>>
     array_has_all_steps(args)
 }
 
-/// Number of bytes of the longest text in lists. `None` for lists of other types.
 fn longest_text(arg: &ColumnarValue) -> Option<f64> {
     let array = arg.to_array(1).ok()?;
     let values: &ArrayRef = match array.data_type() {

@@ -24,11 +24,8 @@ pub(super) fn measure_searches(
 ) -> Option<Vec<f64>> {
     let (lengths, rows) = (text_sizes(args, 0)?, row_count(args));
     let one_search = pattern_cost::regex_steps(args)?;
-    if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) {
-        return Some(one_search);
-    }
     let is_long = |row: usize| lengths.at(row) * lengths.at(row) > FUNCTION_STEPS_MAX;
-    if !(0..rows).any(is_long) {
+    if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) || !(0..rows).any(is_long) {
         return Some(one_search);
     }
     let column = |position: usize| cast(&args.args.get(position)?.to_array(rows).ok()?, &DataType::Utf8).ok();
@@ -45,14 +42,11 @@ pub(super) fn measure_searches(
         // The function itself refuses an invalid pattern.
         Regex::new(&pattern).map_or(0.0, |pattern| time_all_matches(&pattern, all_texts.value(row)))
     };
-    let mut taken = Vec::with_capacity(rows);
-    for row in 0..rows {
-        taken.push(steps(row));
-        if taken[row] > FUNCTION_STEPS_MAX {
-            break;
-        }
+    let mut measured = Vec::with_capacity(rows);
+    while measured.len() < rows && measured.last().is_none_or(|steps| *steps <= FUNCTION_STEPS_MAX) {
+        measured.push(steps(measured.len()));
     }
-    Some(taken)
+    Some(measured)
 }
 
 fn time_all_matches(pattern: &Regex, text: &str) -> f64 {

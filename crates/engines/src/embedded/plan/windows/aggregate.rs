@@ -17,16 +17,13 @@ use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 use crate::embedded::delegation::delegate_to_inner;
 
-/// An aggregate that is used over a window.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
     pub(super) cancellation: QueryCancellation,
-    /// The extent of the window frame.
     pub(super) reach: FrameReach,
 }
 
-/// The extent of a window frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FrameReach {
     /// Some rows, different for each row.
@@ -75,6 +72,9 @@ impl AggregateUDFImpl for BoundedAggregate {
         fn supports_null_handling_clause(&self) -> bool;
         fn supports_within_group_clause(&self) -> bool;
         fn documentation(&self) -> Option<&Documentation>;
+        fn simplify_expr_op_literal(
+            &self, function: &AggregateFunction, arg: &Expr, op: Operator, literal: &Expr, is_arg_left: bool
+        ) -> Result<Option<Expr>>;
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -90,17 +90,6 @@ impl AggregateUDFImpl for BoundedAggregate {
         Ok(inner.map(|inner| {
             Arc::new(self.with_inner(Arc::new(AggregateUDF::new_from_shared_impl(inner)))) as Arc<dyn AggregateUDFImpl>
         }))
-    }
-
-    fn simplify_expr_op_literal(
-        &self,
-        function: &AggregateFunction,
-        arg: &Expr,
-        op: Operator,
-        literal: &Expr,
-        is_arg_left: bool,
-    ) -> Result<Option<Expr>> {
-        self.inner.simplify_expr_op_literal(function, arg, op, literal, is_arg_left)
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -122,7 +111,6 @@ struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
     cancellation_check: CancellationCheck,
     reach: FrameReach,
-    /// Number of input rows.
     rows: usize,
 }
 
@@ -130,6 +118,7 @@ struct BoundedAccumulator {
 impl Accumulator for BoundedAccumulator {
     delegate_to_inner! {
         fn size(&self) -> usize;
+        fn supports_retract_batch(&self) -> bool;
     }
 
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -160,9 +149,5 @@ impl Accumulator for BoundedAccumulator {
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.cancellation_check.check()?;
         self.inner.retract_batch(values)
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        self.inner.supports_retract_batch()
     }
 }

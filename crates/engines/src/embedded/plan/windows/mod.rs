@@ -28,7 +28,7 @@ pub(super) fn bound_window_function(
     call: &WindowFunction,
     query_cancellation: &QueryCancellation,
 ) -> Option<WindowFunctionDefinition> {
-    let query_cancellation = query_cancellation.clone();
+    let cancellation = query_cancellation.clone();
     Some(match &call.fun {
         WindowFunctionDefinition::AggregateUDF(inner) if !inner.inner().is::<BoundedAggregate>() => {
             let frame = &call.params.window_frame;
@@ -37,18 +37,17 @@ pub(super) fn bound_window_function(
                 true if call.params.filter.is_some() => FrameReach::FilteredPartition,
                 true => FrameReach::Partition,
             };
-            let bounded = BoundedAggregate { inner: inner.clone(), cancellation: query_cancellation, reach };
+            let bounded = BoundedAggregate { inner: inner.clone(), cancellation, reach };
             WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(bounded)))
         }
         WindowFunctionDefinition::WindowUDF(inner) if !inner.inner().is::<BoundedWindow>() => {
-            let bounded = BoundedWindow { inner: inner.clone(), cancellation: query_cancellation };
-            WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::new_from_impl(bounded)))
+            let bounded = WindowUDF::new_from_impl(BoundedWindow { inner: inner.clone(), cancellation });
+            WindowFunctionDefinition::WindowUDF(Arc::new(bounded))
         }
         _ => return None,
     })
 }
 
-/// Checks for cancellation, called for each row.
 #[derive(Debug)]
 struct CancellationCheck {
     cancellation: QueryCancellation,
@@ -60,10 +59,6 @@ impl CancellationCheck {
         Self { cancellation: query_cancellation.clone(), calls: 0 }
     }
 
-    /// Checks at intervals of [`CHECK_EVERY`] calls.
-    ///
-    /// # Errors
-    /// When the query is cancelled.
     fn check(&mut self) -> Result<()> {
         self.calls = self.calls.wrapping_add(1);
         if self.calls.is_multiple_of(CHECK_EVERY) { self.cancellation.check_cancelled() } else { Ok(()) }

@@ -21,7 +21,6 @@ use super::window_memory::count_values;
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
 use crate::embedded::delegation::delegate_to_inner;
 
-/// A window function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedWindow {
     pub(super) inner: Arc<WindowUDF>,
@@ -77,6 +76,7 @@ impl PartitionEvaluator for BoundedEvaluator {
         fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef>;
         fn supports_bounded_execution(&self) -> bool;
         fn uses_window_frame(&self) -> bool;
+        fn include_rank(&self) -> bool;
     }
 
     fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
@@ -85,9 +85,9 @@ impl PartitionEvaluator for BoundedEvaluator {
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         self.cancellation_check.check()?;
-        let given = self.inner.evaluate_all(values, rows)?;
-        count_values(array_bytes(&given), rows)?;
-        Ok(given)
+        let results = self.inner.evaluate_all(values, rows)?;
+        count_values(array_bytes(&results), rows)?;
+        Ok(results)
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
@@ -95,9 +95,5 @@ impl PartitionEvaluator for BoundedEvaluator {
         let value = self.inner.evaluate(values, range)?;
         count_values(scalar_bytes(&value), 1)?;
         Ok(value)
-    }
-
-    fn include_rank(&self) -> bool {
-        self.inner.include_rank()
     }
 }

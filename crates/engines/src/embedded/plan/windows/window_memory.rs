@@ -43,7 +43,6 @@ impl WindowMemory {
         Self { rows, reservation: Mutex::new(reservation) }
     }
 
-    /// Runs `work`, and counts the results that it computes.
     pub(crate) fn run_counted<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         /// Unregisters the account, even if the work panics.
         struct Closing;
@@ -57,16 +56,12 @@ impl WindowMemory {
         work()
     }
 
-    /// Releases the memory of results that were passed on.
     pub(crate) fn release(&self) {
         self.reservation.lock().free();
     }
 }
 
 /// Counts `bytes` of results for `rows` rows of the operator that computes on this thread.
-///
-/// # Errors
-/// When the query has no memory for them.
 pub(super) fn count_values(bytes: usize, rows: usize) -> Result<()> {
     let bytes = bytes.saturating_sub(rows.saturating_mul(FREE_BYTES));
     if bytes == 0 {
@@ -77,9 +72,6 @@ pub(super) fn count_values(bytes: usize, rows: usize) -> Result<()> {
 
 /// Counts one value of `bytes` that all `rows` rows of a partition share. `None`: a filter hides the number of rows,
 /// and the number of all rows of the operator is used.
-///
-/// # Errors
-/// When the query has no memory for them.
 pub(super) fn count_repeated_value(bytes: usize, rows: Option<usize>) -> Result<()> {
     let all = || ACTIVE.with_borrow(|open| open.last().map_or(1, |account| account.rows.0.load(Ordering::Relaxed)));
     let rows = rows.unwrap_or_else(all).max(1);
