@@ -25,7 +25,6 @@ pub struct ChainLink {
 }
 
 impl ChainLink {
-    /// The position before the first line.
     pub(crate) fn genesis() -> Self {
         Self { seq: 0, hash: GENESIS_HASH.to_owned() }
     }
@@ -34,70 +33,50 @@ impl ChainLink {
 /// Chains `line`, a JSON object, to `previous_hash`. Returns the finished line with its line break, and its position.
 pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&AuditKey>) -> (String, ChainLink) {
     line.pop();
-    line.push_str(",\"prev\":\"");
-    line.push_str(&before.hash);
-    line.push('"');
+    line.push_str(&format!(",\"prev\":\"{}\"", before.hash));
     let hash = compute_hash(line.as_bytes(), key);
-    line.push_str(BEFORE_HASH);
-    line.push_str(&hash);
-    line.push_str(AFTER_HASH);
-    line.push('\n');
+    line.push_str(&format!("{BEFORE_HASH}{hash}{AFTER_HASH}\n"));
     (line, ChainLink { seq: before.seq + 1, hash })
 }
 
-/// The content of a line, checked without its neighbours.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The members of a line that its verification needs.
+#[derive(Debug, Deserialize)]
 pub(crate) struct ParsedLine {
-    pub(crate) link: ChainLink,
+    seq: u64,
+    hash: String,
+    #[serde(rename = "prev")]
     pub(crate) previous_hash: String,
     pub(crate) missing_until: Option<u64>,
     pub(crate) mended_bytes: Option<u64>,
     pub(crate) dropped: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct LineMembers {
-    seq: u64,
-    prev: String,
-    #[serde(default)]
-    missing_until: Option<u64>,
-    #[serde(default)]
-    mended_bytes: Option<u64>,
-    #[serde(default)]
-    dropped: Option<u64>,
+impl ParsedLine {
+    pub(crate) fn link(&self) -> ChainLink {
+        ChainLink { seq: self.seq, hash: self.hash.clone() }
+    }
 }
 
 /// Parses `line`, without its line break, and checks its hash.
-///
-/// # Errors
-/// What is wrong with the line.
 pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLine, &'static str> {
-    let foreign = "is not a line of an audit log";
-    let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
+    let malformed = "is not a line of an audit log";
+    let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(malformed)?;
     let (hashed, rest) =
-        line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
+        line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(malformed)?).ok_or(malformed)?;
     let hash = rest.strip_prefix(BEFORE_HASH.as_bytes()).and_then(|rest| rest.strip_suffix(AFTER_HASH.as_bytes()));
-    let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
+    let hash = std::str::from_utf8(hash.ok_or(malformed)?).map_err(|_| malformed)?;
     if compute_hash(hashed, key) != hash {
         return Err(match key {
             Some(_) => "was changed, or written with another key: its hash does not match its content",
             None => "was changed, or written with a key: its hash does not match its content",
         });
     }
-    let LineMembers { seq, prev, missing_until, mended_bytes, dropped } =
-        serde_json::from_slice(line).map_err(|_| foreign)?;
-    Ok(ParsedLine {
-        link: ChainLink { seq, hash: hash.to_owned() },
-        previous_hash: prev,
-        missing_until,
-        mended_bytes,
-        dropped,
-    })
+    serde_json::from_slice(line).map_err(|_| malformed)
 }
 
 /// The number of dropped lines that `line` reports, if it does.
 pub(crate) fn dropped_count(line: &str) -> Option<u64> {
-    serde_json::from_str::<LineMembers>(line).ok().and_then(|members| members.dropped)
+    serde_json::from_str::<ParsedLine>(line).ok().and_then(|parsed| parsed.dropped)
 }
 
 /// The hash of `text`, keyed if `key` is set.

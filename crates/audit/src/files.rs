@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use crate::chain::{self, ChainLink};
 use crate::options::AuditKey;
 
-/// Bytes of a line at most.
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The file beside `log` with that suffix.
@@ -43,7 +42,6 @@ pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result
     tidegate_core::private_file::set_owner_only(options).open(path)
 }
 
-/// The end of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileTail {
     /// The last complete line, if any.
@@ -71,18 +69,23 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
         return Ok(FileTail { last: None, whole_bytes: 0, torn_bytes: bytes });
     };
     let start = tail[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |before| before + 1);
-    let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, format!("its last line {why}"));
-    let read = chain::parse_line(&tail[start..end], key).map_err(wrong)?;
+    let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, format!("its last line {problem}"));
+    let line = chain::parse_line(&tail[start..end], key).map_err(invalid)?;
     let torn_bytes = (tail.len() - end - 1) as u64;
-    Ok(FileTail { last: Some(read.link), whole_bytes: bytes - torn_bytes, torn_bytes })
+    Ok(FileTail { last: Some(line.link()), whole_bytes: bytes - torn_bytes, torn_bytes })
 }
 
 /// The number of the first line of `path`, if it can be read.
 pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
+    read_first_seq(&mut BufReader::new(File::open(path).ok()?), key).ok()?
+}
+
+/// The number of the first line of `lines`; `None` if it is invalid.
+pub(crate) fn read_first_seq(lines: &mut BufReader<File>, key: Option<&AuditKey>) -> io::Result<Option<u64>> {
     let mut line = Vec::new();
-    let file = File::open(path).ok()?;
-    BufReader::new(file).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).ok()?;
-    chain::parse_line(line.strip_suffix(b"\n")?, key).ok().map(|read| read.link.seq)
+    lines.take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+    let parsed = line.strip_suffix(b"\n").and_then(|line| chain::parse_line(line, key).ok());
+    Ok(parsed.map(|parsed| parsed.link().seq))
 }
 
 /// Whether a process writes the log with this newest file.

@@ -39,12 +39,12 @@ impl LogHead {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text?,
         };
-        let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("the head of the log {why}"));
-        let head: Self = serde_json::from_slice(&text).map_err(|_| wrong("cannot be read"))?;
+        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, format!("the head of the log {problem}"));
+        let head: Self = serde_json::from_slice(&text).map_err(|_| invalid("cannot be read"))?;
         if let Some(key) = key
             && head.mac.as_ref() != Some(&head.compute_mac(key))
         {
-            return Err(wrong("was changed, or written with another key"));
+            return Err(invalid("was changed, or written with another key"));
         }
         Ok(Some(head))
     }

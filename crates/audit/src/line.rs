@@ -1,157 +1,113 @@
 //! The form of a line: JSON with members in a fixed order, without the two members that chain it.
 
-use std::net::IpAddr;
-
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use serde_json::{Map, Value};
-use tidegate_core::Principal;
+use serde_json::json;
+use tidegate_core::{CallOrigin, Principal};
 
 use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
 use crate::redaction::truncate;
 
 /// Bytes of a subject, tenant, role, database or table in a line at most.
 const WORD_BYTES_MAX: usize = 256;
-/// Roles in a line at most.
 const ROLES_MAX: usize = 32;
-
-#[derive(Default, Serialize)]
-struct JsonLine<'a> {
-    time: String,
-    seq: u64,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tenant: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    roles: Option<Vec<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<LineTarget<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<LineArguments<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    statements: Option<Vec<LineStatement>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secrets: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    elapsed_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    times: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mended_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing_until: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct LineTarget<'a> {
-    kind: &'static str,
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum LineArguments<'a> {
-    Names(&'a [String]),
-    Values(&'a Map<String, Value>),
-}
-
-#[derive(Serialize)]
-struct LineStatement {
-    database: String,
-    fingerprint: String,
-    tables: Vec<String>,
-}
 
 /// Renders `record` as line number `seq`, an object with at least one member.
 pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
-    let time = DateTime::<Utc>::from(record.time).to_rfc3339_opts(SecondsFormat::Millis, true);
-    let line = match &mut record.kind {
-        RecordKind::Opened { mended_bytes, missing_until } => JsonLine {
-            kind: "opened",
-            mended_bytes: Some(*mended_bytes).filter(|bytes| *bytes > 0),
-            missing_until: *missing_until,
-            ..JsonLine::default()
-        },
-        RecordKind::Call(call) => call_line(call),
-        RecordKind::RefusedCall { caller: subject, target, outcome } => JsonLine {
-            target: Some(LineTarget { kind: target.0, name: &target.1 }),
-            outcome: Some(outcome),
-            ..caller_line("refused_call", subject)
-        },
-        RecordKind::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => JsonLine {
-            kind: "refused_message",
-            transport: Some(transport.name()),
-            address: *address,
-            reason: Some(reason),
-            times: Some(*times).filter(|times| *times > 1),
-            ..principal.as_ref().map_or_else(JsonLine::default, |principal| principal_line(principal))
-        },
-        RecordKind::Dropped(lines) => JsonLine { kind: "dropped", dropped: Some(*lines), ..JsonLine::default() },
-    };
-    // Serialization cannot fail: all keys are text.
-    serde_json::to_string(&JsonLine { time, seq, ..line }).unwrap_or_else(|_| format!("{{\"seq\":{seq}}}"))
-}
-
-fn call_line(call: &mut CallRecord) -> JsonLine<'_> {
-    let statements = std::mem::take(&mut call.statements).into_iter();
-    let statements = statements.map(|audited_statement| LineStatement {
-        database: truncate_word(&audited_statement.database).to_owned(),
-        fingerprint: (audited_statement.fingerprint)(),
-        tables: audited_statement.tables.iter().map(|table| truncate_word(table).to_owned()).collect(),
-    });
-    JsonLine {
-        target: Some(LineTarget { kind: call.target.0, name: &call.target.1 }),
-        arguments: Some(match &call.arguments {
-            RecordedArguments::Names(names) => LineArguments::Names(names),
-            RecordedArguments::Values(values) => LineArguments::Values(values),
-        }),
-        statements: Some(statements.collect()),
-        rows: Some(call.rows),
-        bytes: Some(call.bytes),
-        secrets: Some(call.secrets).filter(|secrets| *secrets > 0),
-        outcome: Some(call.outcome),
-        elapsed_ms: Some(call.elapsed_ms),
-        job: Some(call.job.to_string()),
-        ..caller_line("call", &call.caller)
+    let mut line = JsonLine(Vec::new());
+    line.push("time", DateTime::<Utc>::from(record.time).to_rfc3339_opts(SecondsFormat::Millis, true));
+    line.push("seq", seq);
+    match &mut record.kind {
+        RecordKind::Opened { mended_bytes, missing_until } => {
+            line.push("kind", "opened");
+            line.push_some("mended_bytes", Some(*mended_bytes).filter(|bytes| *bytes > 0));
+            line.push_some("missing_until", *missing_until);
+        }
+        RecordKind::Call(call) => line.push_call(call),
+        RecordKind::RefusedCall { caller, target, outcome } => {
+            line.push("kind", "refused_call");
+            line.push_caller(caller);
+            line.push_target(target);
+            line.push("outcome", outcome);
+        }
+        RecordKind::RefusedMessage(RefusedMessage { principal, origin, reason, times }) => {
+            line.push("kind", "refused_message");
+            if let Some(principal) = principal {
+                line.push_principal(principal);
+            }
+            line.push_origin(*origin);
+            line.push("reason", reason);
+            line.push_some("times", Some(*times).filter(|times| *times > 1));
+        }
+        RecordKind::Dropped(lines) => {
+            line.push("kind", "dropped");
+            line.push("dropped", lines);
+        }
     }
+    line.0.push(b'}');
+    String::from_utf8(line.0).unwrap_or_default()
 }
 
-fn caller_line<'a>(kind: &'static str, caller: &'a RecordCaller) -> JsonLine<'a> {
-    JsonLine {
-        kind,
-        transport: Some(caller.transport.name()),
-        address: caller.address,
-        ..principal_line(&caller.principal)
+/// The JSON text of a line, without its last brace.
+struct JsonLine(Vec<u8>);
+
+impl JsonLine {
+    fn push(&mut self, name: &str, value: impl Serialize) {
+        self.0.extend_from_slice(if self.0.is_empty() { b"{\"" } else { b",\"" });
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        // Serialization into memory cannot fail: all keys are text.
+        let _ = serde_json::to_writer(&mut self.0, &value);
     }
-}
 
-fn principal_line(principal: &Principal) -> JsonLine<'_> {
-    JsonLine {
-        subject: Some(truncate_word(&principal.subject)),
-        tenant: principal.tenant.as_deref().map(truncate_word),
-        proof: Some(principal.auth_method.name()),
-        roles: Some(principal.roles.iter().take(ROLES_MAX).map(|role| truncate_word(role)).collect()),
-        ..JsonLine::default()
+    fn push_some(&mut self, name: &str, value: Option<impl Serialize>) {
+        if let Some(value) = value {
+            self.push(name, value);
+        }
+    }
+
+    fn push_call(&mut self, call: &mut CallRecord) {
+        self.push("kind", "call");
+        self.push_caller(&call.caller);
+        self.push_target(&call.target);
+        match &call.arguments {
+            RecordedArguments::Names(names) => self.push("arguments", names),
+            RecordedArguments::Values(values) => self.push("arguments", values),
+        }
+        let statements = std::mem::take(&mut call.statements).into_iter().map(|statement| {
+            let tables: Vec<&str> = statement.tables.iter().map(|table| truncate_word(table)).collect();
+            let database = truncate_word(&statement.database);
+            json!({"database": database, "fingerprint": (statement.fingerprint)(), "tables": tables})
+        });
+        self.push("statements", statements.collect::<Vec<_>>());
+        self.push("rows", call.rows);
+        self.push("bytes", call.bytes);
+        self.push_some("secrets", Some(call.secrets).filter(|secrets| *secrets > 0));
+        self.push("outcome", call.outcome);
+        self.push("elapsed_ms", call.elapsed_ms);
+        self.push("job", call.job.to_string());
+    }
+
+    fn push_caller(&mut self, caller: &RecordCaller) {
+        self.push_principal(&caller.principal);
+        self.push_origin(caller.origin);
+    }
+
+    fn push_origin(&mut self, origin: CallOrigin) {
+        self.push("transport", origin.transport.name());
+        self.push_some("address", origin.peer);
+    }
+
+    fn push_principal(&mut self, principal: &Principal) {
+        let roles: Vec<&str> = principal.roles.iter().take(ROLES_MAX).map(|role| truncate_word(role)).collect();
+        self.push("subject", truncate_word(&principal.subject));
+        self.push_some("tenant", principal.tenant.as_deref().map(truncate_word));
+        self.push("proof", principal.auth_method.name());
+        self.push("roles", roles);
+    }
+
+    fn push_target(&mut self, (kind, name): &(&'static str, String)) {
+        self.push("target", json!({"kind": kind, "name": name}));
     }
 }
 

@@ -6,11 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, ErrorKind, LimitLevel, LimitMeasure};
-use tidegate_runtime::{
-    AuditReservation, AuditStats, Auditor, Job,
-    event::{Event, Subscriber},
-};
+use tidegate_core::{CallOrigin, Error, ErrorKind, LimitLevel, LimitMeasure};
+use tidegate_runtime::event::{Event, Subscriber};
+use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -67,7 +65,7 @@ impl AuditLog {
     ) -> Result<Arc<Self>, OpenError> {
         let failed = |error| OpenError::Io { file: options.file.clone(), error };
         let (inbox, records) = mpsc::channel(options.queue_lines_max);
-        let shared = WriterState::new();
+        let shared = Arc::<WriterState>::default();
         let writer = LogWriter::new(sink, last, options, records, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-audit".to_owned());
@@ -158,7 +156,7 @@ impl Subscriber for AuditLog {
                 self.try_record(Record::from_refused_call(caller, kind, name, outcome));
             }
             Event::MessageRefused { transport, peer, reason } => {
-                self.record_refusal(RefusedMessage::new(transport, peer, reason));
+                self.record_refusal(RefusedMessage::new(CallOrigin { transport, peer }, reason));
             }
             // A tool's own limit is reached by a call, which gets a line of its own.
             Event::LimitReached { caller, level, measure: LimitMeasure::Requests } if level != LimitLevel::Tool => {

@@ -48,10 +48,8 @@ impl OpenError {
     }
 }
 
-/// An open log.
 pub(crate) struct OpenLog {
     pub(crate) sink: FileSink,
-    /// The last line.
     pub(crate) last: ChainLink,
     /// The record for the next line, which reports the opening.
     pub(crate) opened: RecordKind,
@@ -98,9 +96,6 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
 }
 
 /// Checks whether the log in `options` can be opened, now or after its current writer ends. It leaves no file behind.
-///
-/// # Errors
-/// As for opening, except that another process may write the log.
 pub(crate) fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
     let (path, key) = (&options.file, options.key.as_ref());
     let failed = |error: io::Error| OpenError::from_io(path, error);

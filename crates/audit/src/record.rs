@@ -1,11 +1,10 @@
 //! Audit records, taken from a call while it ends and rendered by the writer thread.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tidegate_core::{AuditedStatement, CallOrigin, Caller, LimitLevel, Principal, TransportKind};
+use tidegate_core::{AuditedStatement, CallOrigin, Caller, LimitLevel, Principal};
 use tidegate_runtime::{Job, JobId};
 
 use crate::redaction::{Redaction, argument_names, truncate};
@@ -13,13 +12,11 @@ use crate::redaction::{Redaction, argument_names, truncate};
 /// Bytes of names, URIs and reasons from callers in a line at most.
 const NAME_BYTES_MAX: usize = 512;
 
-/// One event to be logged.
 pub(crate) struct Record {
     pub(crate) time: SystemTime,
     pub(crate) kind: RecordKind,
 }
 
-/// The kinds of lines.
 pub(crate) enum RecordKind {
     /// The log was opened.
     Opened {
@@ -39,11 +36,9 @@ pub(crate) enum RecordKind {
     Dropped(u64),
 }
 
-/// The caller and its origin.
 pub(crate) struct RecordCaller {
     pub(crate) principal: Arc<Principal>,
-    pub(crate) transport: TransportKind,
-    pub(crate) address: Option<IpAddr>,
+    pub(crate) origin: CallOrigin,
 }
 
 /// A refused message, or several that are counted together.
@@ -51,14 +46,11 @@ pub(crate) struct RecordCaller {
 pub(crate) struct RefusedMessage {
     /// Its principal, if it is known.
     pub(crate) principal: Option<Arc<Principal>>,
-    pub(crate) transport: TransportKind,
-    pub(crate) address: Option<IpAddr>,
+    pub(crate) origin: CallOrigin,
     pub(crate) reason: String,
-    /// The number of messages.
     pub(crate) times: u64,
 }
 
-/// A call that ended.
 pub(crate) struct CallRecord {
     pub(crate) caller: RecordCaller,
     pub(crate) target: (&'static str, String),
@@ -72,7 +64,6 @@ pub(crate) struct CallRecord {
     pub(crate) job: JobId,
 }
 
-/// The arguments of a call, as they are logged.
 pub(crate) enum RecordedArguments {
     Names(Vec<String>),
     Values(Map<String, Value>),
@@ -111,15 +102,14 @@ impl Record {
 }
 
 impl RefusedMessage {
-    pub(crate) fn new(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
-        Self { principal: None, transport, address, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+    pub(crate) fn new(origin: CallOrigin, reason: &str) -> Self {
+        Self { principal: None, origin, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
     }
 
     /// A request of `caller` beyond the rate limit of `level`.
     pub(crate) fn rate_limited(caller: &Caller, level: LimitLevel) -> Self {
-        let CallOrigin { transport, peer } = caller.origin;
         let reason = format!("too many requests: the limit of the {}", level.name());
-        Self { principal: Some(caller.principal.clone()), ..Self::new(transport, peer, &reason) }
+        Self { principal: Some(caller.principal.clone()), ..Self::new(caller.origin, &reason) }
     }
 }
 
@@ -131,7 +121,6 @@ impl From<RefusedMessage> for RecordKind {
 
 impl RecordCaller {
     fn from_caller(caller: &Caller) -> Self {
-        let (transport, address) = (caller.origin.transport, caller.origin.peer);
-        Self { principal: caller.principal.clone(), transport, address }
+        Self { principal: caller.principal.clone(), origin: caller.origin }
     }
 }

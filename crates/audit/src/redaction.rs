@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 use tidegate_core::NamePattern;
 
-/// Replaces a redacted value.
 const REDACTED: &str = "***";
 /// Names that contain one of these are always redacted.
 const ALWAYS_REDACTED: [&str; 8] =
@@ -82,7 +81,6 @@ impl Redaction {
     }
 }
 
-/// The names of `arguments`.
 pub(crate) fn argument_names(arguments: &Map<String, Value>) -> Vec<String> {
     arguments.keys().take(MEMBERS_MAX).map(|name| truncate(name, NAME_BYTES_MAX).to_owned()).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tidegate_core::{AuthMethod, Principal, TransportKind, quota_address};
+use tidegate_core::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 use tokio::time::Instant;
 
 use crate::record::{Record, RefusedMessage};
@@ -38,7 +38,7 @@ impl RefusalSource {
             Some(Principal { subject, tenant, .. }) => {
                 Self::Principal { subject: subject.clone(), tenant: tenant.clone() }
             }
-            None => Self::Network(message.transport, message.address.map(quota_address)),
+            None => Self::Network(message.origin.transport, message.origin.peer.map(quota_address)),
         }
     }
 }
@@ -70,7 +70,10 @@ impl RefusalCounter {
         let counted = self.repeated.drain().filter_map(|(source, counted)| {
             let counted = counted?;
             let counted = match source {
-                RefusalSource::Others => RefusedMessage { principal: None, address: None, ..counted },
+                RefusalSource::Others => {
+                    let origin = CallOrigin { peer: None, ..counted.origin };
+                    RefusedMessage { principal: None, origin, ..counted }
+                }
                 _ => counted,
             };
             Some(Record::now(counted.into()))
@@ -87,13 +90,13 @@ mod tests {
     use crate::record::RecordKind;
 
     fn message(address: impl Into<IpAddr>) -> RefusedMessage {
-        let address = Some(address.into());
-        RefusedMessage::new(TransportKind::Rest, address, "who?")
+        let peer = Some(address.into());
+        RefusedMessage::new(CallOrigin { transport: TransportKind::Rest, peer }, "unknown caller")
     }
 
     fn counts(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {
         let rendered = records.into_iter().map(|record| match record.kind {
-            RecordKind::RefusedMessage(message) => (message.address, message.times),
+            RecordKind::RefusedMessage(message) => (message.origin.peer, message.times),
             _ => unreachable!("only refused messages are counted"),
         });
         let mut rendered: Vec<_> = rendered.collect();

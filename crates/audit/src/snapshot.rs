@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
+use std::io::{self, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::chain;
-use crate::files::{self, LINE_BYTES_MAX};
+use crate::files;
 use crate::head::LogHead;
 use crate::options::AuditKey;
 
@@ -23,7 +22,6 @@ pub(crate) struct LogSnapshot {
     pub(crate) files: Vec<LogFile>,
 }
 
-/// One file of a log.
 pub(crate) struct LogFile {
     pub(crate) path: PathBuf,
     pub(crate) lines: BufReader<File>,
@@ -92,7 +90,7 @@ impl LogFile {
         let opened = File::open(&path).and_then(|file| {
             let is_empty = file.metadata()?.len() == 0;
             let mut lines = BufReader::new(file);
-            let first = read_first_seq(&mut lines, key)?;
+            let first = files::read_first_seq(&mut lines, key)?;
             lines.rewind()?;
             Ok((lines, first, is_empty))
         });
@@ -101,12 +99,6 @@ impl LogFile {
             Err(error) => Err(VerifyError::Io { file: path, error }),
         }
     }
-}
-
-fn read_first_seq(lines: &mut BufReader<File>, key: Option<&AuditKey>) -> io::Result<Option<u64>> {
-    let mut line = Vec::new();
-    lines.take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
-    Ok(line.strip_suffix(b"\n").and_then(|line| chain::parse_line(line, key).ok()).map(|read| read.link.seq))
 }
 
 fn list_paths(named: &[PathBuf]) -> BTreeSet<PathBuf> {
@@ -159,7 +151,6 @@ pub enum VerifyError {
     RotatedTooOften,
 }
 
-/// The altered line `line` of `file`.
 pub(crate) fn broken_log(file: &Path, line: u64, reason: impl Into<String>) -> BrokenLog {
     BrokenLog { file: file.to_owned(), line, reason: reason.into() }
 }

@@ -8,8 +8,7 @@ use crate::chain::{self, ChainLink, GENESIS_HASH};
 use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::LogHead;
 use crate::options::AuditKey;
-use crate::snapshot::{LogFile, LogSnapshot};
-use crate::snapshot::{VerifyError, broken_log};
+use crate::snapshot::{LogFile, LogSnapshot, VerifyError, broken_log};
 
 /// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]
@@ -74,40 +73,24 @@ impl fmt::Display for VerifyNotice {
 /// The first altered line, or a file that cannot be read.
 pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<VerifiedLog, VerifyError> {
     let LogSnapshot { head, files: parts } = LogSnapshot::open_all(files, options.key.as_ref())?;
-    let mut walk = LogVerifier {
+    let mut verifier = LogVerifier {
         options,
         head,
         last: None,
         first: 1,
         lines: 0,
         notices: Vec::new(),
-        missing: RequiredHash::new(options),
+        missing_hash: options.required_hash.as_ref().map(|hash| hash.trim().to_lowercase()),
     };
-    let mut place = (files.first().cloned().unwrap_or_default(), 0);
+    let mut end = (files.first().cloned().unwrap_or_default(), 0);
     let newest = parts.len().saturating_sub(1);
     for (number, mut part) in parts.into_iter().enumerate() {
-        let lines = walk.verify_file(&mut part, number == newest)?;
-        place = (part.path, lines);
+        let lines = verifier.verify_file(&mut part, number == newest)?;
+        end = (part.path, lines);
     }
-    walk.finish(&place.0, place.1)
+    verifier.finish(&end.0, end.1)
 }
 
-/// The required hash, until it is found.
-struct RequiredHash {
-    hash: Option<String>,
-}
-
-impl RequiredHash {
-    fn new(options: &VerifyOptions) -> Self {
-        Self { hash: options.required_hash.as_ref().map(|hash| hash.trim().to_lowercase()) }
-    }
-
-    fn observe(&mut self, hash: &str) {
-        self.hash.take_if(|expected| expected == hash);
-    }
-}
-
-/// The state of a verification.
 struct LogVerifier<'a> {
     options: &'a VerifyOptions,
     head: Option<LogHead>,
@@ -115,7 +98,8 @@ struct LogVerifier<'a> {
     first: u64,
     lines: u64,
     notices: Vec<VerifyNotice>,
-    missing: RequiredHash,
+    /// The required hash, until it is found.
+    missing_hash: Option<String>,
 }
 
 impl LogVerifier<'_> {
@@ -143,38 +127,38 @@ impl LogVerifier<'_> {
     }
 
     fn verify_line(&mut self, line: &[u8]) -> Result<(), String> {
-        let read = chain::parse_line(line, self.options.key.as_ref())?;
-        let seq = read.link.seq;
+        let line = chain::parse_line(line, self.options.key.as_ref())?;
+        let link = line.link();
+        let seq = link.seq;
         match &self.last {
-            None => self.begin_chain(&read)?,
+            None => self.begin_chain(seq, &line.previous_hash)?,
             Some(last) if seq != last.seq + 1 => {
                 return Err(format!("is number {seq} and follows {}: lines were removed, added or moved", last.seq));
             }
-            Some(last) if read.previous_hash != last.hash => {
+            Some(last) if line.previous_hash != last.hash => {
                 return Err("does not continue the line before it: one of them was altered".to_owned());
             }
             Some(_) => {}
         }
-        if let Some(until) = read.missing_until {
+        if let Some(until) = line.missing_until {
             return Err(format!("records that lines up to {until} were missing before it when the log was opened"));
         }
-        self.notices.extend(read.mended_bytes.map(|bytes| VerifyNotice::Truncated { seq, bytes }));
-        self.notices.extend(read.dropped.map(|lines| VerifyNotice::Dropped { seq, lines }));
+        self.notices.extend(line.mended_bytes.map(|bytes| VerifyNotice::Truncated { seq, bytes }));
+        self.notices.extend(line.dropped.map(|lines| VerifyNotice::Dropped { seq, lines }));
         if let Some(head) = self.head.as_ref().filter(|head| head.seq == seq)
-            && head.hash != read.link.hash
+            && head.hash != link.hash
         {
             return Err("does not match the hash in the head of the log".to_owned());
         }
-        self.missing.observe(&read.link.hash);
+        self.missing_hash.take_if(|hash| *hash == link.hash);
         self.lines += 1;
-        self.last = Some(read.link);
+        self.last = Some(link);
         Ok(())
     }
 
-    fn begin_chain(&mut self, read: &chain::ParsedLine) -> Result<(), String> {
-        let seq = read.link.seq;
+    fn begin_chain(&mut self, seq: u64, previous_hash: &str) -> Result<(), String> {
         self.first = seq;
-        if seq == 1 && read.previous_hash != GENESIS_HASH {
+        if seq == 1 && previous_hash != GENESIS_HASH {
             return Err("is the first line, but names one before it".to_owned());
         }
         if let Some(head) = self.head.as_ref().filter(|head| seq > head.first && seq <= head.seq) {
@@ -192,7 +176,7 @@ impl LogVerifier<'_> {
                 format!("is missing: the log ends at {}, but its head records lines up to {}", last.seq, head.seq);
             return Err(after(reason));
         }
-        if let Some(hash) = self.missing.hash {
+        if let Some(hash) = self.missing_hash {
             return Err(after(format!("is missing: the line with the hash {hash} is not in the log")));
         }
         let has_head = self.head.is_some();

@@ -23,14 +23,12 @@ const LINES_AT_ONCE: usize = 256;
 /// The longest time from a write to its sync.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-/// State shared between the writer and the callers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WriterState {
     pub(crate) written: AtomicU64,
     pub(crate) dropped: AtomicU64,
     /// Dropped lines that no line has reported yet.
     pub(crate) unreported_drops: AtomicU64,
-    /// Whether the last write failed.
     pub(crate) is_failing: watch::Sender<bool>,
     /// Refused messages that no line has reported yet.
     pub(crate) refusals: Mutex<RefusalCounter>,
@@ -41,19 +39,6 @@ pub(crate) struct WriterState {
 }
 
 impl WriterState {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            written: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            unreported_drops: AtomicU64::new(0),
-            is_failing: watch::Sender::new(false),
-            refusals: Mutex::default(),
-            closing: CancellationToken::new(),
-            closed: CancellationToken::new(),
-        })
-    }
-
-    /// Counts lines that are lost.
     pub(crate) fn drop_lines(&self, lines: u64) {
         self.dropped.fetch_add(lines, Ordering::Relaxed);
         self.unreported_drops.fetch_add(lines, Ordering::Relaxed);
@@ -75,7 +60,6 @@ pub(crate) struct LogWriter {
     shared: Arc<WriterState>,
     /// When the oldest unsynced line was written.
     unsynced_since: Option<Instant>,
-    /// When the last write failed.
     failing_since: Option<Instant>,
 }
 
@@ -114,8 +98,8 @@ impl LogWriter {
                 () = closing.cancelled(), if !self.inbox.is_closed() => self.inbox.close(),
                 () = sleep_until(deadline) => self.run_due_work(),
                 // While lines cannot be written, no more are taken from the queue, so callers wait.
-                taken = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
-                    is_over = taken == 0;
+                received = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
+                    is_over = received == 0;
                     match is_over {
                         true => self.write_refusals(),
                         false => self.accept_records(&mut records),
@@ -159,7 +143,6 @@ impl LogWriter {
         }
     }
 
-    /// Writes the records of counted refused messages.
     fn write_refusals(&mut self) {
         let mut records = self.shared.refusals.lock().drain();
         if !records.is_empty() {
@@ -252,8 +235,8 @@ impl LogWriter {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {
             match crate::chain::dropped_count(&line) {
-                Some(untold) => {
-                    self.shared.unreported_drops.fetch_add(untold, Ordering::Relaxed);
+                Some(lines) => {
+                    self.shared.unreported_drops.fetch_add(lines, Ordering::Relaxed);
                 }
                 None => dropped += 1,
             }

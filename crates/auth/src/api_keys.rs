@@ -27,9 +27,9 @@ impl ApiKeys {
         let mut keys = HashMap::new();
         let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for entry in file.entries()?.into_iter().filter(|entry| entry.revoked.is_none()) {
-            let (known, strange): (BTreeSet<_>, BTreeSet<_>) =
+            let (known, undefined): (BTreeSet<_>, BTreeSet<_>) =
                 entry.roles.into_iter().partition(|name| roles.has(name));
-            for role in strange {
+            for role in undefined {
                 unknown.entry(role).or_default().push(entry.name.clone());
             }
             // A manual edit can leave the tenant empty. An empty tenant must not turn into "no tenant".
@@ -38,8 +38,8 @@ impl ApiKeys {
                 continue;
             }
             let principal = roles.build_principal(entry.name, AuthMethod::Key, known);
-            let good_until = entry.expires.map(Into::into);
-            let principal = Principal { tenant: entry.tenant, expires_at: good_until, ..principal };
+            let expires_at = entry.expires.map(Into::into);
+            let principal = Principal { tenant: entry.tenant, expires_at, ..principal };
             let key = ApiKey { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
             keys.insert(entry.id, key);
         }

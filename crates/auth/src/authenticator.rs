@@ -16,14 +16,12 @@ use tokio::sync::watch;
 use crate::api_keys::ApiKeys;
 use crate::certificate::{CertificateRule, CertificateRules};
 use crate::clock::Clock;
-use crate::error::AuthenticatorError;
-use crate::key_file::KeyFile;
+use crate::key_file::{KeyFile, KeyFileError};
 use crate::proxy::{ProxyOptions, TrustedProxies};
 use crate::roles::{Role, Roles};
 use crate::secret;
-use crate::token::{TokenAuthenticator, TokenOptions};
+use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};
 
-/// The version of the next authenticator.
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
 
 /// Options of a [`CredentialAuthenticator`]. By default only the process's own user is admitted.
@@ -50,6 +48,27 @@ pub struct AuthenticatorOptions {
     pub generation: u64,
     /// The source of the current time.
     pub clock: Clock,
+}
+
+/// Why a [`CredentialAuthenticator`] cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthenticatorError {
+    /// The key file cannot be read.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// The token options are invalid.
+    #[error(transparent)]
+    Tokens(#[from] TokenOptionsError),
+    /// Roles, certificate rules or proxy options are invalid.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<String> for AuthenticatorError {
+    fn from(problem: String) -> Self {
+        Self::Invalid(problem)
+    }
 }
 
 /// Authenticates by API key, token, client certificate or proxy headers, and maps the result to roles.
@@ -101,7 +120,6 @@ impl CredentialAuthenticator {
         Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
     }
 
-    /// Starts the background fetch of the issuer's keys.
     pub(crate) fn start_background_tasks(&self) {
         if let Some(tokens) = &self.tokens {
             tokens.start();
@@ -110,8 +128,8 @@ impl CredentialAuthenticator {
 
     /// Takes over the keys that `before` fetched from the same source.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
-        if let (Some(tokens), Some(had)) = (&mut self.tokens, &before.tokens) {
-            tokens.reuse_fetched_keys(had);
+        if let (Some(tokens), Some(before)) = (&mut self.tokens, &before.tokens) {
+            tokens.reuse_fetched_keys(before);
         }
     }
 
@@ -142,16 +160,16 @@ impl CredentialAuthenticator {
 
     fn authenticate_without_bearer(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
         let certificate = credentials.certificate.filter(|_| !self.certificates.is_empty());
-        if let Some(principal) =
-            certificate.and_then(|client_certificate| self.certificates.principal_for(client_certificate))
+        if let Some(certificate) = certificate
+            && let Some(principal) = self.certificates.principal_for(certificate)
         {
-            let is_good = certificate
-                .is_some_and(|client_certificate| self.clock.now() < DateTime::<Utc>::from(client_certificate.expires));
-            return if is_good { Ok(principal) } else { Err(AuthenticationError::Invalid) };
+            let is_valid = self.clock.now() < DateTime::<Utc>::from(certificate.expires);
+            return if is_valid { Ok(principal) } else { Err(AuthenticationError::Invalid) };
         }
         // An unknown certificate may be the proxy's own.
-        let named = self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
-        match named? {
+        let proxy_principal =
+            self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.principal_for(credentials, &self.roles));
+        match proxy_principal? {
             Some(principal) => Ok(principal),
             None if certificate.is_some() => Err(AuthenticationError::Invalid),
             None => self.anonymous.clone().ok_or(AuthenticationError::Missing),

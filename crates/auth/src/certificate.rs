@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, ClientCertificate, Principal};
 
-use crate::error::AuthenticatorError;
 use crate::roles::Roles;
 
 /// Maps one client certificate to a principal.
@@ -36,26 +35,23 @@ pub enum CertificateName {
 pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 
 impl CertificateRules {
-    /// # Errors
-    /// When a rule matches nothing, matches the same as another one, or names an undefined role.
-    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, AuthenticatorError> {
+    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, String> {
         let mut by_name = HashMap::new();
         for (index, rule) in rules.into_iter().enumerate() {
             let CertificateRule { name, certificate_name, roles: role_names, tenant } = rule;
             let certificate_name = certificate_name.normalize();
             if name.trim().is_empty() || certificate_name.text().trim().is_empty() || tenant.as_deref() == Some("") {
-                return Err(AuthenticatorError::EmptyCertificate);
+                return Err("a certificate rule needs a name, and a subject or an alternative name".to_owned());
             }
             let principal = roles.try_build_principal(&name, AuthMethod::Certificate, role_names)?;
             let principal = Arc::new(Principal { tenant, ..principal });
             if by_name.insert(certificate_name.clone(), (index, principal)).is_some() {
-                return Err(AuthenticatorError::DuplicateCertificate { what: certificate_name.describe() });
+                return Err(format!("two certificate rules have {}; remove one of them", certificate_name.describe()));
             }
         }
         Ok(Self(by_name))
     }
 
-    /// Whether there are no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -115,13 +111,13 @@ fn trim_value(value: &str) -> &str {
 /// The parts between unescaped commas.
 fn split_unescaped(subject: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
-    for (place, character) in subject.char_indices() {
+    for (index, character) in subject.char_indices() {
         match character {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             ',' => {
-                parts.push(&subject[begin..place]);
-                begin = place + 1;
+                parts.push(&subject[begin..index]);
+                begin = index + 1;
             }
             _ => {}
         }

@@ -7,15 +7,15 @@ mod store;
 
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 
-use self::entry::NAME_CHARS_MAX;
 use crate::clock::Clock;
 use crate::secret::{self, Secret, sha256};
 
 pub(crate) use entry::KeyEntry;
 pub use entry::{KeyFileError, KeyState, KeyStatus};
 
+const NAME_CHARS_MAX: usize = 64;
 /// Keys in a file at most, revoked ones included.
 const KEYS_MAX: usize = 10_000;
 /// Attempts to draw an unused id. Of 2^40 ids, the first one is nearly always free.
@@ -74,22 +74,29 @@ impl KeyFile {
         expires: Option<DateTime<Utc>>,
     ) -> Result<NewKey, KeyFileError> {
         let now = self.clock.now().trunc_subsecs(0);
-        if !is_valid_name(name) {
-            return Err(KeyFileError::BadName(name.to_owned()));
-        }
-        if let Some(tenant) = tenant.filter(|tenant| !is_valid_name(tenant)) {
-            return Err(KeyFileError::BadTenant(tenant.to_owned()));
+        for (name, owner) in [(Some(name), "key"), (tenant, "tenant")] {
+            if let Some(name) = name.filter(|name| !is_valid_name(name)) {
+                return Err(KeyFileError(format!(
+                    "{name:?} cannot be a {owner}'s name: it has 1 to {NAME_CHARS_MAX} characters, no control characters, \
+                     and no blanks around it"
+                )));
+            }
         }
         if let Some(expires) = expires.filter(|expires| *expires <= now) {
-            return Err(KeyFileError::ExpiresInThePast(expires));
+            let expires = expires.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let problem = format!("a key that expires at {expires} would have expired already");
+            return Err(KeyFileError(problem));
         }
-        let secret = secret::random_secret().map_err(|_| KeyFileError::NoRandomBytes)?;
+        let secret = secret::random_secret().map_err(|_| KeyFileError::no_random_bytes())?;
         store::update(&self.path, |entries| {
             if entries.len() >= KEYS_MAX {
-                return Err(KeyFileError::Full(KEYS_MAX));
+                let problem =
+                    format!("the key file holds {KEYS_MAX} keys, which is the maximum; delete revoked keys from it");
+                return Err(KeyFileError(problem));
             }
             if entries.iter().any(|entry| entry.name == name && entry.state(now) == KeyState::Active) {
-                return Err(KeyFileError::NameTaken(name.to_owned()));
+                let problem = format!("an active key is named {name:?}; revoke it or choose another name");
+                return Err(KeyFileError(problem));
             }
             let entry = KeyEntry {
                 name: name.to_owned(),
@@ -130,7 +137,6 @@ impl KeyFile {
         })
     }
 
-    /// All entries of the file.
     pub(crate) fn entries(&self) -> Result<Vec<KeyEntry>, KeyFileError> {
         store::read(&self.path)
     }
@@ -143,12 +149,12 @@ fn is_valid_name(text: &str) -> bool {
 
 fn new_id(entries: &[KeyEntry]) -> Result<String, KeyFileError> {
     for _ in 0..ID_TRIES_MAX {
-        let id = secret::random_id().map_err(|_| KeyFileError::NoRandomBytes)?;
+        let id = secret::random_id().map_err(|_| KeyFileError::no_random_bytes())?;
         if entries.iter().all(|entry| entry.id != id) {
             return Ok(id);
         }
     }
-    Err(KeyFileError::NoRandomBytes)
+    Err(KeyFileError::no_random_bytes())
 }
 
 /// The one key that `name_or_id` names and that can be revoked. An active key takes precedence over expired ones.
@@ -157,18 +163,19 @@ fn find_revocable<'a>(
     name_or_id: &str,
     now: DateTime<Utc>,
 ) -> Result<&'a mut KeyEntry, KeyFileError> {
-    let mut found: Vec<&mut KeyEntry> =
+    let invalid = |problem: String| Err(KeyFileError(problem));
+    let mut candidates: Vec<&mut KeyEntry> =
         entries.iter_mut().filter(|entry| entry.name == name_or_id || entry.id == name_or_id).collect();
-    if found.is_empty() {
-        return Err(KeyFileError::NoSuchKey(name_or_id.to_owned()));
+    if candidates.is_empty() {
+        return invalid(format!("no key has the name or id {name_or_id:?}"));
     }
-    found.retain(|entry| entry.state(now) != KeyState::Revoked);
-    if found.iter().any(|entry| entry.state(now) == KeyState::Active) {
-        found.retain(|entry| entry.state(now) == KeyState::Active);
+    candidates.retain(|entry| entry.state(now) != KeyState::Revoked);
+    if candidates.iter().any(|entry| entry.state(now) == KeyState::Active) {
+        candidates.retain(|entry| entry.state(now) == KeyState::Active);
     }
-    match (found.pop(), found.is_empty()) {
+    match (candidates.pop(), candidates.is_empty()) {
         (Some(entry), true) => Ok(entry),
-        (Some(_), false) => Err(KeyFileError::Ambiguous(name_or_id.to_owned())),
-        (None, _) => Err(KeyFileError::AlreadyRevoked(name_or_id.to_owned())),
+        (Some(_), false) => invalid(format!("several keys have the name {name_or_id:?}; name one by its id")),
+        (None, _) => invalid(format!("the key {name_or_id:?} is revoked already")),
     }
 }

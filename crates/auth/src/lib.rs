@@ -11,27 +11,19 @@ mod authenticator;
 mod certificate;
 mod clock;
 mod development;
-mod error;
 mod key_file;
-mod network;
 mod provider;
 mod proxy;
 mod roles;
 mod secret;
 mod token;
 
-pub use authenticator::{AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
+pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
 pub use certificate::{CertificateName, CertificateRule};
 pub use clock::Clock;
-pub use development::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
-pub use error::AuthenticatorError;
+pub use development::{DevelopmentKey, DevelopmentToken};
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
-pub use network::{TrustedNetwork, TrustedNetworkError};
-pub use provider::ProviderUrlError;
-pub use proxy::{ProxyOptions, ProxyOptionsError};
-pub use roles::{Role, RoleError};
+pub use proxy::{ProxyOptions, parse_trusted_network};
+pub use roles::Role;
 pub use secret::Secret;
-pub use token::{
-    IntrospectionOptions, IssuerCheck, IssuerCheckError, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,
-    UnknownAlgorithm,
-};
+pub use token::{IntrospectionOptions, IssuerCheck, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError};

@@ -5,6 +5,5 @@
 mod http;
 mod metadata;
 
-pub use http::ProviderUrlError;
 pub(crate) use http::{LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT, parse_url};
 pub(crate) use metadata::discover_key_set_url;

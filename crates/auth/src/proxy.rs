@@ -1,16 +1,14 @@
 //! Identity headers of trusted proxies.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use tidegate_core::{AuthMethod, AuthenticationError, Credentials, Principal};
+use tidegate_core::{AuthMethod, AuthenticationError, Credentials, IpNetwork, Principal};
 
-use crate::network::TrustedNetwork;
 use crate::roles::Roles;
 
-/// Bytes of a name in a header at most.
 const NAME_BYTES_MAX: usize = 256;
-/// Roles in a header at most.
 const ROLES_MAX: usize = 256;
 /// Headers with another meaning, or that other parties may add in transit.
 const RESERVED_HEADERS: [&str; 8] =
@@ -20,7 +18,7 @@ const RESERVED_HEADERS: [&str; 8] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyOptions {
     /// The addresses of the proxies. Identity headers from other addresses are ignored.
-    pub networks: Vec<TrustedNetwork>,
+    pub networks: Vec<IpNetwork>,
     /// The header with the subject of the caller.
     pub user: String,
     /// The header with the tenant of the caller.
@@ -29,24 +27,9 @@ pub struct ProxyOptions {
     pub roles: Option<String>,
 }
 
-/// Why proxy options are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProxyOptionsError {
-    /// No network is configured, so no proxy would be trusted.
-    #[error("a proxy needs networks: the addresses from which it connects")]
-    NoNetworks,
-    /// The header name is invalid or reserved.
-    #[error("{0:?} is not allowed as the name of an identity header")]
-    BadHeader(String),
-    /// One header is configured for two values.
-    #[error("the header {0:?} is configured for two values; use one header for each")]
-    DuplicateHeader(String),
-}
-
 /// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
-    networks: Vec<TrustedNetwork>,
+    networks: Vec<IpNetwork>,
     user: String,
     tenant: Option<String>,
     roles: Option<String>,
@@ -54,11 +37,9 @@ pub(crate) struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// # Errors
-    /// When the options are invalid.
-    pub(crate) fn new(options: ProxyOptions) -> Result<Self, ProxyOptionsError> {
+    pub(crate) fn new(options: ProxyOptions) -> Result<Self, String> {
         if options.networks.is_empty() {
-            return Err(ProxyOptionsError::NoNetworks);
+            return Err("a proxy needs networks: the addresses from which it connects".to_owned());
         }
         let user = parse_header_name(&options.user)?;
         let tenant = options.tenant.as_deref().map(parse_header_name).transpose()?;
@@ -66,7 +47,7 @@ impl TrustedProxies {
         let mut headers = Vec::new();
         for header in [Some(&user), tenant.as_ref(), roles.as_ref()].into_iter().flatten() {
             if headers.contains(header) {
-                return Err(ProxyOptionsError::DuplicateHeader(header.clone()));
+                return Err(format!("the header {header:?} is configured for two values; use one header for each"));
             }
             headers.push(header.clone());
         }
@@ -79,9 +60,6 @@ impl TrustedProxies {
     }
 
     /// The principal that a trusted proxy names; `None` if the peer is not one, or it names no user.
-    ///
-    /// # Errors
-    /// When the headers are ambiguous or malformed.
     pub(crate) fn principal_for(
         &self,
         credentials: Credentials<'_>,
@@ -111,12 +89,35 @@ impl TrustedProxies {
     }
 }
 
+/// Parses the address or network of trusted proxies: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+///
+/// # Errors
+/// What is wrong with `text`.
+pub fn parse_trusted_network(text: &str) -> Result<IpNetwork, String> {
+    let network = IpNetwork::parse(text)
+        .ok_or_else(|| format!("{text:?} is not an address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8"))?;
+    let bits = network.prefix_bits;
+    if bits == 0 {
+        return Err(format!("{text:?} contains every address; list the addresses of your proxies"));
+    }
+    let first = match network.address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - bits))).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - bits))).into()),
+    };
+    match first == network.address {
+        true => Ok(network),
+        false => Err(format!("{text:?} has bits set after the first {bits}; did you mean {first}/{bits}?")),
+    }
+}
+
 /// A header name in lower case.
-fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
+fn parse_header_name(name: &str) -> Result<String, String> {
     let lower = name.to_ascii_lowercase();
-    let is_of_a_header = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_good = !lower.is_empty() && lower.bytes().all(is_of_a_header) && !RESERVED_HEADERS.contains(&lower.as_str());
-    if is_good { Ok(lower) } else { Err(ProxyOptionsError::BadHeader(name.to_owned())) }
+    let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if lower.is_empty() || !lower.bytes().all(is_token_byte) || RESERVED_HEADERS.contains(&lower.as_str()) {
+        return Err(format!("{name:?} is not allowed as the name of an identity header"));
+    }
+    Ok(lower)
 }
 
 /// The value of the header `name`, if present.
@@ -124,8 +125,8 @@ fn parse_header_name(name: &str) -> Result<String, ProxyOptionsError> {
 /// # Errors
 /// When the header occurs twice: one of them may come from the caller.
 fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
-    let mut text = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
-    match (text.next(), text.next()) {
+    let mut values = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+    match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some((_, value)), None) => Ok(Some(value.trim())),
         (Some(_), Some(_)) => Err(AuthenticationError::Invalid),
@@ -134,11 +135,10 @@ fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Opti
 
 /// A valid subject or tenant. An invalid one must not turn into "no subject" or "no tenant".
 fn validate_name(text: &str) -> Result<String, AuthenticationError> {
-    let is_good = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
-    if is_good { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
+    let is_valid = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    if is_valid { Ok(text.to_owned()) } else { Err(AuthenticationError::Invalid) }
 }
 
-/// The defined roles among `names`.
 fn known_roles(names: &str, roles: &Roles) -> Result<BTreeSet<String>, AuthenticationError> {
     if names.split(',').count() > ROLES_MAX {
         return Err(AuthenticationError::Invalid);

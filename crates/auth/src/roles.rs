@@ -26,75 +26,36 @@ pub(crate) struct Roles {
     authenticator_version: u64,
 }
 
-/// Why roles, or callers with roles, are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RoleError {
-    /// A role has no name.
-    #[error("a role has no name")]
-    NamelessRole,
-    /// Two roles have the same name.
-    #[error("two roles are named {name:?}")]
-    DuplicateRole {
-        /// The name.
-        name: String,
-    },
-    /// Callers are configured with an undefined role.
-    #[error("{who} callers have the undefined role {name:?}{}", did_you_mean(.nearest))]
-    UnknownRole {
-        /// Which callers: `anonymous`, `local`, or the name of a certificate rule.
-        who: String,
-        /// The name of the role.
-        name: String,
-        /// Similar names of defined roles, the best match first.
-        nearest: Vec<String>,
-    },
-}
-
-fn did_you_mean(nearest: &[String]) -> String {
-    nearest.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
-}
-
 impl Roles {
-    /// # Errors
-    /// When a role has no name, or two roles have the same name.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, RoleError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, authenticator: u64) -> Result<Self, String> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
-                return Err(RoleError::NamelessRole);
+                return Err("a role has no name".to_owned());
             }
             let name = role.name.clone();
             if by_name.insert(name.clone(), role).is_some() {
-                return Err(RoleError::DuplicateRole { name });
+                return Err(format!("two roles are named {name:?}"));
             }
         }
         Ok(Self { by_name, generation, authenticator_version: authenticator, ..Self::empty() })
     }
 
-    /// No roles.
     pub(crate) fn empty() -> Self {
         let shared = Mutex::new(LruCache::new(SHARED_SETS_MAX));
         Self { by_name: BTreeMap::new(), shared, generation: 0, authenticator_version: 0 }
     }
 
-    /// The names of all roles.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
-    }
-
-    /// Whether a role of that name is defined.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
     /// The roles of a token with these claims. `implied` lists which scopes imply others.
     pub(crate) fn granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
-        let held = self.by_name.values().filter(|role| role.is_granted_by(claims, implied));
-        held.map(|role| role.name.clone()).collect()
+        let granted = self.by_name.values().filter(|role| role.is_granted_by(claims, implied));
+        granted.map(|role| role.name.clone()).collect()
     }
 
-    /// A principal with the roles of these names.
     pub(crate) fn build_principal(
         &self,
         subject: impl Into<String>,
@@ -106,18 +67,16 @@ impl Roles {
     }
 
     /// A principal with the roles of these names, all of which must be defined.
-    ///
-    /// # Errors
-    /// When a role is undefined.
     pub(crate) fn try_build_principal(
         &self,
         subject: &str,
         proof: AuthMethod,
         names: Vec<String>,
-    ) -> Result<Principal, RoleError> {
+    ) -> Result<Principal, String> {
         if let Some(name) = names.iter().find(|name| !self.has(name)) {
-            let nearest = nearest_names(name, self.names());
-            return Err(RoleError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
+            let nearest = nearest_names(name, self.by_name.keys().map(String::as_str)).into_iter().next();
+            let hint = nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
+            return Err(format!("{subject} callers have the undefined role {name:?}{hint}"));
         }
         Ok(self.build_principal(subject, proof, names.into_iter().collect()))
     }
@@ -127,7 +86,6 @@ impl Roles {
         Principal { generation: self.generation, authenticator_version: self.authenticator_version, ..principal }
     }
 
-    /// Whether this authenticator issued `principal`.
     pub(crate) fn has_issued(&self, principal: &Principal) -> bool {
         self.authenticator_version == principal.authenticator_version
     }
@@ -165,26 +123,26 @@ impl Role {
     pub(crate) fn is_granted_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
         let fits = |(name, expected): (&String, &Value)| {
             let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
-            claims.get(name).is_some_and(|had| claim_matches(expected, had, scopes))
+            claims.get(name).is_some_and(|claim| claim_matches(expected, claim, scopes))
         };
         !self.claims.is_empty() && self.claims.iter().all(fits)
     }
 }
 
-/// Whether the claim `had` matches `expected`. `scopes` is set for claims of OAuth scopes.
-fn claim_matches(expected: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+/// Whether `claim` matches `expected`. `scopes` is set for claims of OAuth scopes.
+fn claim_matches(expected: &Value, claim: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match expected {
-        Value::Array(any_of) => any_of.iter().any(|expected| contains(had, expected, scopes)),
-        expected => contains(had, expected, scopes),
+        Value::Array(any_of) => any_of.iter().any(|expected| contains(claim, expected, scopes)),
+        expected => contains(claim, expected, scopes),
     }
 }
 
-fn contains(had: &Value, expected: &Value, scopes: Option<&ImpliedScopes>) -> bool {
-    match (had, expected, scopes) {
-        (had, Value::String(expected), Some(scopes)) => {
-            expected.split(' ').all(|expected| scopes.claim_includes(had, expected))
+fn contains(claim: &Value, expected: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match (claim, expected, scopes) {
+        (claim, Value::String(expected), Some(scopes)) => {
+            expected.split(' ').all(|expected| scopes.claim_includes(claim, expected))
         }
         (Value::Array(values), expected, _) => values.contains(expected),
-        (had, expected, _) => had == expected,
+        (claim, expected, _) => claim == expected,
     }
 }

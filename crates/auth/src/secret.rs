@@ -39,7 +39,6 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// A SHA-256 digest.
 pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
 
 /// The digest of `text`. Keys and tokens are random enough that no slow hash is needed.
@@ -47,7 +46,6 @@ pub(crate) fn sha256(text: &str) -> Digest {
     sha256_of(text.as_bytes())
 }
 
-/// The digest of `bytes`.
 pub(crate) fn sha256_of(bytes: &[u8]) -> Digest {
     let mut hash = Digest::default();
     hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
@@ -62,7 +60,6 @@ const ID_CHARS: usize = 8;
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 43;
 
-/// A key, split into its parts.
 pub(crate) struct ParsedKey<'a> {
     /// The lookup id, which is not secret.
     pub(crate) id: &'a str,
@@ -78,15 +75,11 @@ impl<'a> ParsedKey<'a> {
     }
 }
 
-/// Formats a whole key.
 pub(crate) fn format_key(id: &str, secret: &str) -> String {
     format!("{KEY_PREFIX}{id}_{secret}")
 }
 
 /// Creates an id.
-///
-/// # Errors
-/// When the system provides no random bytes.
 pub(crate) fn random_id() -> Result<String, Unspecified> {
     let mut bytes = [0; ID_CHARS];
     rand::fill(&mut bytes)?;
@@ -94,9 +87,6 @@ pub(crate) fn random_id() -> Result<String, Unspecified> {
 }
 
 /// Creates a secret.
-///
-/// # Errors
-/// When the system provides no random bytes.
 pub(crate) fn random_secret() -> Result<String, Unspecified> {
     let mut bytes = [0; SECRET_BYTES];
     rand::fill(&mut bytes)?;

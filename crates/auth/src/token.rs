@@ -28,8 +28,8 @@ use crate::token::key_ring::KeyRing;
 use crate::token::options::Seconds;
 use crate::token::verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
 
-pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
-pub use issuer_check::{IssuerCheck, IssuerCheckError};
+pub use algorithm::TokenAlgorithm;
+pub use issuer_check::IssuerCheck;
 pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsError};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
@@ -44,7 +44,6 @@ pub(crate) struct TokenAuthenticator {
     clock: Clock,
 }
 
-/// How tokens are verified.
 enum VerificationSource {
     /// With configured signature keys.
     Fixed(KeyRing),
@@ -55,8 +54,6 @@ enum VerificationSource {
 }
 
 impl TokenAuthenticator {
-    /// # Errors
-    /// When the options are invalid.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
         let implied_scopes = options.implied_scopes.clone();
@@ -68,8 +65,7 @@ impl TokenAuthenticator {
             }
             (_, Some(source)) => {
                 if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
-                    let keys = "a public one that the issuer publishes".to_owned();
-                    return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
+                    return Err(TokenOptionsError::unsupported(*algorithm, "a public one that the issuer publishes"));
                 }
                 VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms, clock.clone())))
             }
@@ -78,7 +74,6 @@ impl TokenAuthenticator {
         Ok(Self { verifier, source, cache: TokenCache::default(), implied_scopes, clock })
     }
 
-    /// Starts the background fetch of the issuer's keys.
     pub(crate) fn start(&self) {
         if let VerificationSource::Fetched(keys) = &self.source {
             keys.start();
@@ -87,11 +82,11 @@ impl TokenAuthenticator {
 
     /// Takes over the keys that `before` fetched, if their source is the same.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
-        if let (VerificationSource::Fetched(keys), VerificationSource::Fetched(had)) =
+        if let (VerificationSource::Fetched(keys), VerificationSource::Fetched(fetched)) =
             (&mut self.source, &before.source)
-            && keys.is_same_as(had)
+            && keys.is_same_as(fetched)
         {
-            *keys = had.clone();
+            *keys = fetched.clone();
         }
     }
 
@@ -118,8 +113,8 @@ impl TokenAuthenticator {
         }
         match &self.source {
             VerificationSource::Fixed(keys) => match self.verifier.verify(token, Some(keys), seconds_of(now)) {
-                TokenVerdict::Good(verified) => Some(self.cache_principal(digest, verified, now, epoch, roles)),
-                TokenVerdict::UnknownKey | TokenVerdict::Bad => None,
+                TokenVerdict::Valid(verified) => Some(self.cache_principal(digest, verified, now, epoch, roles)),
+                TokenVerdict::UnknownKey | TokenVerdict::Invalid => None,
             },
             VerificationSource::Fetched(keys) => self.verify_signed(keys, token, digest, now, roles).await,
             VerificationSource::Introspected(introspector) => {
@@ -151,12 +146,14 @@ impl TokenAuthenticator {
         loop {
             let epoch = keys.epoch();
             match self.verifier.verify(token, keys.current_keys(now).as_deref(), seconds_of(now)) {
-                TokenVerdict::Good(verified) => return Some(self.cache_principal(digest, verified, now, epoch, roles)),
+                TokenVerdict::Valid(verified) => {
+                    return Some(self.cache_principal(digest, verified, now, epoch, roles));
+                }
                 TokenVerdict::UnknownKey if !has_requested && keys.wait_for_fetch_after(attempts, now).await => {
                     has_requested = true;
                     now = self.clock.now();
                 }
-                TokenVerdict::UnknownKey | TokenVerdict::Bad => return None,
+                TokenVerdict::UnknownKey | TokenVerdict::Invalid => return None,
             }
         }
     }
@@ -173,7 +170,7 @@ impl TokenAuthenticator {
         if !is_bearer_token(token) || introspector.was_recently_rejected(&digest, seconds_of(now)) {
             return None;
         }
-        let find = async {
+        let introspection = async {
             let introspection_result = introspector.introspect(token, peer).await;
             let now = self.clock.now();
             let verified = match introspection_result {
@@ -186,10 +183,9 @@ impl TokenAuthenticator {
             }
             Some(self.cache_principal(digest, verified?, now, 0, roles))
         };
-        introspector.run_once(digest, find).await
+        introspector.run_once(digest, introspection).await
     }
 
-    /// Builds and caches the principal of a valid token.
     fn cache_principal(
         &self,
         digest: Digest,
@@ -203,10 +199,10 @@ impl TokenAuthenticator {
             tenant: verified.tenant,
             claims: verified.claims,
             implied_scopes: self.implied_scopes.clone(),
-            expires_at: time_of(verified.good_until),
+            expires_at: time_of(verified.valid_until),
             ..roles.build_principal(verified.subject, AuthMethod::Token, names)
         });
-        self.cache.insert(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
+        self.cache.insert(digest, principal.clone(), seconds_of(now), verified.valid_until, epoch);
         principal
     }
 }
@@ -249,18 +245,18 @@ impl Default for TokenCache {
 impl TokenCache {
     /// The principal of the token with this digest, if the entry is current and was made with the keys of `epoch`.
     fn get(&self, digest: &Digest, now: Seconds, epoch: u64) -> Option<Arc<Principal>> {
-        let mut known = self.tokens.lock();
-        let found = known.get(digest)?;
-        if now < found.until && found.epoch == epoch {
-            return Some(found.principal.clone());
+        let mut tokens = self.tokens.lock();
+        let cached = tokens.get(digest)?;
+        if now < cached.until && cached.epoch == epoch {
+            return Some(cached.principal.clone());
         }
-        known.pop(digest);
+        tokens.pop(digest);
         None
     }
 
-    /// Caches the principal of a token that is valid until `good_until`, verified with the keys of `epoch`.
-    fn insert(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, good_until: Seconds, epoch: u64) {
-        let until = good_until.min(now + LIFETIME_SECONDS_MAX);
+    /// Caches the principal of a token that is valid until `valid_until`, verified with the keys of `epoch`.
+    fn insert(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, valid_until: Seconds, epoch: u64) {
+        let until = valid_until.min(now + LIFETIME_SECONDS_MAX);
         self.tokens.lock().put(digest, CachedToken { principal, until, epoch });
     }
 }

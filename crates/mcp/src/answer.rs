@@ -13,11 +13,12 @@ use tidegate_runtime::{
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::input_rounds::InputRound;
-use crate::jsonrpc::{ResponseMessage, RpcError, RpcRequest};
+use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::listen::ListenStream;
+use crate::messages::encode_notification;
+use crate::request::InFlightRequest;
 use crate::session::McpSession;
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
-use crate::wire::encode_notification;
 
 /// The maximum number of frames of a short answer that are joined to one message; a chunk has at most about 64 KiB.
 const JOINED_FRAMES_MAX: usize = 4;
@@ -44,14 +45,6 @@ pub enum AnswerFrame {
     ResponseBytes(Bytes),
 }
 
-/// A request that is being answered.
-pub(crate) struct OpenRequest {
-    pub(crate) request: RpcRequest,
-    pub(crate) envelope: ResponseEnvelope,
-    /// The registration through which its client can cancel it.
-    pub(crate) guard: Option<InFlightGuard>,
-}
-
 /// How a handler can request input from its client.
 pub(crate) enum InputMode {
     /// It cannot.
@@ -62,7 +55,6 @@ pub(crate) enum InputMode {
     Live(Arc<McpSession>),
 }
 
-/// The next step of a stream.
 enum StreamStep {
     Reply(ReplyMessage),
     Transition(TransitionOutcome),
@@ -94,9 +86,14 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    pub(crate) fn new(reply: Reply, encoder: Box<dyn ReplyEncoder>, open: OpenRequest, input_mode: InputMode) -> Self {
-        let OpenRequest { request, envelope, guard } = open;
-        let progress_token = request.meta.progress_token;
+    pub(crate) fn new(
+        reply: Reply,
+        encoder: Box<dyn ReplyEncoder>,
+        request: InFlightRequest<'_>,
+        input_mode: InputMode,
+    ) -> Self {
+        let InFlightRequest { rpc, envelope, guard, .. } = request;
+        let progress_token = rpc.meta.progress_token;
         let sends_notifications = progress_token.is_some() || reply.job().log_level().is_some();
         Self {
             job: reply.job().clone(),
@@ -124,9 +121,9 @@ impl AnswerStream {
             return Answer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return Answer::NoResponse };
-        let is_question = matches!(first, AnswerFrame::Notification(_));
+        let is_server_request = matches!(first, AnswerFrame::Notification(_));
         self.ready_frames.push_back(first);
-        if is_question {
+        if is_server_request {
             return Answer::Stream(Box::new(self));
         }
         // A short answer has usually ended by now. As one message it needs no chunked transfer.
@@ -141,10 +138,10 @@ impl AnswerStream {
         if !self.has_ended {
             return Answer::Stream(Box::new(self));
         }
-        let pieces = self.ready_frames.iter().map(|frame| match frame {
+        let parts = self.ready_frames.iter().map(|frame| match frame {
             AnswerFrame::Notification(bytes) | AnswerFrame::ResponseBytes(bytes) => bytes.as_ref(),
         });
-        let bytes = pieces.collect::<Vec<_>>().concat().into();
+        let bytes = parts.collect::<Vec<_>>().concat().into();
         let (error_code, call_rejection) = self.error.map(|error| (error.code, error.rejection)).unzip();
         Answer::Whole(ResponseMessage { bytes, error_code, rejection: call_rejection.flatten() })
     }
@@ -160,8 +157,8 @@ impl AnswerStream {
 
     /// The same answer, for a call that may become a task in `tasks`.
     pub(crate) fn with_task_transition(self, tasks: Arc<TaskStore>) -> Self {
-        let to_task = Some(TaskTransition::new(tasks, self.job.task_after()));
-        Self { task_transition: to_task, ..self }
+        let transition = Some(TaskTransition::new(tasks, self.job.task_after()));
+        Self { task_transition: transition, ..self }
     }
 
     async fn produce_frame(&mut self) -> Option<AnswerFrame> {
@@ -194,24 +191,24 @@ impl AnswerStream {
 
     /// Waits for the next step. Cancel-safe: dropping the future loses nothing.
     async fn next_step(&mut self) -> StreamStep {
-        let Some(to_task) = self.task_transition.as_mut().filter(|_| !self.has_begun) else {
+        let Some(transition) = self.task_transition.as_mut().filter(|_| !self.has_begun) else {
             return self.next_reply_message().await;
         };
         if let Some(reply) = &mut self.reply {
-            let late = tokio::time::sleep_until(to_task.deadline());
+            let deadline = tokio::time::sleep_until(transition.deadline());
             tokio::select! {
                 biased;
-                () = to_task.requested(&self.job) => {}
+                () = transition.requested(&self.job) => {}
                 // Before the timeout: a call that has ended, or ended in order to run again, must not become a task
                 // because its reader was slow.
-                text = reply.next_message() => return text.map_or(StreamStep::Ended, StreamStep::Reply),
-                () = late => {}
+                message = reply.next_message() => return message.map_or(StreamStep::Ended, StreamStep::Reply),
+                () = deadline => {}
             }
         }
         if let Some(reply) = self.reply.take() {
-            to_task.begin(reply, self.envelope.clone(), self.last_message.take());
+            transition.begin(reply, self.envelope.clone(), self.last_message.take());
         }
-        let transition_outcome = to_task.finish().await;
+        let transition_outcome = transition.finish().await;
         self.task_transition = None;
         StreamStep::Transition(transition_outcome)
     }
@@ -251,18 +248,20 @@ impl AnswerStream {
     }
 
     fn reply_frame(&mut self, event: ReplyEvent) -> Option<AnswerFrame> {
-        let piece = match event {
-            ReplyEvent::Chunk(tidegate_runtime::Chunk::Notification(news)) => return self.notification_frame(&news),
+        let bytes = match event {
+            ReplyEvent::Chunk(tidegate_runtime::Chunk::Notification(notification)) => {
+                return self.notification_frame(&notification);
+            }
             ReplyEvent::Chunk(chunk) => self.encoder.encode_chunk(chunk),
             ReplyEvent::End(outcome) => {
-                let (piece, error) = self.end(outcome);
+                let (bytes, error) = self.end(outcome);
                 self.has_ended = true;
                 self.error = error;
-                piece
+                bytes
             }
         };
-        self.has_begun |= !piece.is_empty();
-        (!piece.is_empty()).then_some(AnswerFrame::ResponseBytes(piece))
+        self.has_begun |= !bytes.is_empty();
+        (!bytes.is_empty()).then_some(AnswerFrame::ResponseBytes(bytes))
     }
 
     fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
@@ -289,24 +288,25 @@ impl AnswerStream {
     fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<AnswerFrame> {
         match &self.input_mode {
             InputMode::Live(session) if !self.has_begun => {
-                session.server_requests().create_request(pending_input_request).map(AnswerFrame::Notification)
+                session.server_requests.create_request(pending_input_request).map(AnswerFrame::Notification)
             }
             _ => None,
         }
     }
 
     /// A notification. Progress must rise, and no notification may follow the start of the response.
-    fn notification_frame(&mut self, news: &ReplyNotification) -> Option<AnswerFrame> {
+    fn notification_frame(&mut self, notification: &ReplyNotification) -> Option<AnswerFrame> {
         if self.has_begun {
             return None;
         }
-        if let ReplyNotification::Progress { done, message, .. } = news {
+        if let ReplyNotification::Progress { done, message, .. } = notification {
             if *done <= self.last_progress {
                 return None;
             }
             self.last_progress = *done;
             self.last_message.clone_from(message);
         }
-        encode_notification(news, self.progress_token.as_deref(), self.envelope.dialect).map(AnswerFrame::Notification)
+        encode_notification(notification, self.progress_token.as_deref(), self.envelope.dialect)
+            .map(AnswerFrame::Notification)
     }
 }

@@ -8,7 +8,8 @@ use tidegate_core::{Budget, Caller};
 
 use crate::answer::{Answer, AnswerFrame};
 use crate::jsonrpc::{DecodeError, IncomingMessage, ResponseMessage, RpcError, RpcRequest};
-use crate::service::{McpService, Peer};
+use crate::request::RequestContext;
+use crate::service::McpService;
 
 /// The maximum number of requests of one batch that run at the same time.
 const CONCURRENT_MAX: usize = 8;
@@ -21,21 +22,21 @@ impl McpService {
     /// authenticated when its turn comes: a batch can take minutes, and the credential may be revoked meanwhile.
     ///
     /// # Errors
-    /// `-32600` if the peer's revision has no batches.
+    /// `-32600` if the context's revision has no batches.
     pub async fn answer_batch(
         &self,
         messages: impl Stream<Item = (Result<IncomingMessage, DecodeError>, Caller)>,
-        peer: &Peer,
+        context: &RequestContext,
     ) -> Result<Option<Bytes>, RpcError> {
-        if !peer.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
+        if !context.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
             return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
         }
-        let carries = peer.inline_limit.and(Budget { rows: None, bytes: Some(BATCH_ANSWER_BYTES_MAX) });
+        let carries = context.inline_limit.and(Budget { rows: None, bytes: Some(BATCH_ANSWER_BYTES_MAX) });
         let answers: Vec<Option<Bytes>> = messages
             .map(|(message, caller)| {
                 self.answer_one_of_batch(
                     message,
-                    Peer { caller, inline_limit: carries, accepts_server_requests: false, ..peer.clone() },
+                    RequestContext { caller, inline_limit: carries, accepts_server_requests: false, ..context.clone() },
                 )
             })
             .buffered(CONCURRENT_MAX)
@@ -45,19 +46,23 @@ impl McpService {
         Ok((!answers.is_empty()).then(|| join_batch(&answers)))
     }
 
-    async fn answer_one_of_batch(&self, message: Result<IncomingMessage, DecodeError>, peer: Peer) -> Option<Bytes> {
+    async fn answer_one_of_batch(
+        &self,
+        message: Result<IncomingMessage, DecodeError>,
+        context: RequestContext,
+    ) -> Option<Bytes> {
         match message {
             Ok(IncomingMessage::Request(mut request)) => {
                 // The response to a batch cannot contain notifications of a request.
                 request.meta.progress_token = None;
-                self.whole_answer(request, &peer).await
+                self.whole_answer(request, &context).await
             }
             Ok(IncomingMessage::Notification(notification)) => {
-                self.handle_notification(&notification, &peer);
+                self.handle_notification(&notification, &context);
                 None
             }
             Ok(IncomingMessage::Response(response)) => {
-                self.handle_response(&response, &peer);
+                self.handle_response(&response, &context);
                 None
             }
             Ok(IncomingMessage::Batch(_)) => {
@@ -67,9 +72,9 @@ impl McpService {
         }
     }
 
-    async fn whole_answer(&self, request: RpcRequest, peer: &Peer) -> Option<Bytes> {
+    async fn whole_answer(&self, request: RpcRequest, context: &RequestContext) -> Option<Bytes> {
         let id = request.id.clone();
-        match self.answer(request, peer).await {
+        match self.answer(request, context).await {
             Answer::NoResponse => None,
             Answer::Whole(message) => Some(message.bytes),
             Answer::Listen(_) => {

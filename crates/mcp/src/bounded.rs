@@ -6,15 +6,12 @@ use serde::{Deserialize, Deserializer};
 
 /// The maximum length of names of tools and prompts in bytes. No registered name is nearly as long.
 pub const NAME_BYTES_MAX: usize = 4 * 1024;
-/// The maximum length of URIs in bytes.
 const URI_BYTES_MAX: usize = 8 * 1024;
 
-/// Deserializes a name with a maximum length.
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(deserializer, "name", NAME_BYTES_MAX)
 }
 
-/// Deserializes a URI with a maximum length.
 pub(crate) fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(deserializer, "URI", URI_BYTES_MAX)
 }

@@ -15,9 +15,10 @@ use tidegate_core::{Caller, Error, ProvidedAnswer};
 use tidegate_runtime::Metadata;
 
 use crate::encode::{ResponseEnvelope, ResultType};
-use crate::jsonrpc::{RpcError, RpcRequest};
+use crate::jsonrpc::RpcError;
+use crate::messages::{encode_input_requests, parse_input_answer};
+use crate::request::InFlightRequest;
 use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
-use crate::wire::{encode_input_requests, parse_input_answer};
 
 /// The maximum number of answers in one request.
 const ANSWERS_MAX: usize = 100;
@@ -41,34 +42,31 @@ pub(crate) struct InputRound {
 
 impl InputRound {
     /// Reads the answers of `request` to earlier rounds; `target` is the entry that it calls.
-    ///
-    /// # Errors
-    /// `-32602` for an invalid state or an invalid answer.
     pub(crate) fn read(
         states: &Arc<RequestStateStore>,
-        caller: &Caller,
-        request: &RpcRequest,
+        request: &InFlightRequest<'_>,
         method: &'static str,
         target: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Self, RpcError> {
+        let caller = request.caller();
         let mut params = InputParams { responses: None, state: None };
         // Most requests contain neither, and need not be parsed again.
-        if request.may_contain_member("inputResponses") || request.may_contain_member("requestState") {
-            params = request.params()?;
+        if request.rpc.may_contain_member("inputResponses") || request.rpc.may_contain_member("requestState") {
+            params = request.rpc.params()?;
         }
-        let opened = match &params.state {
+        let state = match &params.state {
             Some(state) => Some(states.verify(state, &request_fingerprint(method, target, arguments), caller)?),
             None => None,
         };
-        let requested = opened.as_ref().map(|opened| &opened.round.requested);
-        let given = read_answers(params.responses.unwrap_or_default(), requested)?;
+        let requested = state.as_ref().map(|state| &state.round.requested);
+        let received = read_answers(params.responses.unwrap_or_default(), requested)?;
         // Only after the answers were read, so that a client with an invalid answer can send another one.
-        let mut answers = match opened {
-            Some(opened) => states.consume(opened)?.answers,
+        let mut answers = match state {
+            Some(state) => states.consume(state)?.answers,
             None => BTreeMap::new(),
         };
-        for (key, received_answer) in given {
+        for (key, received_answer) in received {
             // An answer to a request is never replaced by an unrequested one.
             if received_answer.requested.is_some()
                 || answers.get(&key).is_none_or(|earlier| earlier.requested.is_none())
@@ -81,20 +79,14 @@ impl InputRound {
 
     /// The answers for the handler.
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
-        let given = self.received_answers.iter().filter_map(|(key, received_answer)| {
-            let answer = parse_input_answer(&received_answer.result).ok()?;
-            Some((
-                key.clone(),
-                ProvidedAnswer { value: answer, request_fingerprint: received_answer.requested.clone() },
-            ))
+        let provided = self.received_answers.iter().filter_map(|(key, received_answer)| {
+            let value = parse_input_answer(&received_answer.result).ok()?;
+            Some((key.clone(), ProvidedAnswer { value, request_fingerprint: received_answer.requested.clone() }))
         });
-        given.collect()
+        provided.collect()
     }
 
     /// The complete response with the input requests of `expected`, for a call of `target` with `arguments`.
-    ///
-    /// # Errors
-    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,
@@ -125,8 +117,8 @@ fn read_answers(
         let requested = requested.and_then(|requested| requested.get(&key)).cloned();
         match parse_input_answer(&result) {
             Ok(_) => drop(answers.insert(key, ReceivedAnswer { result, requested })),
-            Err(wrong) if requested.is_some() => {
-                return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
+            Err(problem) if requested.is_some() => {
+                return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {problem}")));
             }
             // Invalid answers that were not requested are ignored.
             Err(_) => {}

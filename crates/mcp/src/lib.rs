@@ -14,6 +14,8 @@ mod jsonrpc;
 mod lines;
 mod list;
 mod listen;
+mod messages;
+mod request;
 mod request_meta;
 mod request_state;
 mod revision;
@@ -26,6 +28,7 @@ mod wire;
 
 pub use answer::{Answer, AnswerFrame, AnswerStream};
 pub use bounded::NAME_BYTES_MAX;
+pub use encode::ContentBlocks;
 pub use in_flight::{InFlightGuard, InFlightRequests};
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, RequestId, ResponseMessage, RpcError,
@@ -33,9 +36,10 @@ pub use jsonrpc::{
 };
 pub use lines::{ReadLine, read_line};
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};
+pub use request::RequestContext;
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
-pub use service::{McpService, Peer};
+pub use service::McpService;
 pub use session::McpSession;
 pub use tasks::TaskFolder;
 pub use wire::{ServerDescription, content_json, tool_json};

@@ -34,11 +34,11 @@ pub async fn read_line(
             });
         }
         let end = available.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(available.len(), |end| end + 1);
+        let consumed_bytes = end.map_or(available.len(), |end| end + 1);
         // One byte over the limit marks the line as too long until its end is found.
         let room = (bytes_max + 1).saturating_sub(line.len());
-        line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
-        reader.consume(taken);
+        line.extend_from_slice(&available[..end.unwrap_or(consumed_bytes).min(room)]);
+        reader.consume(consumed_bytes);
         if end.is_some() {
             return Ok(if line.len() > bytes_max { ReadLine::TooLong } else { ReadLine::Whole });
         }

@@ -56,27 +56,24 @@ struct RequestMetaMembers<'a> {
 
 impl RequestMeta {
     /// Decodes `_meta` from a request's params.
-    ///
-    /// # Errors
-    /// `-32602` if a member has the wrong type.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
-        let wrong = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));
+        let invalid = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));
         let params: RequestMetaParams<'_> =
-            serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
+            serde_json::from_str(params.get()).map_err(|error| invalid(&error.to_string()))?;
         let Some(meta) = params.meta else { return Ok(Self::default()) };
         if !meta.get().starts_with('{') {
-            return Err(wrong("it must be an object"));
+            return Err(invalid("it must be an object"));
         }
         let members: RequestMetaMembers<'_> =
-            serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
+            serde_json::from_str(meta.get()).map_err(|error| invalid(&error.to_string()))?;
         let is_object = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('{'));
         if !is_object(members.client_capabilities) || !is_object(members.client_info) {
-            return Err(wrong("clientCapabilities and clientInfo must be objects"));
+            return Err(invalid("clientCapabilities and clientInfo must be objects"));
         }
         let log_level = members
             .log_level
-            .map(|name| LogLevel::parse(&name).ok_or_else(|| wrong(&format!("there is no log level {name:?}"))))
+            .map(|name| LogLevel::parse(&name).ok_or_else(|| invalid(&format!("there is no log level {name:?}"))))
             .transpose()?;
         Ok(Self {
             protocol_version: members.protocol_version,

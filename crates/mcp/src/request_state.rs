@@ -91,9 +91,6 @@ impl RequestStateStore {
     }
 
     /// Issues a state of `round` for the request `request` of `caller`.
-    ///
-    /// # Errors
-    /// If the answers of all rounds exceed the maximum length.
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,
@@ -142,8 +139,8 @@ impl RequestStateStore {
     ///
     /// # Errors
     /// `-32602` if it was used before, `-31000` if too many states were used recently.
-    pub(crate) fn consume(&self, opened: VerifiedState) -> Result<InputRoundState, RpcError> {
-        let VerifiedState { round, holder, expires_ms, nonce } = opened;
+    pub(crate) fn consume(&self, state: VerifiedState) -> Result<InputRoundState, RpcError> {
+        let VerifiedState { round, holder, expires_ms, nonce } = state;
         self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;
         Ok(round)
     }
@@ -185,45 +182,20 @@ impl UsedStates {
 }
 
 fn used_limit_error(level: LimitLevel) -> RpcError {
-    let owner_key = match level {
+    let by_whom = match level {
         LimitLevel::Principal => " by you",
         LimitLevel::Tenant => " by your tenant",
         LimitLevel::Tool | LimitLevel::Node => "",
     };
-    let message = format!("too many input requests were answered{owner_key} recently; try again in a few minutes");
+    let message = format!("too many input requests were answered{by_whom} recently; try again in a few minutes");
     RpcError::new(RpcError::REFUSED, message)
 }
 
 /// Identifies a request by its target and its arguments, in any order of their members.
 pub(crate) fn request_fingerprint(method: &str, target: &str, arguments: &Map<String, Value>) -> String {
-    let mut text = format!("{method}\n{target}\n");
-    write_canonical_json(&Value::Object(arguments.clone()), &mut text);
-    URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes()))
-}
-
-fn write_canonical_json(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(members) => {
-            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
-            text.push('{');
-            for (name, member) in sorted {
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                write_canonical_json(member, text);
-                text.push(',');
-            }
-            text.push('}');
-        }
-        Value::Array(items) => {
-            text.push('[');
-            for item in items {
-                write_canonical_json(item, text);
-                text.push(',');
-            }
-            text.push(']');
-        }
-        other => text.push_str(&other.to_string()),
-    }
+    let mut arguments = Value::Object(arguments.clone());
+    arguments.sort_all_objects();
+    URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{method}\n{target}\n{arguments}")))
 }
 
 #[cfg(test)]
@@ -244,11 +216,11 @@ mod tests {
             let of_north = owner(&format!("user{number}"), "north");
             (0..USED_PER_PRINCIPAL_MAX).for_each(|_| add(&of_north, 0).unwrap());
         }
-        let notified = |owner_key| {
-            Err(format!("too many input requests were answered by {owner_key} recently; try again in a few minutes"))
+        let refused = |by_whom| {
+            Err(format!("too many input requests were answered by {by_whom} recently; try again in a few minutes"))
         };
-        assert_eq!(add(&owner("user0", "north"), 0), notified("you"));
-        assert_eq!(add(&owner("more", "north"), 0), notified("your tenant"));
+        assert_eq!(add(&owner("user0", "north"), 0), refused("you"));
+        assert_eq!(add(&owner("more", "north"), 0), refused("your tenant"));
         assert_eq!(add(&owner("user0", "south"), 0), Ok(()));
         // Expired states no longer count.
         assert_eq!(add(&owner("more", "north"), until_ms), Ok(()));

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::jsonrpc::RpcResponse;
-use crate::wire::{encode_input_request, encode_server_request, parse_input_answer};
+use crate::messages::{encode_input_request, encode_server_request, parse_input_answer};
 
 /// The maximum number of pending server requests of one session. It is smaller than the maximum of open requests of a
 /// connection: if all of these waited for answers, the server would read no further messages, and so no answers.

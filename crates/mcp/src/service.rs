@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_core::{Budget, Caller, LogLevel};
+use tidegate_core::{Caller, LogLevel};
 use tidegate_runtime::Registry;
 
-use crate::answer::{Answer, OpenRequest};
+use crate::answer::Answer;
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightRequests;
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse};
+use crate::request::{InFlightRequest, RequestContext};
 use crate::request_state::RequestStateStore;
 use crate::revision::Revision;
 use crate::session::McpSession;
@@ -29,21 +30,6 @@ pub struct McpService {
     pub(crate) tool_lists: ToolListCache,
     pub(crate) request_states: Arc<RequestStateStore>,
     pub(crate) tasks: Arc<TaskStore>,
-}
-
-/// The sender of a request, with the state of its connection or session.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// The principal and origin of the sender.
-    pub caller: Caller,
-    /// The maximum inline size that the transport can carry.
-    pub inline_limit: Budget,
-    /// Whether the transport can send server requests to a legacy client during its request and receive the responses.
-    pub accepts_server_requests: bool,
-    /// The legacy session, if there was a handshake.
-    pub session: Option<Arc<McpSession>>,
-    /// Open requests that a later message can cancel; `None` if a connection has a single request.
-    pub in_flight: Option<Arc<InFlightRequests>>,
 }
 
 #[derive(Deserialize)]
@@ -67,21 +53,21 @@ struct CancelledParams {
 
 impl McpService {
     /// MCP over `registry`. Tasks are lost when the process ends.
-    pub fn new(registry: Arc<Registry>, about: ServerDescription) -> Arc<Self> {
-        Self::with_task_folder(None, registry, about)
+    pub fn new(registry: Arc<Registry>, description: ServerDescription) -> Arc<Self> {
+        Self::with_task_folder(None, registry, description)
     }
 
     /// MCP over `registry` with tasks stored in `folder`, including those of an earlier process.
     pub fn with_task_folder(
         folder: Option<TaskFolder>,
         registry: Arc<Registry>,
-        about: ServerDescription,
+        description: ServerDescription,
     ) -> Arc<Self> {
-        let server_info =
-            Revision::ALL.map(|revision| wire::encode_implementation(&about, revision.dialect()).to_string().into());
+        let server_info = Revision::ALL
+            .map(|revision| wire::encode_implementation(&description, revision.dialect()).to_string().into());
         Arc::new(Self {
             registry,
-            description: about,
+            description,
             server_info,
             tool_lists: ToolListCache::default(),
             request_states: Arc::new(RequestStateStore::new()),
@@ -130,8 +116,8 @@ impl McpService {
         );
         members.push_str(&self.instructions_member());
         let message = envelope.respond(&members, None);
-        let abilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
-        Ok((McpSession::new(revision, abilities, in_flight, self.registry.watch()), message))
+        let client_capabilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
+        Ok((McpSession::new(revision, client_capabilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision in which a request is answered.
@@ -156,57 +142,57 @@ impl McpService {
     }
 
     /// Answers one request, except `initialize`.
-    pub async fn answer(&self, request: RpcRequest, peer: &Peer) -> Answer {
+    pub async fn answer(&self, request: RpcRequest, context: &RequestContext) -> Answer {
         let id = request.id.clone();
-        match self.dispatch(request, peer).await {
+        match self.dispatch(request, context).await {
             Ok(answer) => answer,
             Err(error) => Answer::Whole(ResponseMessage::error(Some(&id), &error)),
         }
     }
 
     /// Handles a client's response to a server request.
-    pub fn handle_response(&self, response: &RpcResponse, peer: &Peer) {
-        if let Some(session) = &peer.session {
-            session.server_requests().handle_response(response);
+    pub fn handle_response(&self, response: &RpcResponse, context: &RequestContext) {
+        if let Some(session) = &context.session {
+            session.server_requests.handle_response(response);
         }
     }
 
     /// Handles a notification, which is never answered.
-    pub fn handle_notification(&self, notification: &RpcNotification, peer: &Peer) {
+    pub fn handle_notification(&self, notification: &RpcNotification, context: &RequestContext) {
         if notification.method != "notifications/cancelled" {
             return;
         }
         let Ok(params) = notification.params::<CancelledParams>() else { return };
-        if let (Some(in_flight), Some(id)) = (&peer.in_flight, RequestId::from_raw(&params.request_id)) {
+        if let (Some(in_flight), Some(id)) = (&context.in_flight, RequestId::from_raw(&params.request_id)) {
             in_flight.cancel(&id);
         }
     }
 
-    async fn dispatch(&self, request: RpcRequest, peer: &Peer) -> Result<Answer, RpcError> {
-        let revision = self.resolve_revision(&request, peer.session.as_deref())?;
-        self.admit(&peer.caller, revision).await?;
+    async fn dispatch(&self, request: RpcRequest, context: &RequestContext) -> Result<Answer, RpcError> {
+        let revision = self.resolve_revision(&request, context.session.as_deref())?;
+        self.admit(&context.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
-        let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;
-        let open = OpenRequest { request, envelope, guard };
-        let is_modern = open.envelope.dialect.stateless;
-        let message = match open.request.method.as_str() {
-            "tools/call" => return self.call_tool(open, peer).await,
-            "resources/read" => return self.read_resource(open, peer).await,
-            "prompts/get" => return self.get_prompt(open, peer).await,
-            "completion/complete" => return self.complete(open, peer).await,
-            "subscriptions/listen" if is_modern => return Ok(Answer::Listen(self.listen(open, peer).await?)),
-            "tools/list" => self.list_tools(&open, peer)?,
-            "resources/list" => self.list_resources(&open, peer).await?,
-            "resources/templates/list" => self.list_templates(&open, peer)?,
-            "prompts/list" => self.list_prompts(&open, peer)?,
-            "tasks/get" if is_modern => self.get_task(&open, peer).await?,
-            "tasks/update" if is_modern => self.update_task(&open, peer)?,
-            "tasks/cancel" if is_modern => self.cancel_task(&open, peer)?,
-            "server/discover" if is_modern => self.discover(&open.envelope),
-            "resources/subscribe" if !is_modern => self.subscribe(&open, peer).await?,
-            "resources/unsubscribe" if !is_modern => self.unsubscribe(&open, peer)?,
-            "ping" if !is_modern => open.envelope.respond("", None),
-            "logging/setLevel" if !is_modern => set_level(&open, peer)?,
+        let guard = context.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;
+        let request = InFlightRequest { rpc: request, context, envelope, guard };
+        let is_modern = request.envelope.dialect.stateless;
+        let message = match request.rpc.method.as_str() {
+            "tools/call" => return self.call_tool(request).await,
+            "resources/read" => return self.read_resource(request).await,
+            "prompts/get" => return self.get_prompt(request).await,
+            "completion/complete" => return self.complete(request).await,
+            "subscriptions/listen" if is_modern => return Ok(Answer::Listen(self.listen(request).await?)),
+            "tools/list" => self.list_tools(&request)?,
+            "resources/list" => self.list_resources(&request).await?,
+            "resources/templates/list" => self.list_templates(&request)?,
+            "prompts/list" => self.list_prompts(&request)?,
+            "tasks/get" if is_modern => self.get_task(&request).await?,
+            "tasks/update" if is_modern => self.update_task(&request)?,
+            "tasks/cancel" if is_modern => self.cancel_task(&request)?,
+            "server/discover" if is_modern => self.discover(&request.envelope),
+            "resources/subscribe" if !is_modern => self.subscribe(&request).await?,
+            "resources/unsubscribe" if !is_modern => self.unsubscribe(&request)?,
+            "ping" if !is_modern => request.envelope.respond("", None),
+            "logging/setLevel" if !is_modern => set_level(&request)?,
             method => return Err(RpcError::method_not_found(method)),
         };
         Ok(Answer::Whole(message))
@@ -244,14 +230,14 @@ impl McpService {
     }
 }
 
-fn set_level(open: &OpenRequest, peer: &Peer) -> Result<ResponseMessage, RpcError> {
-    let params: SetLevelParams = open.request.params()?;
+fn set_level(request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError> {
+    let params: SetLevelParams = request.rpc.params()?;
     let level = LogLevel::parse(&params.level).ok_or_else(|| {
         let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.name()).collect();
         RpcError::invalid_params(format!("there is no level {:?}; levels are {}", params.level, levels.join(", ")))
     })?;
-    if let Some(session) = &peer.session {
+    if let Some(session) = &request.context.session {
         session.set_log_level(level);
     }
-    Ok(open.envelope.respond("", None))
+    Ok(request.envelope.respond("", None))
 }

@@ -19,9 +19,11 @@ pub struct McpSession {
     revision: Revision,
     log_level: AtomicU8,
     in_flight: Arc<InFlightRequests>,
-    client_capabilities: ClientCapabilities,
-    server_requests: ServerRequests,
-    watch: Arc<Watch>,
+    pub(crate) client_capabilities: ClientCapabilities,
+    /// The server requests that the client has not answered.
+    pub(crate) server_requests: ServerRequests,
+    /// The changes that the session subscribes to.
+    pub(crate) watch: Arc<Watch>,
 }
 
 impl McpSession {
@@ -49,21 +51,6 @@ impl McpSession {
     /// The open requests of the client.
     pub fn in_flight(&self) -> &Arc<InFlightRequests> {
         &self.in_flight
-    }
-
-    /// The capabilities of the client.
-    pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
-        self.client_capabilities
-    }
-
-    /// The server requests that the client has not answered.
-    pub(crate) fn server_requests(&self) -> &ServerRequests {
-        &self.server_requests
-    }
-
-    /// The changes that the session subscribes to.
-    pub(crate) fn watch(&self) -> &Arc<Watch> {
-        &self.watch
     }
 
     /// The least severe log message that the client requests; `None` until it sets a level.

@@ -1,6 +1,6 @@
 //! Encodes rows as the body of an answer: batches in, bytes out.
 //!
-//! Calls use these encoders within their budgets (`answer`). [`BodyWriter`] does the same for rows outside of calls.
+//! Calls use [`RowEncoder`] within their budgets (`answer`); it also encodes rows outside of calls.
 
 mod arrow;
 mod batch_body;
@@ -17,55 +17,79 @@ use tidegate_core::{AnswerFormat, Error};
 
 use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
-use crate::format::{AnswerForm, BatchFormat, new_row_writer};
+use crate::format::{AnswerEncoding, BinaryFormat, new_list_writer, new_row_writer};
 
 pub(crate) use self::batch_body::BatchBody;
 pub use self::portable::stored_columns;
 pub(crate) use self::text::TextBody;
 
-pub(crate) fn new_batch_body(format: BatchFormat, schema: &SchemaRef) -> Result<Box<dyn BatchBody>, Error> {
-    Ok(match format {
-        BatchFormat::Arrow => Box::new(ArrowBody::new(schema)?),
-        BatchFormat::Parquet => Box::new(ParquetBody::new(schema)?),
-    })
-}
-
 /// Encodes rows in one format.
 ///
 /// It buffers little: for text, nothing between two batches; for Parquet, the rows of the open row group. A format that
 /// needs lookahead (`table`) inspects the first batch with rows.
-pub struct BodyWriter {
+pub struct RowEncoder {
     media_type: &'static str,
     columns: usize,
-    encoder: BodyEncoder,
+    body: EncodedBody,
 }
 
-enum BodyEncoder {
-    Text { body: Box<TextBody>, truncated: bool },
-    Batches(Box<dyn BatchBody>),
+enum EncodedBody {
+    Text(Box<TextBody>),
+    Binary(Box<dyn BatchBody>),
 }
 
-impl BodyWriter {
-    /// An empty body in `format`, with the columns of `schema`.
+impl RowEncoder {
+    /// An encoder for an empty body in `format`, with the columns of `schema`.
     ///
     /// # Errors
     /// For columns that the format cannot represent: a Parquet file needs at least one column.
     pub fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, Error> {
-        let form = AnswerForm::from_answer_format(format);
-        let way = match form {
-            AnswerForm::Batches(format) => BodyEncoder::Batches(new_batch_body(format, schema)?),
-            AnswerForm::Content(format) | AnswerForm::Body(format) => {
-                let body = Box::new(TextBody::new(new_row_writer(format, schema), Instant::now()));
-                BodyEncoder::Text { body, truncated: false }
+        Self::with_encoding(AnswerEncoding::from_answer_format(format), false, schema, Instant::now())
+    }
+
+    /// As [`RowEncoder::new`], for an answer that began at `started`. With `is_list`, it is a list of the values of one
+    /// column.
+    pub(crate) fn with_encoding(
+        encoding: AnswerEncoding,
+        is_list: bool,
+        schema: &SchemaRef,
+        started: Instant,
+    ) -> Result<Self, Error> {
+        let body = match encoding {
+            AnswerEncoding::Binary(BinaryFormat::Arrow) => EncodedBody::Binary(Box::new(ArrowBody::new(schema)?)),
+            AnswerEncoding::Binary(BinaryFormat::Parquet) => EncodedBody::Binary(Box::new(ParquetBody::new(schema)?)),
+            AnswerEncoding::Content(format) | AnswerEncoding::Text(format) => {
+                let writer = if is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
+                EncodedBody::Text(Box::new(TextBody::new(writer, started)))
             }
         };
-        let media_type = form.media_type(false).unwrap_or(format.media_type());
-        Ok(Self { media_type, columns: schema.fields().len(), encoder: way })
+        let media_type = encoding.media_type(is_list).unwrap_or_default();
+        Ok(Self { media_type, columns: schema.fields().len(), body })
     }
 
     /// The media type of the body, with its parameters.
     pub fn media_type(&self) -> &'static str {
         self.media_type
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.body, EncodedBody::Text(_))
+    }
+
+    /// The body, if it is text.
+    pub(crate) fn text(&mut self) -> Option<&mut TextBody> {
+        match &mut self.body {
+            EncodedBody::Text(text) => Some(text),
+            EncodedBody::Binary(_) => None,
+        }
+    }
+
+    /// The number of rows to inspect before the first is written.
+    pub(crate) fn lookahead_rows(&self) -> usize {
+        match &self.body {
+            EncodedBody::Text(text) => text.lookahead_rows(),
+            EncodedBody::Binary(_) => 0,
+        }
     }
 
     /// Writes the rows of `batch` and returns the bytes that can be sent, possibly none.
@@ -80,51 +104,61 @@ impl BodyWriter {
         if batch.num_rows() == 0 {
             return Ok(Bytes::new());
         }
-        match &mut self.encoder {
-            BodyEncoder::Batches(body) => body.write(batch),
-            BodyEncoder::Text { body, .. } => {
-                body.write(batch);
-                Ok(body.take_piece().0.into())
+        match &mut self.body {
+            EncodedBody::Binary(body) => body.write(batch),
+            EncodedBody::Text(text) => {
+                text.write(batch);
+                Ok(text.take_piece().0.into())
             }
         }
     }
 
-    /// Declares that rows are missing; formats with a place for that state it at their end.
-    pub fn mark_truncated(&mut self) {
-        if let BodyEncoder::Text { truncated, .. } = &mut self.encoder {
-            *truncated = true;
+    /// Returns the bytes of all rows so far, even if a binary format would buffer more.
+    pub(crate) fn flush(&mut self) -> Result<Bytes, Error> {
+        match &mut self.body {
+            EncodedBody::Binary(body) => body.flush(),
+            EncodedBody::Text(text) => Ok(text.take_piece().0.into()),
         }
     }
 
-    /// Ends the body and returns the remaining bytes.
+    /// The size in bytes of a binary body of `batch` alone; zero for text, whose rows are measured one by one.
+    pub(crate) fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        match &self.body {
+            EncodedBody::Binary(body) => body.standalone_bytes(batch),
+            EncodedBody::Text(_) => Ok(0),
+        }
+    }
+
+    /// Ends the body and returns the remaining bytes. Formats with a place for it state whether rows are missing.
     ///
     /// # Errors
     /// Only because of an internal error.
-    pub fn finish(self) -> Result<Bytes, Error> {
-        match self.encoder {
-            BodyEncoder::Batches(body) => body.finish(),
-            BodyEncoder::Text { mut body, truncated } => {
-                body.write_end(truncated);
-                Ok(body.take_rest().0.into())
+    pub fn finish(mut self, is_truncated: bool) -> Result<Bytes, Error> {
+        self.write_end(is_truncated)
+    }
+
+    /// The same, for an encoder that nothing is written to afterwards.
+    pub(crate) fn write_end(&mut self, is_truncated: bool) -> Result<Bytes, Error> {
+        match &mut self.body {
+            EncodedBody::Binary(body) => body.finish(),
+            EncodedBody::Text(text) => {
+                text.write_end(is_truncated);
+                Ok(text.take_rest().0.into())
             }
         }
     }
 
     /// Ends the body after a failure and returns the bytes that state the error. Only text formats can do so: binary
     /// formats lack their end.
-    pub fn fail(self, error: &Error) -> Bytes {
-        match self.encoder {
-            BodyEncoder::Batches(_) => Bytes::new(),
-            BodyEncoder::Text { mut body, .. } => {
-                body.write_failure(&error.to_string());
-                body.take_rest().0.into()
-            }
-        }
+    pub fn fail(mut self, error: &Error) -> Bytes {
+        let Some(text) = self.text() else { return Bytes::new() };
+        text.write_failure(&error.to_string());
+        text.take_rest().0.into()
     }
 }
 
-impl std::fmt::Debug for BodyWriter {
+impl std::fmt::Debug for RowEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BodyWriter").field("media_type", &self.media_type).finish_non_exhaustive()
+        f.debug_struct("RowEncoder").field("media_type", &self.media_type).finish_non_exhaustive()
     }
 }

@@ -25,7 +25,7 @@ mod usage;
 mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
-pub use body::{BodyWriter, stored_columns};
+pub use body::{RowEncoder, stored_columns};
 pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, compute_schema_version_tag,
 };

@@ -20,8 +20,8 @@ pub use job::{Call, Job, JobId, JobState, JobStatus, Jobs};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{Registry, Watch, WatchEvent};
 pub use reply::{
-    BodyFile, BodyHead, Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage,
-    ReplyNotification, ReplySender, StableBody,
+    BodyFile, BodyMetadata, BodyVersion, Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent,
+    ReplyMessage, ReplyNotification, ReplySender,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
 pub use snapshot::builder::SnapshotBuilder;

@@ -11,7 +11,7 @@ use tidegate_core::{
 };
 use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_runtime::{
-    BodyHead, Completer, Handler, Job, Metadata, Prompt, PromptArgument, Registry, ReplySender, Resource,
+    BodyMetadata, Completer, Handler, Job, Metadata, Prompt, PromptArgument, Registry, ReplySender, Resource,
     ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, ToolAnnotations, event::EventDispatcher,
 };
 use tokio_util::sync::CancellationToken;
@@ -242,9 +242,9 @@ fn input_request(expected: &Value) -> InputRequest {
 }
 
 /// A body in the format of the call, truncated after `rows_max` rows.
-fn head(job: &Job, rows_max: &Value) -> BodyHead {
+fn head(job: &Job, rows_max: &Value) -> BodyMetadata {
     let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
-    BodyHead { media_type, budget: Budget { rows: rows_max.as_u64(), bytes: None }, stable: None, file: None }
+    BodyMetadata { media_type, budget: Budget { rows: rows_max.as_u64(), bytes: None }, version: None, file: None }
 }
 
 fn kind(name: Option<&str>) -> ErrorKind {

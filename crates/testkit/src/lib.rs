@@ -16,6 +16,7 @@
 pub mod fuzz_corpus;
 pub mod host;
 pub mod message_checker;
+pub mod paused_clock;
 pub mod pipe;
 pub mod revocable_key;
 pub mod schema;

@@ -1,12 +1,11 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
-mod conversation;
 pub mod http;
+mod mcp_connection;
 mod metrics;
 mod notifications;
 mod outbox;
 mod revalidation;
-mod spool;
 pub mod stdio;
 pub mod tls;
 

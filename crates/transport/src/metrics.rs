@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tidegate_core::{CallTarget, StoredResults};
-use tidegate_runtime::{
-    Auditor, Registry,
-    event::{Event, Subscriber},
-};
+use tidegate_core::{CallTarget, StoredResults, TransportKind};
+use tidegate_runtime::event::{Event, Subscriber};
+use tidegate_runtime::{Auditor, Registry};
 
-/// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 /// The type of a metric.
@@ -205,6 +202,8 @@ impl Metrics {
     /// Labels come only from the registry and from closed lists. A label with a caller's text could grow the set of
     /// series without limit.
     fn record_event(event: Event<'_>) {
+        let connections = |transport: TransportKind| gauge!("tidegate_connections", "transport" => transport.name());
+        let sessions = |transport: TransportKind| gauge!("tidegate_sessions", "transport" => transport.name());
         match event {
             Event::CallEnded { job, outcome } => {
                 let kind = job.target().kind();
@@ -237,18 +236,10 @@ impl Metrics {
                 histogram!("tidegate_query_duration_seconds", "database" => database.to_owned()).record(elapsed);
             }
             Event::InternalError { .. } => counter!("tidegate_internal_errors_total").increment(1),
-            Event::ConnectionOpened { transport } => {
-                gauge!("tidegate_connections", "transport" => transport.name()).increment(1);
-            }
-            Event::ConnectionClosed { transport } => {
-                gauge!("tidegate_connections", "transport" => transport.name()).decrement(1);
-            }
-            Event::SessionOpened { transport } => {
-                gauge!("tidegate_sessions", "transport" => transport.name()).increment(1);
-            }
-            Event::SessionClosed { transport } => {
-                gauge!("tidegate_sessions", "transport" => transport.name()).decrement(1);
-            }
+            Event::ConnectionOpened { transport } => connections(transport).increment(1),
+            Event::ConnectionClosed { transport } => connections(transport).decrement(1),
+            Event::SessionOpened { transport } => sessions(transport).increment(1),
+            Event::SessionClosed { transport } => sessions(transport).decrement(1),
             Event::MessageRefused { transport, .. } => {
                 counter!("tidegate_messages_refused_total", "transport" => transport.name()).increment(1);
             }
@@ -259,21 +250,20 @@ impl Metrics {
 
 /// Records the state of the result store. The store itself counts, so that nothing is counted twice.
 fn record_results(results: &dyn StoredResults) {
-    let figures = results.stats();
-    gauge!("tidegate_stored_results").set(figures.results as f64);
-    gauge!("tidegate_stored_results_bytes").set(figures.bytes as f64);
-    gauge!("tidegate_stored_results_open").set(figures.running as f64);
-    counter!("tidegate_stored_result_blocks_total").absolute(figures.blocks_written);
-    counter!("tidegate_stored_results_removed_total", "reason" => "expired").absolute(figures.expired);
-    counter!("tidegate_stored_results_removed_total", "reason" => "room").absolute(figures.evicted);
+    let stats = results.stats();
+    gauge!("tidegate_stored_results").set(stats.results as f64);
+    gauge!("tidegate_stored_results_bytes").set(stats.bytes as f64);
+    gauge!("tidegate_stored_results_open").set(stats.running as f64);
+    counter!("tidegate_stored_result_blocks_total").absolute(stats.blocks_written);
+    counter!("tidegate_stored_results_removed_total", "reason" => "expired").absolute(stats.expired);
+    counter!("tidegate_stored_results_removed_total", "reason" => "room").absolute(stats.evicted);
 }
 
-/// Records the counts of the audit writer.
 fn record_audit(auditor: &dyn Auditor) {
-    let figures = auditor.stats();
-    counter!("tidegate_audit_lines_total").absolute(figures.written);
-    counter!("tidegate_audit_lines_dropped_total").absolute(figures.dropped);
-    gauge!("tidegate_audit_lines_waiting").set(figures.waiting as f64);
+    let stats = auditor.stats();
+    counter!("tidegate_audit_lines_total").absolute(stats.written);
+    counter!("tidegate_audit_lines_dropped_total").absolute(stats.dropped);
+    gauge!("tidegate_audit_lines_waiting").set(stats.waiting as f64);
 }
 
 impl Subscriber for Metrics {

@@ -19,29 +19,21 @@ pub(crate) const STREAMS_MAX: usize = 16;
 /// Delay before a caller that cannot be resolved now is resolved again. The connection itself decides whether to end.
 const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Forwards the notifications of `stream` until its client cancels it or `ending` fires. Then sends its result.
+/// Forwards the notifications of `stream` until its client cancels it or `input_closed` fires. Then sends its result.
 pub(crate) async fn forward_subscription(
     mut stream: ListenStream,
     identity: &Arc<dyn CallerResolver>,
     outgoing: &mpsc::Sender<OutgoingMessage>,
-    ending: &CancellationToken,
+    input_closed: &CancellationToken,
 ) {
     let cancelled = stream.cancellation();
     let forwarding = async {
         // The acknowledgement comes first, even if the stream ends immediately.
         forward_pending(stream.feed(), outgoing).await;
-        tokio::select! {
-            biased;
-            () = ending.cancelled() => {}
-            () = forward_feed(stream.feed(), identity, outgoing) => {}
-        }
+        input_closed.run_until_cancelled(forward_feed(stream.feed(), identity, outgoing)).await;
         let _ = outgoing.send(OutgoingMessage::Whole(stream.end().bytes)).await;
     };
-    tokio::select! {
-        biased;
-        () = cancelled.cancelled() => {}
-        () = forwarding => {}
-    }
+    cancelled.run_until_cancelled(forwarding).await;
 }
 
 /// Forwards the notifications of `feed` until the output is closed.

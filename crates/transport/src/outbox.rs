@@ -1,12 +1,16 @@
-//! Outgoing messages: a bounded queue between the open requests of a conversation and the writer.
+//! Outgoing messages: a bounded queue between the open requests of a connection and the writer.
+//!
+//! On a connection that all calls share, a message cannot be interrupted. An answer that is written while it is
+//! produced would block all other answers for as long as its query runs. It is therefore stored until it is complete:
+//! in memory while it is small, in an unnamed temporary file beyond that.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use crate::spool::Spool;
-
-/// An outgoing message.
 #[derive(Debug)]
 pub(crate) enum OutgoingMessage {
     /// A short message.
@@ -25,10 +29,10 @@ impl OutgoingMessage {
     }
 }
 
-/// The receiving end of the outgoing queue of one conversation.
+/// The receiving end of the outgoing queue of one connection.
 pub(crate) struct Outbox {
     messages: mpsc::Receiver<OutgoingMessage>,
-    /// The open requests; closed when the conversation accepts no more.
+    /// The open requests; closed when the connection accepts no more.
     tasks: TaskTracker,
 }
 
@@ -50,8 +54,74 @@ impl Outbox {
         }
     }
 
-    /// Whether the queue is empty now.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+}
+
+/// Threshold in bytes. Larger answers go to a file, and are read from it in pieces of this size.
+const MEMORY_BYTES_MAX: usize = 256 * 1024;
+
+/// Why an answer could not be stored.
+#[derive(Debug, Error)]
+pub(crate) enum SpoolError {
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("cannot store the answer on disk: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// An answer that grows until it is complete.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    bytes_max: u64,
+    written_bytes: u64,
+    memory: Vec<u8>,
+    file: Option<File>,
+    is_read: bool,
+}
+
+impl Spool {
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, written_bytes: 0, memory: Vec::new(), file: None, is_read: false }
+    }
+
+    pub(crate) async fn push(&mut self, piece: Bytes) -> Result<(), SpoolError> {
+        self.written_bytes += piece.len() as u64;
+        if self.written_bytes > self.bytes_max {
+            return Err(SpoolError::TooLarge(self.bytes_max));
+        }
+        self.memory.extend_from_slice(&piece);
+        if self.memory.len() > MEMORY_BYTES_MAX {
+            self.flush_to_file().await?;
+        }
+        Ok(())
+    }
+
+    /// The next bytes of a complete answer; `None` at its end.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        if let Some(file) = &mut self.file {
+            if !std::mem::replace(&mut self.is_read, true) {
+                file.flush().await?;
+                file.rewind().await?;
+            }
+            let mut piece = BytesMut::with_capacity(MEMORY_BYTES_MAX);
+            if file.read_buf(&mut piece).await? > 0 {
+                return Ok(Some(piece.freeze()));
+            }
+            self.file = None;
+        }
+        let rest = std::mem::take(&mut self.memory);
+        Ok((!rest.is_empty()).then(|| rest.into()))
+    }
+
+    async fn flush_to_file(&mut self) -> Result<(), SpoolError> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::from_std(tempfile::tempfile()?)),
+        };
+        file.write_all(&self.memory).await?;
+        self.memory.clear();
+        Ok(())
     }
 }

@@ -36,7 +36,6 @@ impl RevalidationTriggers {
         Self { versions: registry.versions(), renewals: identity.credential_reloads() }
     }
 
-    /// Waits for the next change.
     pub(crate) async fn triggered(&mut self) {
         tokio::select! {
             Ok(()) = self.versions.changed() => {}
@@ -76,12 +75,10 @@ impl SessionValidity {
         self.run_while_valid(stream.next()).await
     }
 
-    /// The time of the next check.
     pub(crate) fn next_check_at(&self) -> Instant {
         self.next_check
     }
 
-    /// Checks the caller if a check is due.
     pub(crate) async fn check_if_due(&mut self) -> Result<(), Revoked> {
         if Instant::now() < self.next_check {
             return Ok(());
@@ -96,9 +93,6 @@ impl SessionValidity {
 #[async_trait]
 pub(crate) trait CallerResolver: Send + Sync + 'static {
     /// The caller according to the current authenticator and registry, which belong to the same configuration.
-    ///
-    /// # Errors
-    /// The response for a caller whose credentials are no longer valid.
     async fn resolve_caller(&self) -> Result<Caller, RpcError>;
 
     /// Whether the caller is still admitted. True also while a new configuration is being applied.
@@ -115,7 +109,6 @@ pub(crate) fn configuration_changing_error() -> RpcError {
     RpcError { data, ..RpcError::new(RpcError::REFUSED, message) }
 }
 
-/// A message of a batch after decoding.
 pub(crate) type DecodedMessage = Result<IncomingMessage, DecodeError>;
 
 /// Pairs each message with its caller. If the caller is no longer admitted, the message becomes a rejection for

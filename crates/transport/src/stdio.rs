@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::{ConnectionLimits, Conversation};
+use crate::mcp_connection::{ConnectionLimits, McpConnection};
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{CallerResolver, configuration_changing_error};
 
@@ -69,27 +69,24 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let transport = TransportKind::Stdio;
     service.registry().events().emit(Event::ConnectionOpened { transport });
-    let bounds = ConnectionLimits {
+    let limits = ConnectionLimits {
         requests_max: REQUESTS_MAX,
         outgoing_max: OUTGOING_MAX,
         inline_bytes_max: INLINE_BYTES_MAX,
         answer_bytes_max: options.answer_bytes_max,
     };
-    let (conversation, outbox) = Conversation::open(service.clone(), CallOrigin { transport, peer: None }, bounds);
+    let (connection, outbox) = McpConnection::open(service.clone(), CallOrigin { transport, peer: None }, limits);
     let mut writing = tokio::spawn(write_lines(outbox, writer));
     let (drain_within, message_bytes_max) = (options.drain_within, options.message_bytes_max);
-    let user = Arc::new(LocalCallerResolver {
+    let user: Arc<dyn CallerResolver> = Arc::new(LocalCallerResolver {
         service: service.clone(),
         authenticator: options.authenticator,
         toolset: options.toolset,
     });
-    let read = tokio::select! {
-        biased;
-        // Also if a client that does not read blocks the output.
-        () = shutdown.cancelled() => Ok(()),
-        read = read_until_end(&conversation, &user, reader, message_bytes_max) => read,
-    };
-    conversation.drain(drain_within).await;
+    // Shutdown ends the reading also if a client that does not read blocks the output.
+    let reading = read_until_end(&connection, &user, reader, message_bytes_max);
+    let read = shutdown.run_until_cancelled(reading).await.unwrap_or(Ok(()));
+    connection.drain(drain_within).await;
     // A client that no longer reads must not keep the process alive.
     let written = match tokio::time::timeout(drain_within, &mut writing).await {
         Ok(joined) => joined.unwrap_or(Ok(())),
@@ -132,22 +129,11 @@ struct LocalCallerResolver {
 }
 
 impl LocalCallerResolver {
-    /// The user according to the current authenticator and registry, which belong to the same configuration.
-    async fn resolve_caller(&self) -> Result<Caller, RpcError> {
-        let caller = self.local_caller().await?;
-        let toolset = self.toolset.as_ref().map(|name| {
-            // A toolset that a reload removed is empty.
-            let gone = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
-            self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
-        });
-        Ok(caller.with_toolset(toolset))
-    }
-
     async fn local_caller(&self) -> Result<Caller, RpcError> {
         let origin = CallOrigin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
-            let state = self.service.registry().snapshot();
-            match state.create_caller(self.authenticator.local_principal(), origin) {
+            let snapshot = self.service.registry().snapshot();
+            match snapshot.create_caller(self.authenticator.local_principal(), origin) {
                 Some(caller) => return Ok(caller),
                 // They differ for a moment while a new configuration is applied.
                 None => tokio::task::yield_now().await,
@@ -160,7 +146,13 @@ impl LocalCallerResolver {
 #[async_trait]
 impl CallerResolver for LocalCallerResolver {
     async fn resolve_caller(&self) -> Result<Caller, RpcError> {
-        self.resolve_caller().await
+        let caller = self.local_caller().await?;
+        let toolset = self.toolset.as_ref().map(|name| {
+            // A toolset that a reload removed is empty.
+            let removed = || Arc::new(Toolset { name: name.clone(), entries: AllowedNames::NOTHING });
+            self.service.registry().snapshot_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(removed)
+        });
+        Ok(caller.with_toolset(toolset))
     }
 
     /// The user that started the process is always admitted.
@@ -174,8 +166,8 @@ impl CallerResolver for LocalCallerResolver {
 }
 
 async fn read_until_end(
-    conversation: &Conversation,
-    user: &Arc<LocalCallerResolver>,
+    connection: &Arc<McpConnection>,
+    user: &Arc<dyn CallerResolver>,
     reader: impl tokio::io::AsyncRead + Unpin,
     message_bytes_max: usize,
 ) -> std::io::Result<()> {
@@ -184,15 +176,15 @@ async fn read_until_end(
     loop {
         tokio::select! {
             biased;
-            () = conversation.output_closed() => return Ok(()),
+            () = connection.output_closed() => return Ok(()),
             read = read_line(&mut reader, &mut line, message_bytes_max) => {
                 match read? {
                     ReadLine::End => return Ok(()),
                     ReadLine::TooLong => {
                         let message = format!("Invalid request: the message is longer than {message_bytes_max} bytes");
-                        conversation.refuse(None, &RpcError::invalid_request(message)).await;
+                        connection.refuse(None, &RpcError::invalid_request(message)).await;
                     }
-                    ReadLine::Whole => receive_line(conversation, user, &line).await,
+                    ReadLine::Whole => receive_line(connection, user, &line).await,
                 }
                 line.clear();
             }
@@ -200,10 +192,9 @@ async fn read_until_end(
     }
 }
 
-async fn receive_line(conversation: &Conversation, user: &Arc<LocalCallerResolver>, line: &[u8]) {
+async fn receive_line(connection: &Arc<McpConnection>, user: &Arc<dyn CallerResolver>, line: &[u8]) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
-    let identity: Arc<dyn CallerResolver> = user.clone();
-    conversation.receive_decoded(decode(line), LocalCallerResolver::resolve_caller(user).await, &identity).await;
+    connection.receive_decoded(decode(line), user.resolve_caller().await, user).await;
 }

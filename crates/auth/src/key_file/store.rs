@@ -9,8 +9,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_core::private_file::set_owner_only;
 
-use super::entry::{BYTES_MAX, KeyEntry, KeyFileError, VERSION};
+use super::entry::{KeyEntry, KeyFileError};
 use crate::secret::random_id;
+
+/// The only version of the file format that this program writes and reads.
+const VERSION: u64 = 1;
+/// Bytes of a key file at most; ten thousand keys with many roles need less.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +33,7 @@ struct KeyFileVersion {
 /// The entries of the file; empty if the file does not exist. Takes no lock, because files are only replaced as a
 /// whole.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
-    let failed = |source| KeyFileError::Io { action: "read", path: path.to_owned(), source };
+    let failed = |error| io_error("read", path, &error);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -37,7 +42,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(KeyFileError::TooLarge { path: path.to_owned() });
+        let problem = format!("the key file {} is larger than {BYTES_MAX} bytes", path.display());
+        return Err(KeyFileError(problem));
     }
     parse(path, &bytes)
 }
@@ -49,7 +55,7 @@ pub(super) fn update<T>(
 ) -> Result<T, KeyFileError> {
     // A symbolic link is kept: its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
+    let failed = |action| move |error| io_error(action, path, &error);
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
     let before = Ownership::read(path).map_err(failed("inspect"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
@@ -76,20 +82,28 @@ fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
     }
 }
 
+fn io_error(action: &str, path: &Path, error: &io::Error) -> KeyFileError {
+    KeyFileError(format!("cannot {action} the key file {}: {error}", path.display()))
+}
+
 fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<KeyEntry>, KeyFileError> {
-    let malformed = |error: serde_json::Error| KeyFileError::Malformed {
-        path: path.to_owned(),
-        line: error.line(),
-        column: error.column(),
+    let path = path.display();
+    // The content is not quoted, because it may be another file with secrets.
+    let malformed = |error: serde_json::Error| {
+        let (line, column) = (error.line(), error.column());
+        let problem = format!("{path} is not a valid key file: unexpected content at line {line}, column {column}");
+        KeyFileError(problem)
     };
-    let found = serde_json::from_slice::<KeyFileVersion>(bytes).map_err(malformed)?.version;
-    if found != VERSION {
-        return Err(KeyFileError::UnknownVersion { path: path.to_owned(), found });
+    let version = serde_json::from_slice::<KeyFileVersion>(bytes).map_err(malformed)?.version;
+    if version != VERSION {
+        let problem =
+            format!("the key file {path} has the version {version}; this program reads only version {VERSION}");
+        return Err(KeyFileError(problem));
     }
     let keys = serde_json::from_slice::<KeyFileContent>(bytes).map_err(malformed)?.keys;
     let mut ids = BTreeSet::new();
     if let Some(entry) = keys.iter().find(|entry| !ids.insert(&entry.id)) {
-        return Err(KeyFileError::DuplicateId { path: path.to_owned(), id: entry.id.clone() });
+        return Err(KeyFileError(format!("the key file {path} holds two keys with the id {:?}", entry.id)));
     }
     Ok(keys)
 }
@@ -121,7 +135,6 @@ fn write_new(path: &Path, bytes: &[u8], owner: Option<&Ownership>) -> io::Result
     file.sync_all()
 }
 
-/// `path` with `ending` appended to its name.
 fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
@@ -140,7 +153,6 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Owner, group and mode of a file.
 pub(super) struct Ownership {
     user: u32,
     group: u32,
@@ -157,9 +169,9 @@ impl Ownership {
         use std::os::unix::fs::MetadataExt as _;
 
         match std::fs::metadata(path) {
-            Ok(found) => {
-                let mode = found.mode() & Self::MODE_BITS;
-                Ok(Some(Self { user: found.uid(), group: found.gid(), mode }))
+            Ok(metadata) => {
+                let mode = metadata.mode() & Self::MODE_BITS;
+                Ok(Some(Self { user: metadata.uid(), group: metadata.gid(), mode }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -181,7 +193,7 @@ impl Ownership {
     pub(super) fn try_chown(&self, file: &File) -> bool {
         use std::os::unix::fs::fchown;
 
-        let is_given = fchown(file, Some(self.user), Some(self.group)).is_ok();
-        is_given || fchown(file, None, Some(self.group)).is_ok()
+        let has_both = fchown(file, Some(self.user), Some(self.group)).is_ok();
+        has_both || fchown(file, None, Some(self.group)).is_ok()
     }
 }

@@ -11,7 +11,6 @@ use reqwest::{Client, Method, Request, Response, Url, redirect, retry};
 
 /// The time limit of one request, and so the longest wait of a caller.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of a response body at most.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Redirects that are followed, all of them to the same scheme, host and port.
 const REDIRECTS_MAX: usize = 3;
@@ -34,12 +33,10 @@ pub(crate) struct ProviderResponse {
 }
 
 impl ProviderClient {
-    /// Sends a GET request to `url`.
     pub(crate) async fn get(&self, url: &Url) -> Result<ProviderResponse, ProviderError> {
         self.send(Request::new(Method::GET, url.clone())).await
     }
 
-    /// Posts a form to `url` with the credentials in `authorization`.
     pub(crate) async fn post_form(
         &self,
         url: &Url,
@@ -54,7 +51,11 @@ impl ProviderClient {
     }
 
     async fn send(&self, mut request: Request) -> Result<ProviderResponse, ProviderError> {
-        let client = self.client.get_or_init(build_client).as_ref().ok_or(ProviderError::NoTls)?;
+        let client = self.client.get_or_init(build_client).as_ref().ok_or_else(|| {
+            let problem =
+                "TLS cannot be set up on this machine; are the system's root certificates installed (ca-certificates)?";
+            ProviderError::other(problem)
+        })?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let response = client.execute(request).await?;
         if response.status() != 200 {
@@ -87,14 +88,13 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, ProviderError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > BODY_BYTES_MAX {
-            return Err(ProviderError::TooLarge(BODY_BYTES_MAX));
+            return Err(ProviderError::other(format_args!("its answer is larger than {BODY_BYTES_MAX} bytes")));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-/// The cache lifetime in `Cache-Control`, if present.
 fn cache_lifetime(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut seconds = None;
@@ -147,55 +147,29 @@ impl LogThrottle {
 /// Why a request to the identity provider failed, for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProviderError {
-    /// The HTTP client cannot be created.
-    #[error("TLS cannot be set up on this machine; are the system's root certificates installed (ca-certificates)?")]
-    NoTls,
-    /// The request timed out.
-    #[error("it did not answer within {} seconds", REQUEST_TIMEOUT.as_secs())]
-    TimedOut,
-    /// The connection failed.
-    #[error("it cannot be reached: {0}")]
-    Unreachable(String),
-    /// The status is not 200.
     #[error("it answered with the status {0}")]
     Status(u16),
-    /// The body exceeds the size limit.
-    #[error("its answer is larger than {0} bytes")]
-    TooLarge(usize),
-    /// The body is not a JSON object.
     #[error("its answer is not a JSON object")]
     NotJson,
-    /// The introspection answer has no `active` member.
-    #[error("its answer does not say whether the token is active")]
-    NotIntrospection,
-    /// The introspection endpoint reports every text as an active token.
-    #[error("it reports a text that is not a token as active: any bearer would be admitted")]
-    EverythingActive,
-    /// The metadata belong to another issuer.
-    #[error("its metadata name another issuer: {0:?}")]
-    WrongIssuer(String),
-    /// The metadata name no key set.
-    #[error("its metadata have no jwks_uri")]
-    NoKeySet,
-    /// The URL of the key set is not allowed.
-    #[error("the jwks_uri of its metadata {0}")]
-    KeySetAddress(ProviderUrlError),
-    /// The key set is invalid.
+    /// Another problem, as a text that follows the name of the provider.
     #[error("{0}")]
-    KeySet(String),
+    Other(String),
 }
 
 impl ProviderError {
-    /// The failure for a key set with this error.
-    pub(crate) fn invalid_key_set(error: impl std::fmt::Display) -> Self {
-        Self::KeySet(error.to_string())
+    pub(crate) fn other(problem: impl std::fmt::Display) -> Self {
+        Self::Other(problem.to_string())
+    }
+
+    pub(crate) fn timed_out() -> Self {
+        Self::other(format_args!("it did not answer within {} seconds", REQUEST_TIMEOUT.as_secs()))
     }
 }
 
 impl From<reqwest::Error> for ProviderError {
     fn from(error: reqwest::Error) -> Self {
         if error.is_timeout() {
-            return Self::TimedOut;
+            return Self::timed_out();
         }
         // The outermost error repeats the URL; the innermost one names the cause.
         let error = error.without_url();
@@ -203,49 +177,36 @@ impl From<reqwest::Error> for ProviderError {
         while let Some(source) = cause.source() {
             cause = source;
         }
-        Self::Unreachable(cause.to_string())
+        Self::other(format_args!("it cannot be reached: {cause}"))
     }
 }
 
-/// Why a URL is not allowed for an identity provider. The URL is not repeated, because it may contain a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProviderUrlError {
-    /// Not a complete URL.
-    #[error("is not a complete URL such as https://login.example.com/keys")]
-    Malformed,
-    /// Not encrypted, so a third party could answer in place of the provider.
-    #[error("must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)")]
-    NotPrivate,
-    /// The URL contains a user name or password.
-    #[error("must not contain a user name or password")]
-    HoldsCredentials,
-    /// The URL has a fragment, which is never sent.
-    #[error("must not have a part after #")]
-    HasFragment,
-}
-
-/// Parses the URL `text`.
+/// Parses the URL `text` of an identity provider.
 ///
 /// # Errors
-/// When it is not a URL, or not allowed.
-pub(crate) fn parse_url(text: &str) -> Result<Url, ProviderUrlError> {
-    let url = Url::parse(text).map_err(|_| ProviderUrlError::Malformed)?;
+/// Why it is not allowed. The URL is not repeated, because it may contain a password.
+pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
+    const MALFORMED: &str = "is not a complete URL such as https://login.example.com/keys";
+    let url = Url::parse(text).map_err(|_| MALFORMED)?;
     if !url.has_host() {
-        return Err(ProviderUrlError::Malformed);
+        return Err(MALFORMED);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(ProviderUrlError::HoldsCredentials);
+        return Err("must not contain a user name or password");
     }
     if url.fragment().is_some() {
-        return Err(ProviderUrlError::HasFragment);
+        return Err("must not have a part after #");
     }
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_loopback(&url) => Ok(url),
-        _ => Err(ProviderUrlError::NotPrivate),
+        _ => Err(NOT_PRIVATE),
     }
 }
+
+/// The URL is not encrypted, so a third party could answer in place of the provider.
+pub(super) const NOT_PRIVATE: &str =
+    "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)";
 
 /// Whether the host of `url` is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {

@@ -4,20 +4,19 @@
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-use super::http::{ProviderClient, ProviderError, ProviderUrlError, is_loopback, parse_url};
+use super::http::{NOT_PRIVATE, ProviderClient, ProviderError, is_loopback, parse_url};
+
+const NO_KEY_SET: &str = "its metadata have no jwks_uri";
 
 /// The URL of the key set of `issuer`. `url` is the same issuer as a parsed URL.
-///
-/// # Errors
-/// When no metadata are found, they name no key set, or they belong to another issuer.
 pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, url: &Url) -> Result<Url, ProviderError> {
-    let mut last = ProviderError::NoKeySet;
-    for place in metadata_urls(url) {
-        match http.get(&place).await {
+    let mut last = ProviderError::other(NO_KEY_SET);
+    for metadata_url in metadata_urls(url) {
+        match http.get(&metadata_url).await {
             // An issuer may use only one of these URLs; some serve an HTML page at the others.
             Ok(page) => match parse_metadata(&page.body, issuer, url) {
                 Err(failure @ ProviderError::NotJson) => last = failure,
-                found => return found,
+                result => return result,
             },
             Err(failure @ ProviderError::Status(_)) => last = failure,
             Err(failure) => return Err(failure),
@@ -48,15 +47,17 @@ fn metadata_urls(issuer: &Url) -> Vec<Url> {
 
 fn parse_metadata(body: &[u8], issuer: &str, url: &Url) -> Result<Url, ProviderError> {
     let metadata: Map<String, Value> = serde_json::from_slice(body).map_err(|_| ProviderError::NotJson)?;
-    let named = metadata.get("issuer").and_then(Value::as_str).unwrap_or_default();
-    if named != issuer {
-        return Err(ProviderError::WrongIssuer(named.chars().take(200).collect()));
+    let named_issuer = metadata.get("issuer").and_then(Value::as_str).unwrap_or_default();
+    if named_issuer != issuer {
+        let named_issuer: String = named_issuer.chars().take(200).collect();
+        return Err(ProviderError::other(format_args!("its metadata name another issuer: {named_issuer:?}")));
     }
-    let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or(ProviderError::NoKeySet)?;
-    let keys = parse_url(keys).map_err(ProviderError::KeySetAddress)?;
+    let keys = metadata.get("jwks_uri").and_then(Value::as_str).ok_or_else(|| ProviderError::other(NO_KEY_SET))?;
+    let invalid = |problem| ProviderError::other(format_args!("the jwks_uri of its metadata {problem}"));
+    let keys = parse_url(keys).map_err(invalid)?;
     // A remote issuer must not direct requests to services on this machine.
     if is_loopback(&keys) && !is_loopback(url) {
-        return Err(ProviderError::KeySetAddress(ProviderUrlError::NotPrivate));
+        return Err(invalid(NOT_PRIVATE));
     }
     Ok(keys)
 }
@@ -67,17 +68,17 @@ mod tests {
 
     #[test]
     fn metadata_urls_follow_the_specifications() {
-        let positions = |issuer: &str| -> Vec<String> {
+        let urls = |issuer: &str| -> Vec<String> {
             super::metadata_urls(&Url::parse(issuer).unwrap()).into_iter().map(String::from).collect()
         };
         let bare = [
             "https://login.example/.well-known/oauth-authorization-server",
             "https://login.example/.well-known/openid-configuration",
         ];
-        assert_eq!(positions("https://login.example"), bare);
-        assert_eq!(positions("https://login.example/"), bare);
+        assert_eq!(urls("https://login.example"), bare);
+        assert_eq!(urls("https://login.example/"), bare);
         assert_eq!(
-            positions("https://login.example:8443/realms/one/"),
+            urls("https://login.example:8443/realms/one/"),
             [
                 "https://login.example:8443/.well-known/oauth-authorization-server/realms/one",
                 "https://login.example:8443/.well-known/openid-configuration/realms/one",
@@ -96,11 +97,15 @@ mod tests {
         assert_eq!(of(keys), Ok("https://keys.example/set".to_owned()));
         assert_eq!(of("[]"), Err(ProviderError::NotJson));
         let other = r#"{"issuer": "https://login.example/", "jwks_uri": "https://keys.example/set"}"#;
-        assert_eq!(of(other), Err(ProviderError::WrongIssuer("https://login.example/".to_owned())));
-        assert_eq!(of(r#"{"issuer": "https://login.example"}"#), Err(ProviderError::NoKeySet));
+        assert_eq!(
+            of(other),
+            Err(ProviderError::other("its metadata name another issuer: \"https://login.example/\""))
+        );
+        assert_eq!(of(r#"{"issuer": "https://login.example"}"#), Err(ProviderError::other(NO_KEY_SET)));
         for odd in ["http://keys.example", "file:///etc/passwd", "http://127.0.0.1:1/set", "https://[::1]/set"] {
             let metadata = format!(r#"{{"issuer": "https://login.example", "jwks_uri": "{odd}"}}"#);
-            assert!(matches!(of(&metadata), Err(ProviderError::KeySetAddress(_))), "{odd}");
+            let problem = of(&metadata).unwrap_err().to_string();
+            assert!(problem.starts_with("the jwks_uri of its metadata "), "{odd}: {problem}");
         }
     }
 }

@@ -28,25 +28,13 @@ pub enum TokenAlgorithm {
     Ed25519,
 }
 
-/// The name of an unsupported algorithm.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not a token algorithm; use one of: {}", join_names(TokenAlgorithm::ALL))]
-pub struct UnknownAlgorithm {
-    name: String,
-}
-
-/// Kind of a verification key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// A secret that is shared with the signer.
     Secret,
-    /// A public RSA key.
     Rsa,
-    /// A public key on the curve P-256.
     P256,
-    /// A public key on the curve P-384.
     P384,
-    /// A public Ed25519 key.
     Ed25519,
 }
 
@@ -83,31 +71,34 @@ impl TokenAlgorithm {
 
     /// The name in a token's header.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Hs256 => "HS256",
-            Self::Hs384 => "HS384",
-            Self::Hs512 => "HS512",
-            Self::Rs256 => "RS256",
-            Self::Rs384 => "RS384",
-            Self::Rs512 => "RS512",
-            Self::Ps256 => "PS256",
-            Self::Ps384 => "PS384",
-            Self::Ps512 => "PS512",
-            Self::Es256 => "ES256",
-            Self::Es384 => "ES384",
-            Self::EdDsa => "EdDSA",
-            Self::Ed25519 => "Ed25519",
-        }
+        self.row().0
     }
 
     /// The only kind of key for this algorithm, so that a public key is never used as a secret.
     pub(crate) fn key_kind(self) -> KeyKind {
+        self.row().1
+    }
+
+    /// The algorithm in `jsonwebtoken`, which has one name for EdDSA.
+    pub(crate) fn to_jsonwebtoken(self) -> Algorithm {
+        self.row().2
+    }
+
+    fn row(self) -> (&'static str, KeyKind, Algorithm) {
         match self {
-            Self::Hs256 | Self::Hs384 | Self::Hs512 => KeyKind::Secret,
-            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => KeyKind::Rsa,
-            Self::Es256 => KeyKind::P256,
-            Self::Es384 => KeyKind::P384,
-            Self::EdDsa | Self::Ed25519 => KeyKind::Ed25519,
+            Self::Hs256 => ("HS256", KeyKind::Secret, Algorithm::HS256),
+            Self::Hs384 => ("HS384", KeyKind::Secret, Algorithm::HS384),
+            Self::Hs512 => ("HS512", KeyKind::Secret, Algorithm::HS512),
+            Self::Rs256 => ("RS256", KeyKind::Rsa, Algorithm::RS256),
+            Self::Rs384 => ("RS384", KeyKind::Rsa, Algorithm::RS384),
+            Self::Rs512 => ("RS512", KeyKind::Rsa, Algorithm::RS512),
+            Self::Ps256 => ("PS256", KeyKind::Rsa, Algorithm::PS256),
+            Self::Ps384 => ("PS384", KeyKind::Rsa, Algorithm::PS384),
+            Self::Ps512 => ("PS512", KeyKind::Rsa, Algorithm::PS512),
+            Self::Es256 => ("ES256", KeyKind::P256, Algorithm::ES256),
+            Self::Es384 => ("ES384", KeyKind::P384, Algorithm::ES384),
+            Self::EdDsa => ("EdDSA", KeyKind::Ed25519, Algorithm::EdDSA),
+            Self::Ed25519 => ("Ed25519", KeyKind::Ed25519, Algorithm::EdDSA),
         }
     }
 
@@ -121,32 +112,16 @@ impl TokenAlgorithm {
             _ => 0,
         }
     }
-
-    /// The algorithm in `jsonwebtoken`, which has one name for EdDSA.
-    pub(crate) fn to_jsonwebtoken(self) -> Algorithm {
-        match self {
-            Self::Hs256 => Algorithm::HS256,
-            Self::Hs384 => Algorithm::HS384,
-            Self::Hs512 => Algorithm::HS512,
-            Self::Rs256 => Algorithm::RS256,
-            Self::Rs384 => Algorithm::RS384,
-            Self::Rs512 => Algorithm::RS512,
-            Self::Ps256 => Algorithm::PS256,
-            Self::Ps384 => Algorithm::PS384,
-            Self::Ps512 => Algorithm::PS512,
-            Self::Es256 => Algorithm::ES256,
-            Self::Es384 => Algorithm::ES384,
-            Self::EdDsa | Self::Ed25519 => Algorithm::EdDSA,
-        }
-    }
 }
 
 impl FromStr for TokenAlgorithm {
-    type Err = UnknownAlgorithm;
+    type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.iter().find(|algorithm| algorithm.name() == name);
-        found.copied().ok_or_else(|| UnknownAlgorithm { name: name.to_owned() })
+        let algorithm = Self::ALL.iter().find(|algorithm| algorithm.name() == name);
+        algorithm
+            .copied()
+            .ok_or_else(|| format!("{name:?} is not a token algorithm; use one of: {}", join_names(Self::ALL)))
     }
 }
 
@@ -156,7 +131,6 @@ impl fmt::Display for TokenAlgorithm {
     }
 }
 
-/// The names, separated by commas.
 pub(super) fn join_names(algorithms: &[TokenAlgorithm]) -> String {
     algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
 }

@@ -27,22 +27,24 @@ const FRESH_FOR_MIN: Duration = Duration::from_secs(60);
 const FRESH_FOR_MAX: Duration = Duration::from_secs(60 * 60);
 /// How much longer keys are used while the issuer is unavailable.
 const STALE_FOR: Duration = Duration::from_secs(60 * 60);
-/// The least time between two fetches.
 const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// Where an issuer publishes its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeySource {
-    /// At this URL.
     Url(Url),
     /// At the URL in the metadata of `issuer`. Kept as text too, because the metadata must repeat it exactly.
-    Discovery { issuer: String, url: Url },
+    Discovery {
+        issuer: String,
+        url: Url,
+    },
 }
 
 impl KeySource {
     /// Where `issuer` publishes its keys, if they are fetched.
     pub(super) fn find(key: &TokenKey, issuer: &str) -> Result<Option<Self>, TokenOptionsError> {
-        let parse = |member, text| parse_url(text).map_err(|reason| TokenOptionsError::Address { member, reason });
+        let parse =
+            |member, text| parse_url(text).map_err(|problem| TokenOptionsError::new(format!("{member} {problem}")));
         Ok(match key {
             TokenKey::JwksUrl(url) => Some(Self::Url(parse("the jwks_url", url)?)),
             TokenKey::Discovery => {
@@ -74,7 +76,6 @@ struct FetcherState {
     failures: LogThrottle,
 }
 
-/// One fetched key set.
 struct FetchedKeySet {
     keys: Arc<KeyRing>,
     digest: Digest,
@@ -82,7 +83,6 @@ struct FetchedKeySet {
     fresh_for: Duration,
 }
 
-/// The fetches so far.
 #[derive(Default)]
 struct FetchAttempts {
     ended: u64,
@@ -136,7 +136,6 @@ impl FetchedKeys {
         self.shared.epoch.load(Ordering::Acquire)
     }
 
-    /// The number of finished fetches.
     pub(super) fn attempts(&self) -> u64 {
         self.shared.attempts.borrow().ended
     }
@@ -166,7 +165,6 @@ impl Drop for FetchedKeys {
     }
 }
 
-/// Fetches the key set from `source`.
 pub(super) async fn fetch_key_set(
     http: &ProviderClient,
     source: &KeySource,
@@ -179,7 +177,6 @@ pub(super) async fn fetch_key_set(
     }
 }
 
-/// Fetches keys until the task is aborted.
 async fn run_fetch_loop(shared: Arc<FetcherState>) {
     loop {
         let pause = sleep(shared.fetch().await);
@@ -216,7 +213,7 @@ impl FetcherState {
         });
         let page = timeout(REQUEST_TIMEOUT, fetch_key_set(&self.http, &self.source))
             .await
-            .unwrap_or(Err(ProviderError::TimedOut));
+            .unwrap_or_else(|_| Err(ProviderError::timed_out()));
         let outcome = page.and_then(|page| self.store_keys(&page, begun));
         let pause = match outcome {
             Ok(fresh_for) => {
@@ -227,13 +224,8 @@ impl FetcherState {
             }
             Err(failure) => {
                 if let Some(times) = self.failures.record_occurrence() {
-                    let has_keys = self.keys.load().is_some();
-                    tracing::warn!(
-                        issuer = self.issuer_name(),
-                        times,
-                        has_keys,
-                        "cannot fetch the issuer's keys: {failure}"
-                    );
+                    let (issuer, has_keys) = (self.issuer_name(), self.keys.load().is_some());
+                    tracing::warn!(issuer, times, has_keys, "cannot fetch the issuer's keys: {failure}");
                 }
                 FETCH_INTERVAL_MIN
             }
@@ -254,15 +246,12 @@ impl FetcherState {
             self.keys.store(Some(Arc::new(FetchedKeySet { keys: same.keys.clone(), digest, at, fresh_for })));
             return Ok(fresh_for);
         }
-        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::invalid_key_set)?;
-        let unchecked = keys.unsupported_algorithms(&self.algorithms);
+        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::other)?;
+        let unsupported = keys.unsupported_algorithms(&self.algorithms);
         tracing::info!(issuer = self.issuer_name(), keys = keys.len(), "the issuer published new keys");
-        if !unchecked.is_empty() {
-            tracing::warn!(
-                issuer = self.issuer_name(),
-                "none of the issuer's keys supports {}",
-                join_names(&unchecked)
-            );
+        if !unsupported.is_empty() {
+            let issuer = self.issuer_name();
+            tracing::warn!(issuer, "none of the issuer's keys supports {}", join_names(&unsupported));
         }
         self.keys.store(Some(Arc::new(FetchedKeySet { keys: Arc::new(keys), digest, at, fresh_for })));
         // Only after the store: results cached for the new epoch must come from the new keys.

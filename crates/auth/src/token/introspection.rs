@@ -17,27 +17,24 @@ use tidegate_core::Principal;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::options::IntrospectionOptions;
-use super::options::Seconds;
+use super::options::{IntrospectionOptions, Seconds, TokenOptionsError};
 use super::permits::IntrospectionPermits;
 use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 use crate::secret::Digest;
-use crate::token::options::TokenOptionsError;
 
 /// Rejected tokens in the cache at most; the least recently used one is evicted.
-const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
+const REJECTED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
 /// How long a rejected token stays in the cache.
-const REFUSED_SECONDS: Seconds = 5.0;
+const REJECTED_SECONDS: Seconds = 5.0;
 /// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
 /// The result of one introspection, shared by all requests that wait for it.
 type IntrospectionOutcome = Option<Arc<Principal>>;
 
-/// Introspects tokens at the issuer.
 pub(super) struct Introspector {
     url: Url,
     authorization: HeaderValue,
@@ -54,7 +51,6 @@ pub(super) struct Introspector {
 pub(super) enum IntrospectionResult {
     /// The token is active and has these claims.
     Active(Map<String, Value>),
-    /// The token is not active.
     Inactive,
     /// The issuer could not be reached, or did not answer as specified.
     Unavailable,
@@ -63,15 +59,15 @@ pub(super) enum IntrospectionResult {
 impl Introspector {
     pub(super) fn new(options: &IntrospectionOptions) -> Result<Self, TokenOptionsError> {
         let url = parse_url(&options.url)
-            .map_err(|reason| TokenOptionsError::Address { member: "the url of introspection", reason })?;
+            .map_err(|problem| TokenOptionsError::new(format!("the url of introspection {problem}")))?;
         if options.client_id.is_empty() || options.client_secret.expose().is_empty() {
-            return Err(TokenOptionsError::NoClient);
+            return Err(TokenOptionsError::no_client());
         }
         let escaped = |text| utf8_percent_encode(text, ESCAPED);
         let pair = format!("{}:{}", escaped(&options.client_id), escaped(options.client_secret.expose()));
         // Base64 is always a valid header value.
         let mut authorization = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
-            .map_err(|_| TokenOptionsError::NoClient)?;
+            .map_err(|_| TokenOptionsError::no_client())?;
         authorization.set_sensitive(true);
         Ok(Self {
             url,
@@ -79,18 +75,18 @@ impl Introspector {
             http: ProviderClient::default(),
             permits: IntrospectionPermits::default(),
             in_flight: Mutex::default(),
-            rejected: Mutex::new(LruCache::new(REFUSED_MAX)),
+            rejected: Mutex::new(LruCache::new(REJECTED_MAX)),
             failures: LogThrottle::default(),
         })
     }
 
     /// Whether the token of this digest was rejected recently.
     pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
-        let mut refused = self.rejected.lock();
-        match refused.get(digest) {
+        let mut rejected = self.rejected.lock();
+        match rejected.get(digest) {
             Some(until) if now < *until => true,
             Some(_) => {
-                refused.pop(digest);
+                rejected.pop(digest);
                 false
             }
             None => false,
@@ -99,33 +95,32 @@ impl Introspector {
 
     /// Caches for a short time that the token of this digest is invalid.
     pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
-        self.rejected.lock().put(digest, now + REFUSED_SECONDS);
+        self.rejected.lock().put(digest, now + REJECTED_SECONDS);
     }
 
-    /// Runs `find` once for all concurrent requests with the same token. If the running one is dropped, another one
+    /// Runs `introspection` once for all concurrent requests with the same token. If the running one is dropped, another one
     /// continues.
     pub(super) async fn run_once(
         &self,
         digest: Digest,
-        find: impl Future<Output = IntrospectionOutcome>,
+        introspection: impl Future<Output = IntrospectionOutcome>,
     ) -> IntrospectionOutcome {
         let flight = InFlightQuery::join(&self.in_flight, digest);
-        let found = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| find)).await;
-        if found.is_err() {
-            self.log_failure(&ProviderError::TimedOut);
+        let outcome = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| introspection)).await;
+        if outcome.is_err() {
+            self.log_failure(&ProviderError::timed_out());
         }
-        found.ok()?.clone()
+        outcome.ok()?.clone()
     }
 
-    /// Introspects `token`, sent from `peer`.
     pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {
-        let _place = self.permits.acquire(peer).await;
+        let _permit = self.permits.acquire(peer).await;
         match self.query_issuer(token).await {
-            Ok(introspection_result) => {
+            Ok(result) => {
                 if self.failures.clear() {
                     tracing::info!(issuer = self.url.host_str(), "token introspection works again");
                 }
-                introspection_result
+                result
             }
             Err(failure) => {
                 self.log_failure(&failure);
@@ -149,7 +144,9 @@ impl Introspector {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;
         let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| ProviderError::NotJson)?;
-        let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(ProviderError::NotIntrospection) };
+        let Some(Value::Bool(is_active)) = claims.remove("active") else {
+            return Err(ProviderError::other("its answer does not say whether the token is active"));
+        };
         // Some issuers send null for absent claims.
         claims.retain(|_, value| !value.is_null());
         Ok(if is_active { IntrospectionResult::Active(claims) } else { IntrospectionResult::Inactive })

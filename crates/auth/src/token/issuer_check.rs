@@ -30,38 +30,35 @@ pub enum IssuerCheck {
     RejectsProbe,
 }
 
-/// Why tokens cannot be verified, without any secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct IssuerCheckError(String);
-
 impl TokenOptions {
     /// Sends the issuer one request, for five seconds at most.
     ///
     /// # Errors
-    /// When the issuer cannot be reached, or does not answer as required.
-    pub async fn check_issuer(&self) -> Result<IssuerCheck, IssuerCheckError> {
-        let to_check_error = |failure: &dyn std::fmt::Display| IssuerCheckError(failure.to_string());
-        let tried = timeout(REQUEST_TIMEOUT, self.run_issuer_check());
-        let tried = tried.await.unwrap_or(Err(ProviderError::TimedOut));
-        tried.map_err(|failure| to_check_error(&failure))
+    /// Why tokens cannot be verified: the issuer cannot be reached, or does not answer as required.
+    pub async fn check_issuer(&self) -> Result<IssuerCheck, String> {
+        let check = timeout(REQUEST_TIMEOUT, self.run_issuer_check()).await;
+        let check = check.unwrap_or_else(|_| Err(ProviderError::timed_out()));
+        check.map_err(|failure| failure.to_string())
     }
 
     async fn run_issuer_check(&self) -> Result<IssuerCheck, ProviderError> {
         if let TokenKey::Introspection(options) = &self.key {
-            let introspector = Introspector::new(options).map_err(ProviderError::invalid_key_set)?;
+            let introspector = Introspector::new(options).map_err(ProviderError::other)?;
             return match introspector.query_issuer_strictly(PROBE_TOKEN).await {
-                Ok(IntrospectionResult::Active(_)) => Err(ProviderError::EverythingActive),
+                Ok(IntrospectionResult::Active(_)) => {
+                    let problem = "it reports a text that is not a token as active: any bearer would be admitted";
+                    Err(ProviderError::other(problem))
+                }
                 Ok(IntrospectionResult::Inactive | IntrospectionResult::Unavailable) => Ok(IssuerCheck::Introspects),
                 Err(ProviderError::Status(400)) => Ok(IssuerCheck::RejectsProbe),
                 Err(failure) => Err(failure),
             };
         }
-        let Some(source) = KeySource::find(&self.key, &self.issuer).map_err(ProviderError::invalid_key_set)? else {
+        let Some(source) = KeySource::find(&self.key, &self.issuer).map_err(ProviderError::other)? else {
             return Ok(IssuerCheck::NotNeeded);
         };
         let page = fetch_key_set(&ProviderClient::default(), &source).await?;
-        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::invalid_key_set)?;
+        let keys = KeyRing::from_jwks(&page.body).map_err(ProviderError::other)?;
         Ok(IssuerCheck::Keys { count: keys.len(), missing_algorithms: keys.unsupported_algorithms(&self.algorithms) })
     }
 }

@@ -13,15 +13,13 @@ use jsonwebtoken::crypto::aws_lc;
 use serde_json::{Map, Value};
 
 use super::algorithm::{KeyKind, TokenAlgorithm};
+use super::options::{TokenKey, TokenOptionsError};
 use crate::secret::Secret;
-use crate::token::options::{TokenKey, TokenOptionsError};
 
-/// Keys of a JWKS at most.
 const JWKS_KEYS_MAX: usize = 256;
 /// Bits of an RSA modulus; the library verifies nothing with other sizes.
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
 
-/// Verification keys.
 pub(super) enum KeyRing {
     /// The only key. It has no id, so the `kid` of a token is ignored.
     Single(VerificationKey),
@@ -29,7 +27,6 @@ pub(super) enum KeyRing {
     Set(Vec<VerificationKey>),
 }
 
-/// A verification key.
 pub(super) struct VerificationKey {
     kind: KeyKind,
     id: Option<String>,
@@ -46,23 +43,25 @@ impl KeyRing {
             TokenKey::Secret(secret) => Self::Single(secret_key(secret)),
             TokenKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
             TokenKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
-                keys if keys.is_empty() => return Err(TokenOptionsError::NoUsableKey),
+                keys if keys.is_empty() => return Err(TokenOptionsError::no_usable_key()),
                 keys => Self::Set(keys),
             },
             // Fetched keys and introspection need no configured key.
             TokenKey::JwksUrl(_) | TokenKey::Discovery | TokenKey::Introspection(_) => {
-                return Err(TokenOptionsError::NoUsableKey);
+                return Err(TokenOptionsError::no_usable_key());
             }
         };
         for algorithm in algorithms.iter().copied() {
             if !ring.keys().iter().any(|key| key.supports(algorithm)) {
-                return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm, keys: ring.kinds() });
+                return Err(TokenOptionsError::unsupported(algorithm, &ring.kinds()));
             }
             if let TokenKey::Secret(secret) = key
                 && secret.expose().len() < algorithm.secret_bytes_min()
             {
                 let bytes_min = algorithm.secret_bytes_min();
-                return Err(TokenOptionsError::SecretTooShort { algorithm, bytes_min });
+                let problem =
+                    format!("the secret is too short for {algorithm}, which needs at least {bytes_min} bytes");
+                return Err(TokenOptionsError::new(problem));
             }
         }
         Ok(ring)
@@ -74,29 +73,28 @@ impl KeyRing {
         jwks_keys(jwks).map(Self::Set)
     }
 
-    /// The number of keys.
     pub(super) fn len(&self) -> usize {
         self.keys().len()
     }
 
     /// Those of `algorithms` that no key supports.
     pub(super) fn unsupported_algorithms(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
-        let is_unchecked = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.supports(*algorithm));
-        algorithms.iter().copied().filter(is_unchecked).collect()
+        let is_unsupported = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.supports(*algorithm));
+        algorithms.iter().copied().filter(is_unsupported).collect()
     }
 
     /// The key for a token: of the keys that support `algorithm`, the one with that id; without an id, the only one.
     pub(super) fn find(&self, algorithm: TokenAlgorithm, id: Option<&str>) -> Option<&DecodingKey> {
-        let mut meant = self.keys().iter().filter(|key| {
+        let mut candidates = self.keys().iter().filter(|key| {
             let is_named = match (self, id) {
                 (Self::Single(_), _) | (_, None) => true,
                 (Self::Set(_), Some(id)) => key.id.as_deref() == Some(id),
             };
             is_named && key.supports(algorithm)
         });
-        let key = meant.next()?;
+        let key = candidates.next()?;
         // Trying several keys would make a set as weak as its weakest key.
-        meant.next().is_none().then_some(&key.key)
+        candidates.next().is_none().then_some(&key.key)
     }
 
     fn keys(&self) -> &[VerificationKey] {
@@ -131,11 +129,11 @@ fn secret_key(secret: &Secret) -> VerificationKey {
 
 fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
     if pem.contains("PRIVATE KEY-----") {
-        return Err(TokenOptionsError::PrivateKey);
+        return Err(TokenOptionsError::private_key());
     }
     // The library would also search certificates and other blocks for a key.
     if pem.matches("-----BEGIN ").count() != 1 || !pem.contains("PUBLIC KEY-----") {
-        return Err(TokenOptionsError::NoPublicKey);
+        return Err(TokenOptionsError::no_public_key());
     }
     let pem = pem.as_bytes();
     let candidates = [
@@ -146,7 +144,7 @@ fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
     ];
     let mut usable =
         candidates.into_iter().filter_map(|(kind, key)| key.ok().map(|key| VerificationKey::new(kind, key)));
-    usable.find(is_valid).ok_or(TokenOptionsError::NoPublicKey)
+    usable.find(is_valid).ok_or_else(TokenOptionsError::no_public_key)
 }
 
 /// The library panics if two providers are compiled in and none is chosen; another crate may add a second one.
@@ -155,13 +153,14 @@ fn install_provider() {
 }
 
 fn jwks_keys(jwks: &[u8]) -> Result<Vec<VerificationKey>, TokenOptionsError> {
-    let jwks: Map<String, Value> = serde_json::from_slice(jwks).map_err(|_| TokenOptionsError::NoJwks)?;
-    let keys = jwks.get("keys").and_then(Value::as_array).ok_or(TokenOptionsError::NoJwks)?;
+    let jwks: Map<String, Value> = serde_json::from_slice(jwks).map_err(|_| TokenOptionsError::no_jwks())?;
+    let keys = jwks.get("keys").and_then(Value::as_array).ok_or_else(TokenOptionsError::no_jwks)?;
     if keys.len() > JWKS_KEYS_MAX {
-        return Err(TokenOptionsError::TooManyKeys { count: keys.len(), count_max: JWKS_KEYS_MAX });
+        let problem = format!("the JWKS has {} keys; at most {JWKS_KEYS_MAX} are allowed", keys.len());
+        return Err(TokenOptionsError::new(problem));
     }
     if keys.iter().any(|key| key.get("d").is_some()) {
-        return Err(TokenOptionsError::PrivateKey);
+        return Err(TokenOptionsError::private_key());
     }
     // Sets contain keys for other purposes too, so unusable keys are skipped.
     Ok(keys.iter().filter_map(jwk_key).collect())

@@ -9,12 +9,9 @@ use parking_lot::Mutex;
 use tidegate_core::quota_address;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// Concurrent introspections at most.
 const QUERIES_MAX: usize = 32;
-/// Concurrent introspections of one network at most.
 const QUERIES_PER_NETWORK_MAX: usize = 8;
 
-/// The permits of all networks.
 pub(super) struct IntrospectionPermits {
     all: Semaphore,
     /// The queues of networks with waiting or running introspections.

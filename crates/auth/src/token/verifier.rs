@@ -8,9 +8,7 @@ use serde_json::{Map, Value};
 
 use super::algorithm::TokenAlgorithm;
 use super::key_ring::KeyRing;
-use super::options::Seconds;
-use super::options::{IntrospectionOptions, TokenKey, TokenOptions};
-use crate::token::options::TokenOptionsError;
+use super::options::{IntrospectionOptions, Seconds, TokenKey, TokenOptions, TokenOptionsError};
 
 /// Maximum leeway, so that expired tokens do not stay valid.
 const LEEWAY_SECONDS_MAX: u32 = 600;
@@ -29,23 +27,20 @@ pub(super) struct TokenVerifier {
     needs_audience: bool,
 }
 
-/// The content of a valid token.
 pub(super) struct VerifiedToken {
     pub(super) subject: String,
     pub(super) tenant: Option<String>,
     pub(super) claims: Map<String, Value>,
     /// With leeway.
-    pub(super) good_until: Seconds,
+    pub(super) valid_until: Seconds,
 }
 
-/// The result of a verification.
 pub(super) enum TokenVerdict {
-    /// The token is valid.
-    Good(VerifiedToken),
+    Valid(VerifiedToken),
     /// The key is unknown; the token may be valid if its issuer published a new key.
     UnknownKey,
     /// The token is invalid, whatever the key.
-    Bad,
+    Invalid,
 }
 
 /// The parts of a token's header that choose the key.
@@ -58,20 +53,24 @@ impl TokenVerifier {
     pub(super) fn new(options: TokenOptions) -> Result<Self, TokenOptionsError> {
         let TokenOptions { key, issuer, audiences, algorithms, leeway_seconds, tenant_claim, .. } = options;
         if issuer.is_empty() {
-            return Err(TokenOptionsError::NoIssuer);
+            return Err(TokenOptionsError::new("an issuer is missing: the iss that tokens must have"));
         }
         if audiences.is_empty() || audiences.iter().any(String::is_empty) {
-            return Err(TokenOptionsError::NoAudience);
+            return Err(TokenOptionsError::new(
+                "an audience is missing: what tokens must carry in aud, so that those for other services do not count \
+                 here",
+            ));
         }
         if algorithms.is_empty() && !matches!(key, TokenKey::Introspection(_)) {
-            return Err(TokenOptionsError::NoAlgorithm);
+            return Err(TokenOptionsError::new("no algorithm is listed; list those that may sign tokens"));
         }
         if tenant_claim.as_ref().is_some_and(String::is_empty) {
-            return Err(TokenOptionsError::NamelessTenantClaim);
+            return Err(TokenOptionsError::new("the tenant claim has an empty name"));
         }
         if leeway_seconds > LEEWAY_SECONDS_MAX {
-            let (seconds, seconds_max) = (leeway_seconds, LEEWAY_SECONDS_MAX);
-            return Err(TokenOptionsError::LeewayTooLong { seconds, seconds_max });
+            return Err(TokenOptionsError::new(format!(
+                "a leeway of {leeway_seconds} seconds is too long; at most {LEEWAY_SECONDS_MAX} are allowed"
+            )));
         }
         let leeway = Seconds::from(leeway_seconds);
         let needs_audience =
@@ -79,36 +78,37 @@ impl TokenVerifier {
         Ok(Self { algorithms, issuer, audiences, leeway, tenant_claim, needs_audience })
     }
 
-    /// Verifies `token` at `now` with `keys`.
     pub(super) fn verify(&self, token: &str, keys: Option<&KeyRing>, now: Seconds) -> TokenVerdict {
         let Some(header) = TokenHeader::read(token).filter(|header| self.algorithms.contains(&header.algorithm)) else {
-            return TokenVerdict::Bad;
+            return TokenVerdict::Invalid;
         };
         let Some(key) = keys.and_then(|keys| keys.find(header.algorithm, header.key_id.as_deref())) else {
             // New keys are worth a fetch only if the claims are valid.
-            let is_worth_it =
+            let may_be_valid =
                 unsigned_claims(token).is_some_and(|claims| self.check_signed_claims(claims, now).is_some());
-            return if is_worth_it { TokenVerdict::UnknownKey } else { TokenVerdict::Bad };
+            return if may_be_valid { TokenVerdict::UnknownKey } else { TokenVerdict::Invalid };
         };
         let claims = signed_claims(token, key, header.algorithm);
-        claims.and_then(|claims| self.check_signed_claims(claims, now)).map_or(TokenVerdict::Bad, TokenVerdict::Good)
+        claims
+            .and_then(|claims| self.check_signed_claims(claims, now))
+            .map_or(TokenVerdict::Invalid, TokenVerdict::Valid)
     }
 
     /// Checks the claims of a signed token, which must have `sub`, `exp`, `aud` and `iss`.
     fn check_signed_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
-        let is_good = ["sub", "exp", "aud", "iss"].iter().all(|name| claims.contains_key(*name));
-        self.check_introspected_claims(claims, now).filter(|_| is_good)
+        let has_all = ["sub", "exp", "aud", "iss"].iter().all(|name| claims.contains_key(*name));
+        self.check_introspected_claims(claims, now).filter(|_| has_all)
     }
 
     /// Checks claims from an introspection answer. The issuer has checked the expiry, so claims may be absent; those
     /// that are present must be valid. A client that acts for itself may have `client_id` instead of `sub` ([RFC 7662,
     /// 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
     pub(super) fn check_introspected_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
-        let good_until = match claims.get("exp") {
+        let valid_until = match claims.get("exp") {
             Some(until) => until.as_f64()? + self.leeway,
             None => Seconds::INFINITY,
         };
-        let good_from = match claims.get("nbf") {
+        let valid_from = match claims.get("nbf") {
             Some(from) => from.as_f64()? - self.leeway,
             None => Seconds::NEG_INFINITY,
         };
@@ -119,7 +119,7 @@ impl TokenVerifier {
             Some(_) => false,
         };
         let is_from_issuer = claims.get("iss").is_none_or(|issuer| *issuer == *self.issuer);
-        let is_good = good_from <= now && now < good_until && is_for_us && is_from_issuer;
+        let is_valid = valid_from <= now && now < valid_until && is_for_us && is_from_issuer;
         let subject = claims.get("sub").or_else(|| claims.get("client_id"))?;
         let subject = subject.as_str().filter(|name| is_valid_name(name))?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
@@ -127,7 +127,7 @@ impl TokenVerifier {
             // An invalid tenant must not turn into "no tenant".
             Some(name) => Some(name.as_str().filter(|name| is_valid_name(name))?.to_owned()),
         };
-        is_good.then_some(VerifiedToken { subject, tenant, claims, good_until })
+        is_valid.then_some(VerifiedToken { subject, tenant, claims, valid_until })
     }
 
     fn is_our_audience(&self, audience: &Value) -> bool {

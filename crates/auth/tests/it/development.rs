@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_auth::{
-    AuthenticatorOptions, CredentialAuthenticator, DevelopmentKey, DevelopmentKeyError, DevelopmentToken, TokenKey,
-    TokenOptions,
+    AuthenticatorOptions, CredentialAuthenticator, DevelopmentKey, DevelopmentToken, TokenKey, TokenOptions,
 };
 
 use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
@@ -54,7 +53,7 @@ fn the_key_is_its_owners_alone_and_is_never_replaced() {
     let path = folder.path().join("key.pem");
     DevelopmentKey::create(&path).unwrap();
     let before = fs::read_to_string(&path).unwrap();
-    assert!(matches!(DevelopmentKey::create(&path).err().unwrap(), DevelopmentKeyError::Exists(_)));
+    assert!(DevelopmentKey::create(&path).err().unwrap().contains("exists already"));
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
     #[cfg(unix)]
     {
@@ -63,7 +62,7 @@ fn the_key_is_its_owners_alone_and_is_never_replaced() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         for mode in [0o640, 0o604, 0o620, 0o666] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            assert!(matches!(DevelopmentKey::read(&path).err().unwrap(), DevelopmentKeyError::OpenToOthers(_)));
+            assert!(DevelopmentKey::read(&path).err().unwrap().contains("can be read by users other than its owner"));
         }
     }
 }
@@ -80,15 +79,12 @@ fn rejects_invalid_key_file_without_quoting_it() {
     for text in ["", "hunter2", "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----", &RSA.pem()] {
         private(text);
         let error = DevelopmentKey::read(&path).err().unwrap();
-        assert!(matches!(error, DevelopmentKeyError::NotAKey(_)), "{text}");
-        assert!(!error.to_string().contains("hunter2"));
+        assert!(error.contains("is not a key file"), "{text}: {error}");
+        assert!(!error.contains("hunter2"));
     }
-    assert!(matches!(
-        DevelopmentKey::read(folder.path()).err().unwrap(),
-        DevelopmentKeyError::OpenToOthers(_) | DevelopmentKeyError::Io { .. }
-    ));
+    assert!(DevelopmentKey::read(folder.path()).is_err());
     let nowhere = folder.path().join("nowhere/key.pem");
-    assert!(matches!(DevelopmentKey::create(&nowhere).err().unwrap(), DevelopmentKeyError::Io { .. }));
+    assert!(DevelopmentKey::create(&nowhere).err().unwrap().starts_with("cannot write"));
 }
 
 #[test]
@@ -96,7 +92,7 @@ fn rejects_reserved_claims_and_empty_subject() {
     let folder = tempfile::tempdir().unwrap();
     let key = DevelopmentKey::create(&folder.path().join("key.pem")).unwrap();
     let clock = MovedClock::new().clock();
-    let error = |token: DevelopmentToken| key.sign(&token, &clock).err().unwrap().to_string();
+    let error = |token: DevelopmentToken| key.sign(&token, &clock).err().unwrap();
     for name in ["iss", "aud", "sub", "exp", "iat", "nbf"] {
         assert_eq!(
             error(token(json!({ name: 1 }))),

@@ -1,7 +1,7 @@
 //! The life of a key, from adding to revoking.
 
 use tempfile::TempDir;
-use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, KeyFileError, KeyState};
+use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, KeyState};
 use tidegate_core::{AuthMethod, AuthenticationError};
 
 use tidegate_testkit::token_authenticator::{MovedClock, NOW, role, show, time};
@@ -123,7 +123,7 @@ fn a_revoked_key_stays_revoked() {
         assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     }
     assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked]);
-    assert!(matches!(scene.keys.revoke("ada"), Err(KeyFileError::AlreadyRevoked(_))));
+    assert_eq!(scene.keys.revoke("ada").unwrap_err().to_string(), "the key \"ada\" is revoked already");
     scene.add("ada", None);
     assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked, KeyState::Active]);
 }
@@ -171,6 +171,6 @@ fn key_carries_its_tenant() {
     assert_eq!(show(&credential_authenticator, Some(&nobodys)).unwrap().tenant, None);
     for tenant in ["", " ", " north", "a\nb"] {
         let error = scene.keys.add_for_tenant(Some(tenant), "eve", &[], None).err().unwrap();
-        assert!(matches!(error, KeyFileError::BadTenant(_)), "{tenant:?}");
+        assert!(error.to_string().contains("cannot be a tenant's name"), "{tenant:?}: {error}");
     }
 }

@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use tidegate_core::{AnswerFormat, Error};
-use tidegate_query::BodyWriter;
+use tidegate_query::RowEncoder;
 
 use super::destination::UnfinishedFile;
 use super::error::FetchError;
@@ -40,7 +40,7 @@ pub(crate) struct ResultFileWriter {
 enum BatchEncoder {
     /// Arrow IPC, with the schema of all blocks.
     Arrow(Box<StreamWriter<Vec<u8>>>),
-    Rendered(BodyWriter),
+    Rendered(RowEncoder),
     /// The bytes of the file, unchanged.
     File,
 }
@@ -103,7 +103,7 @@ impl BatchEncoder {
             OutputMode::Rows(AnswerFormat::Arrow) => {
                 Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
             }
-            OutputMode::Rows(format) => Self::Rendered(BodyWriter::new(format, schema).map_err(FetchError::Format)?),
+            OutputMode::Rows(format) => Self::Rendered(RowEncoder::new(format, schema).map_err(FetchError::Format)?),
         })
     }
 
@@ -122,12 +122,7 @@ impl BatchEncoder {
         match self {
             Self::Arrow(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
             Self::File => Ok(bytes::Bytes::new()),
-            Self::Rendered(mut writer) => {
-                if is_part {
-                    writer.mark_truncated();
-                }
-                writer.finish().map_err(FetchError::Format)
-            }
+            Self::Rendered(writer) => writer.finish(is_part).map_err(FetchError::Format),
         }
     }
 }

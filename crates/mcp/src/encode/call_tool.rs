@@ -10,35 +10,23 @@ use tidegate_runtime::{Chunk, Metadata, Outcome};
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::{RpcError, ceil_milliseconds};
-use crate::revision::Dialect;
 use crate::wire::encode_content;
 
 /// The member of `_meta` with the time in milliseconds after which a rate-limited call can be repeated.
 const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
-const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
-
 /// Encodes one `CallToolResult`. The order of JSON members is free, so content comes first, and members that are known
 /// last come last.
 pub(crate) struct CallToolEncoder {
-    envelope: ResponseEnvelope,
+    pub(crate) envelope: ResponseEnvelope,
     blocks: ContentBlocks,
     structured: Option<Box<RawValue>>,
 }
 
 impl CallToolEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
-        Self { envelope, blocks: ContentBlocks::new("content"), structured: None }
-    }
-
-    /// The envelope of the result.
-    pub(crate) fn envelope(&self) -> ResponseEnvelope {
-        self.envelope.clone()
-    }
-
-    /// The dialect of its revision.
-    pub(crate) fn dialect(&self) -> &'static Dialect {
-        self.envelope.dialect
+        let blocks = ContentBlocks::new(envelope.open() + "\"content\":[");
+        Self { envelope, blocks, structured: None }
     }
 
     /// The complete result for a call that failed before its handler ran.
@@ -51,7 +39,7 @@ impl CallToolEncoder {
     }
 
     fn encode_block(&mut self, content: &Content) -> String {
-        self.blocks.push_block(&self.envelope, &encode_content(content, self.envelope.dialect))
+        self.blocks.push_block(&encode_content(content, self.envelope.dialect))
     }
 
     fn finish(&mut self, failure: Option<&Error>, metadata: &Metadata) -> Bytes {
@@ -64,7 +52,7 @@ impl CallToolEncoder {
         if let Some(error) = failure.filter(|error| !error.is_rendered()) {
             piece.push_str(&self.encode_block(&Content::text(error.to_string())));
         }
-        piece.push_str(&self.blocks.close(&self.envelope));
+        piece.push_str(&self.blocks.close());
         piece.push(',');
         if let Some(value) = structured.filter(|value| self.supports_structured(value.get())) {
             piece.push_str(&format!("\"structuredContent\":{},", value.get()));
@@ -92,7 +80,7 @@ impl CallToolEncoder {
 impl ReplyEncoder for CallToolEncoder {
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
-            Chunk::Text(text) => self.blocks.push_text(&self.envelope, TEXT_OPENING, &text),
+            Chunk::Text(text) => self.blocks.push_text(&text),
             Chunk::EndOfText => self.blocks.end_text().into(),
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => self.encode_block(&content).into(),
             Chunk::Structured(value) => {

@@ -12,35 +12,51 @@ use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::RpcError;
 use crate::wire::encode_prompt_message;
 
-/// Collects the messages of one prompt; there are only a few.
-pub(crate) struct GetPromptEncoder {
+/// Encodes one prompt or one completion at the end of its reply.
+pub(crate) struct CollectingEncoder {
     envelope: ResponseEnvelope,
     description: Option<String>,
     messages: Vec<Value>,
+    /// `None` for a prompt.
+    completion: Option<Completion>,
 }
 
-impl GetPromptEncoder {
-    pub(crate) fn new(envelope: ResponseEnvelope, description: Option<String>) -> Self {
-        Self { envelope, description, messages: Vec::new() }
+impl CollectingEncoder {
+    pub(crate) fn for_prompt(envelope: ResponseEnvelope, description: Option<String>) -> Self {
+        Self { envelope, description, messages: Vec::new(), completion: None }
+    }
+
+    pub(crate) fn for_completion(envelope: ResponseEnvelope) -> Self {
+        Self { completion: Some(Completion::default()), ..Self::for_prompt(envelope, None) }
     }
 
     fn push_message(&mut self, speaker: ContentRole, content: &Content) {
         self.messages.push(encode_prompt_message(speaker, content, self.envelope.dialect));
     }
+
+    fn members(&mut self) -> String {
+        let Some(Completion { values, total, has_more }) = self.completion.take() else {
+            let description = self.description.as_ref().map(|text| format!(",\"description\":{}", json!(text)));
+            let messages = Value::Array(std::mem::take(&mut self.messages));
+            return format!("\"messages\":{messages}{}", description.unwrap_or_default());
+        };
+        let mut completion =
+            json!({"values": &values[..values.len().min(Completion::VALUES_MAX)], "hasMore": has_more});
+        if let Some(total) = total {
+            completion["total"] = total.into();
+        }
+        format!("\"completion\":{completion}")
+    }
 }
 
-impl ReplyEncoder for GetPromptEncoder {
+impl ReplyEncoder for CollectingEncoder {
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
         match chunk {
             Chunk::PromptMessage(speaker, content) => self.push_message(speaker, &content),
             Chunk::Block(content) => self.push_message(ContentRole::User, &content),
             Chunk::Text(text) => self.push_message(ContentRole::User, &Content::text(text)),
-            Chunk::EndOfText
-            | Chunk::Structured(_)
-            | Chunk::Body(_)
-            | Chunk::Bytes(_)
-            | Chunk::Completion(_)
-            | Chunk::Notification(_) => {}
+            Chunk::Completion(completion) if self.completion.is_some() => self.completion = Some(completion),
+            _ => {}
         }
         Bytes::new()
     }
@@ -48,48 +64,8 @@ impl ReplyEncoder for GetPromptEncoder {
     fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => {
-                let messages = Value::Array(std::mem::take(&mut self.messages));
-                let mut members = format!("\"messages\":{messages}");
-                if let Some(description) = &self.description {
-                    members.push_str(&format!(",\"description\":{}", json!(description)));
-                }
+                let members = self.members();
                 (self.envelope.encode_response(&members, &metadata, None), None)
-            }
-            Outcome::Failed(error) => self.envelope.fail(&error, None),
-        }
-    }
-}
-
-/// Stores the completion until the end of the reply.
-pub(crate) struct CompleteEncoder {
-    envelope: ResponseEnvelope,
-    completion: Completion,
-}
-
-impl CompleteEncoder {
-    pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
-        Self { envelope, completion: Completion::default() }
-    }
-}
-
-impl ReplyEncoder for CompleteEncoder {
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        if let Chunk::Completion(completion) = chunk {
-            self.completion = completion;
-        }
-        Bytes::new()
-    }
-
-    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
-        match outcome {
-            Outcome::Done(metadata) => {
-                let Completion { values, total, has_more } = std::mem::take(&mut self.completion);
-                let visible = &values[..values.len().min(Completion::VALUES_MAX)];
-                let mut completion = json!({"values": visible, "hasMore": has_more});
-                if let Some(total) = total {
-                    completion["total"] = total.into();
-                }
-                (self.envelope.encode_response(&format!("\"completion\":{completion}"), &metadata, None), None)
             }
             Outcome::Failed(error) => self.envelope.fail(&error, None),
         }

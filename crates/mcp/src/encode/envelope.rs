@@ -19,7 +19,6 @@ pub(crate) trait ReplyEncoder: Send {
     fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
 }
 
-/// The envelope of one request's result.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseEnvelope {
     pub id: RequestId,
@@ -32,7 +31,6 @@ pub(crate) struct ResponseEnvelope {
     pub is_nested: bool,
 }
 
-/// The type of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultType {
     /// The requested result.
@@ -121,7 +119,6 @@ impl ResponseEnvelope {
         Self { result_type, ..self }
     }
 
-    /// A complete error response.
     pub(crate) fn encode_error(&self, error: &RpcError) -> Bytes {
         error.to_bytes(Some(&self.id))
     }

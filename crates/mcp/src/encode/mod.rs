@@ -7,6 +7,7 @@ mod envelope;
 mod read_resource;
 
 pub(crate) use call_tool::CallToolEncoder;
-pub(crate) use collected::{CompleteEncoder, GetPromptEncoder};
+pub(crate) use collected::CollectingEncoder;
+pub use content_blocks::ContentBlocks;
 pub(crate) use envelope::{ReplyEncoder, ResponseEnvelope, ResultType};
 pub(crate) use read_resource::ReadResourceEncoder;

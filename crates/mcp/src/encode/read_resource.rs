@@ -23,7 +23,8 @@ pub(crate) struct ReadResourceEncoder {
 
 impl ReadResourceEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
-        Self { envelope, uri, mime_type, cache, blocks: ContentBlocks::new("contents") }
+        let blocks = ContentBlocks::new(envelope.open() + "\"contents\":[");
+        Self { envelope, uri, mime_type, cache, blocks }
     }
 
     /// The start of the text contents: everything before the text.
@@ -49,7 +50,7 @@ impl ReadResourceEncoder {
     }
 
     fn finish(&mut self, metadata: &Metadata) -> Bytes {
-        let mut piece = self.blocks.close(&self.envelope);
+        let mut piece = self.blocks.close();
         piece.push_str(&self.envelope.close(metadata, Some(self.cache), true));
         piece.into()
     }
@@ -60,12 +61,12 @@ impl ReplyEncoder for ReadResourceEncoder {
         match chunk {
             Chunk::Text(text) => {
                 let opening = self.text_opening();
-                self.blocks.push_text(&self.envelope, &opening, &text)
+                self.blocks.push_text_into(&opening, &text)
             }
             Chunk::EndOfText => self.blocks.end_text().into(),
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
                 let contents = self.encode_contents(content);
-                self.blocks.push_block(&self.envelope, &contents).into()
+                self.blocks.push_block(&contents).into()
             }
             Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => {
                 Bytes::new()
@@ -81,7 +82,7 @@ impl ReplyEncoder for ReadResourceEncoder {
                 // The contents sent so far remain valid. A second text of the same URI contains the error.
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
-                let mut piece = self.blocks.push_block(&self.envelope, &contents).into_bytes();
+                let mut piece = self.blocks.push_block(&contents).into_bytes();
                 piece.extend_from_slice(&self.finish(&Metadata::new()));
                 (piece.into(), None)
             }

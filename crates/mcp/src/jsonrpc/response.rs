@@ -58,7 +58,6 @@ pub struct ResponseMessage {
 }
 
 impl ResponseMessage {
-    /// A successful response.
     pub(crate) fn result(bytes: Bytes) -> Self {
         Self { bytes, error_code: None, rejection: None }
     }
@@ -222,7 +221,6 @@ impl RpcError {
         Self { code, message: error.to_string(), data: Some(data), rejection: CallRejection::from_error(error) }
     }
 
-    /// The error object as JSON text.
     pub(crate) fn to_raw(&self) -> Option<Box<RawValue>> {
         RawValue::from_string(self.to_json().to_string()).ok()
     }

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::encode::ResponseEnvelope;
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, ResponseMessage};
+use crate::messages::{self, ListKind};
 use crate::session::McpSession;
 use crate::tasks::TaskFeed;
-use crate::wire::{self, ListKind};
 
 /// One flag for each list of the registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl NotificationFeed {
 
     /// The notifications for a legacy session: changes of all lists, and of the resources that it subscribes to.
     pub fn for_session(session: &McpSession) -> Self {
-        let (watch, subscribed) = (session.watch().clone(), ListFlags { tools: true, resources: true, prompts: true });
+        let (watch, subscribed) = (session.watch.clone(), ListFlags { tools: true, resources: true, prompts: true });
         Self { watch, tasks: None, subscribed, changed: ListFlags::default(), stream: None, acknowledgement: None }
     }
 
@@ -109,11 +109,13 @@ impl NotificationFeed {
         }
         loop {
             if let Some(kind) = self.changed.take_next() {
-                return Some(wire::encode_list_changed(kind, self.stream.as_ref()));
+                return Some(messages::encode_list_changed(kind, self.stream.as_ref()));
             }
             match self.watch.next_change()? {
                 WatchEvent::Registry => self.changed = self.subscribed,
-                WatchEvent::Resource(uri) => return Some(wire::encode_resource_updated(&uri, self.stream.as_ref())),
+                WatchEvent::Resource(uri) => {
+                    return Some(messages::encode_resource_updated(&uri, self.stream.as_ref()));
+                }
             }
         }
     }

@@ -5,64 +5,52 @@ use std::sync::{Arc, Weak};
 
 use chrono::Utc;
 use parking_lot::Mutex;
-use tidegate_core::InputRequest;
+use serde_json::Value;
 use tidegate_runtime::{Job, PendingInputRequest};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::record::{TaskId, TaskMetadata, TaskResult, TaskStatus};
-use crate::wire::encode_input_requests;
+use crate::messages::{encode_input_requests, parse_input_answer};
 
-/// One task.
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) metadata: TaskMetadata,
     /// The job, while it runs.
     pub(super) job: Option<Arc<Job>>,
     /// The result, if it is not stored on disk.
-    pub(super) ending: Option<TaskResult>,
+    pub(super) result: Option<TaskResult>,
     /// Pending input requests, by the key that the client received.
-    pending_inputs: BTreeMap<String, PendingInput>,
+    pending_inputs: BTreeMap<String, PendingInputRequest>,
     /// All keys that the client received: a key must not be used twice.
     used_keys: HashSet<String>,
     pub(super) listeners: TaskListeners,
 }
 
-#[derive(Debug)]
-struct PendingInput {
-    request: InputRequest,
-    answer_sender: oneshot::Sender<tidegate_core::InputAnswer>,
-}
-
 impl TaskEntry {
     pub(super) fn new(metadata: TaskMetadata, job: Option<Arc<Job>>) -> Self {
         let (pending_inputs, used_keys) = (BTreeMap::new(), HashSet::new());
-        Self { metadata, job, ending: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
+        Self { metadata, job, result: None, pending_inputs, used_keys, listeners: TaskListeners::default() }
     }
 
-    /// Adds an input request of the handler.
-    pub(super) fn add_input_request(&mut self, pending_input_request: PendingInputRequest) {
-        let (mut key, mut times) = (pending_input_request.key.clone(), 1);
+    pub(super) fn add_input_request(&mut self, pending: PendingInputRequest) {
+        let (mut key, mut times) = (pending.key.clone(), 1);
         while !self.used_keys.insert(key.clone()) {
             times += 1;
-            key = format!("{}-{times}", pending_input_request.key);
+            key = format!("{}-{times}", pending.key);
         }
-        self.pending_inputs.insert(
-            key,
-            PendingInput { request: pending_input_request.request, answer_sender: pending_input_request.answer_sender },
-        );
+        self.pending_inputs.insert(key, pending);
         self.update_status(TaskStatus::InputRequired, None);
     }
 
-    /// Passes an answer to the pending request `key`. Has no effect if there is none.
-    ///
-    /// # Errors
-    /// Why the answer is invalid. The request stays pending.
-    pub(super) fn accept_answer(&mut self, key: &str, answer: tidegate_core::InputAnswer) -> Result<(), String> {
-        let Some(waiting) = self.pending_inputs.get(key) else { return Ok(()) };
-        waiting.request.check(&answer)?;
-        if let Some(waiting) = self.pending_inputs.remove(key) {
+    /// Passes the client's `result` to the pending request `key`. Answers to unknown and already answered requests are
+    /// ignored. If the answer is invalid, the request stays pending.
+    pub(super) fn accept_answer(&mut self, key: &str, result: &Value) -> Result<(), String> {
+        let Some(pending) = self.pending_inputs.get(key) else { return Ok(()) };
+        let answer = parse_input_answer(result)?;
+        pending.request.check(&answer)?;
+        if let Some(pending) = self.pending_inputs.remove(key) {
             // Sending fails only if the handler has ended meanwhile.
-            let _ = waiting.answer_sender.send(answer);
+            let _ = pending.answer_sender.send(answer);
         }
         if self.pending_inputs.is_empty() {
             self.update_status(TaskStatus::Working, None);
@@ -72,11 +60,6 @@ impl TaskEntry {
         Ok(())
     }
 
-    /// Whether an input request with `key` is pending.
-    pub(super) fn has_pending_input(&self, key: &str) -> bool {
-        self.pending_inputs.contains_key(key)
-    }
-
     /// Sets the progress message for people.
     pub(super) fn set_message(&mut self, message: String) {
         if self.metadata.message.as_ref() != Some(&message) {
@@ -84,12 +67,12 @@ impl TaskEntry {
         }
     }
 
-    /// Ends the task with `metadata`. `ending` is set if the result is not stored on disk.
-    pub(super) fn end(&mut self, metadata: TaskMetadata, ending: Option<TaskResult>) {
+    /// Ends the task with `metadata`. `result` is set if the result is not stored on disk.
+    pub(super) fn end(&mut self, metadata: TaskMetadata, result: Option<TaskResult>) {
         self.job = None;
         self.pending_inputs.clear();
         self.used_keys = HashSet::new();
-        self.ending = ending;
+        self.result = result;
         self.metadata = metadata;
         self.notify_listeners();
     }
@@ -110,7 +93,7 @@ impl TaskEntry {
         if self.metadata.status != TaskStatus::InputRequired {
             return String::new();
         }
-        let requests = self.pending_inputs.iter().map(|(key, waiting)| (key.as_str(), &waiting.request));
+        let requests = self.pending_inputs.iter().map(|(key, pending)| (key.as_str(), &pending.request));
         format!(",\"inputRequests\":{}", encode_input_requests(requests))
     }
 }
@@ -143,7 +126,6 @@ impl TaskListener {
     }
 }
 
-/// The listeners of one task.
 #[derive(Debug, Default)]
 pub(super) struct TaskListeners(Vec<Weak<TaskListener>>);
 

@@ -10,15 +10,13 @@ use super::entry::TaskListener;
 use super::record::TaskId;
 use super::store::TaskStore;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::wire;
+use crate::messages;
 
-/// The notifications of tasks for one stream.
 pub(crate) struct TaskFeed {
     tasks: Arc<TaskStore>,
     registry: Arc<Registry>,
     listener: Arc<TaskListener>,
     stream: RequestId,
-    /// The next notification.
     ready_notification: Option<Bytes>,
 }
 
@@ -33,15 +31,15 @@ impl TaskStore {
         stream: &RequestId,
     ) -> (TaskFeed, Vec<String>) {
         let listener = Arc::new(TaskListener::default());
-        let mut honoured = Vec::new();
+        let mut accepted = Vec::new();
         for text in texts {
             let Ok(id) = self.find(&text, registry, caller) else { continue };
             self.with_entry(id, |entry| entry.listeners.push(Arc::downgrade(&listener)));
             listener.mark_changed(id);
-            honoured.push(text);
+            accepted.push(text);
         }
         let (tasks, registry, stream) = (self.clone(), registry.clone(), stream.clone());
-        (TaskFeed { tasks, registry, listener, stream, ready_notification: None }, honoured)
+        (TaskFeed { tasks, registry, listener, stream, ready_notification: None }, accepted)
     }
 }
 
@@ -71,6 +69,6 @@ impl TaskFeed {
 
     async fn status_notification(&self, id: TaskId, caller: &Caller) -> Result<Bytes, RpcError> {
         let id = self.tasks.find(&id.to_string(), &self.registry, caller)?;
-        Ok(wire::encode_task_status(&self.tasks.encode_detailed(id).await?, &self.stream))
+        Ok(messages::encode_task_status(&self.tasks.encode_detailed(id).await?, &self.stream))
     }
 }

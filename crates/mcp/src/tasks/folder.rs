@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use tidegate_core::private_file::set_owner_only;
 
 use super::record::{TaskId, TaskMetadata, TaskRecord};
 
-/// The maximum length of a file in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The folder of stored tasks of one process. No other process may use it at the same time.
@@ -33,21 +33,19 @@ impl TaskFolder {
         let text = serde_json::to_vec(record)?;
         run_blocking(move || {
             let new = path.with_extension("new");
-            let written =
-                private_file(&new).and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &path));
+            let file = set_owner_only(OpenOptions::new().write(true).create(true).truncate(true)).open(&new);
+            let written = file.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &path));
             // Removes the incomplete file, if possible.
             written.inspect_err(|_| drop(fs::remove_file(&new)))
         })
         .await
     }
 
-    /// Reads the record of `id`.
     pub(super) async fn read(&self, id: TaskId) -> io::Result<TaskRecord> {
         let path = self.path_of(id);
         run_blocking(move || read(&path)).await
     }
 
-    /// Removes the files of `ids`.
     pub(super) async fn remove(&self, ids: Vec<TaskId>) {
         let paths: Vec<PathBuf> = ids.into_iter().map(|id| self.path_of(id)).collect();
         let removed = run_blocking(move || {
@@ -63,9 +61,9 @@ impl TaskFolder {
     /// Reads the tasks of an earlier process that have not expired at `now`, and removes all other files.
     pub(super) fn load_tasks(&self, now: DateTime<Utc>) -> Vec<TaskMetadata> {
         let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
-        let found = entries.flatten().filter_map(|entry| {
+        let tasks = entries.flatten().filter_map(|entry| {
             let path = entry.path();
-            let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+            let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
             // Reads one result at a time: all of them together may exceed the memory.
             let metadata = match read(&path) {
                 Ok(record) => Some(record.metadata),
@@ -77,13 +75,13 @@ impl TaskFolder {
                 }
             };
             let kept = metadata
-                .filter(|metadata| named.as_deref() == Some(&file_name(metadata.id)) && !metadata.is_expired(now));
+                .filter(|metadata| name.as_deref() == Some(&file_name(metadata.id)) && !metadata.is_expired(now));
             if kept.is_none() {
                 let _ = fs::remove_file(&path);
             }
             kept
         });
-        found.collect()
+        tasks.collect()
     }
 
     fn path_of(&self, id: TaskId) -> PathBuf {
@@ -105,15 +103,6 @@ fn read(path: &Path) -> io::Result<TaskRecord> {
 /// Whether the file was read but is not a valid record.
 fn is_corrupt(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
-}
-
-/// A new file that only the user of the process can read.
-fn private_file(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 fn restrict_permissions(path: &Path) -> io::Result<()> {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use tidegate_core::Owner;
 use uuid::Uuid;
 
-/// The recommended polling interval in milliseconds.
+use crate::wire::{object, text};
+
 const POLL_INTERVAL_MS: u64 = 1_000;
 
 /// The id of a task; it cannot be guessed.
@@ -32,7 +33,6 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskStatus {
@@ -44,23 +44,11 @@ pub(crate) enum TaskStatus {
 }
 
 impl TaskStatus {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::InputRequired => "input_required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether the status is final.
     pub(crate) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// The metadata of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TaskMetadata {
     pub(crate) id: TaskId,
@@ -79,7 +67,6 @@ pub(crate) struct TaskMetadata {
     /// see the task. Old records without a fingerprint are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,
-    /// The length of its result in bytes.
     #[serde(default)]
     pub(crate) bytes: u64,
     pub(crate) status: TaskStatus,
@@ -93,24 +80,21 @@ pub(crate) struct TaskMetadata {
 /// The result of a task, as JSON texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TaskResult {
-    /// The result of the call.
     pub(crate) result: Option<Box<RawValue>>,
     /// The JSON-RPC error of the call.
     pub(crate) error: Option<Box<RawValue>>,
 }
 
-/// The stored record of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
-    // The name in the files.
+    // Renamed to the members of earlier files.
     #[serde(rename = "facts")]
     pub(crate) metadata: TaskMetadata,
-    #[serde(default)]
-    pub(crate) ending: TaskResult,
+    #[serde(rename = "ending", default)]
+    pub(crate) result: TaskResult,
 }
 
 impl TaskMetadata {
-    /// Whether it has expired.
     pub(crate) fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
         age >= Duration::from_millis(self.time_to_live_ms)
@@ -124,25 +108,21 @@ impl TaskMetadata {
 
     /// The members of a `Task`, as JSON text without braces.
     pub(crate) fn members(&self) -> String {
-        let time = |time: DateTime<Utc>| Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true));
-        let mut task = Map::new();
-        task.insert("taskId".to_owned(), self.id.to_string().into());
-        task.insert("status".to_owned(), self.status.name().into());
-        if let Some(message) = &self.message {
-            task.insert("statusMessage".to_owned(), message.as_str().into());
-        }
-        task.insert("createdAt".to_owned(), time(self.created));
-        task.insert("lastUpdatedAt".to_owned(), time(self.updated));
-        task.insert("ttlMs".to_owned(), self.time_to_live_ms.into());
-        if !self.status.is_terminal() {
-            task.insert("pollIntervalMs".to_owned(), POLL_INTERVAL_MS.into());
-        }
-        strip_braces(&Value::Object(task).to_string()).to_owned()
+        let time = |time: DateTime<Utc>| Some(Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true)));
+        let task = object([
+            ("taskId", Some(json!(self.id))),
+            ("status", Some(json!(self.status))),
+            ("statusMessage", text(self.message.as_ref())),
+            ("createdAt", time(self.created)),
+            ("lastUpdatedAt", time(self.updated)),
+            ("ttlMs", Some(self.time_to_live_ms.into())),
+            ("pollIntervalMs", (!self.status.is_terminal()).then(|| POLL_INTERVAL_MS.into())),
+        ]);
+        task.to_string().trim_start_matches('{').trim_end_matches('}').to_owned()
     }
 }
 
 impl TaskResult {
-    /// The length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
     }
@@ -154,8 +134,4 @@ impl TaskResult {
         };
         member("result", &self.result) + &member("error", &self.error)
     }
-}
-
-fn strip_braces(object: &str) -> &str {
-    object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or(object)
 }

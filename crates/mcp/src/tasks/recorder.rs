@@ -81,8 +81,8 @@ impl TaskRecorder {
                 }
                 ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notice))) => self.on_notification(&notice),
                 ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => {
-                    let piece = self.encoder.encode_chunk(chunk);
-                    self.result.extend_from_slice(&piece);
+                    let bytes = self.encoder.encode_chunk(chunk);
+                    self.result.extend_from_slice(&bytes);
                     if self.result.len() > self.tasks.limits.result_bytes_max {
                         return self.complete_too_long().await;
                     }
@@ -106,15 +106,15 @@ impl TaskRecorder {
             }
             // Faults of the server, and problems that the client must correct, are errors of the task, not of the tool.
             Outcome::Failed(error) if is_task_error(error) => {
-                let error = RpcError::from_error(error, None, self.encoder.dialect());
-                let ending = TaskResult { result: None, error: error.to_raw() };
-                tasks.end(id, TaskStatus::Failed, Some(error.message), ending).await;
+                let error = RpcError::from_error(error, None, self.encoder.envelope.dialect);
+                let result = TaskResult { result: None, error: error.to_raw() };
+                tasks.end(id, TaskStatus::Failed, Some(error.message), result).await;
             }
             // The call ended in order to run again just before it became a task, and a task does not run again.
             Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
                 let error = Error::new(ErrorKind::Unavailable, "the call requested input while it became a task")
                     .with_hint("Call again.");
-                self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+                self.result = CallToolEncoder::encode_failure(self.encoder.envelope.clone(), &error).to_vec();
                 self.complete().await;
             }
             _ => {
@@ -134,7 +134,7 @@ impl TaskRecorder {
         let max = self.tasks.limits.result_bytes_max;
         let error = Error::new(ErrorKind::TooLarge, format!("the result is longer than {max} bytes"))
             .with_hint("Request less, or use delivery: \"blocks\".");
-        self.result = CallToolEncoder::encode_failure(self.encoder.envelope(), &error).to_vec();
+        self.result = CallToolEncoder::encode_failure(self.encoder.envelope.clone(), &error).to_vec();
         self.complete().await;
     }
 

@@ -27,9 +27,7 @@ pub(crate) struct TaskLimits {
     pub(crate) kept_after_end: Duration,
     /// The maximum number of stored tasks.
     pub(crate) kept_max: usize,
-    /// The maximum number of stored tasks of one owner.
     pub(crate) kept_per_owner_max: usize,
-    /// The maximum number of running tasks of one owner.
     pub(crate) running_per_owner_max: usize,
     /// The maximum length of a result in bytes; a longer one becomes an error.
     pub(crate) result_bytes_max: usize,
@@ -105,29 +103,26 @@ impl TaskStore {
         for mut metadata in folder.as_ref().map(|folder| folder.load_tasks(now)).unwrap_or_default() {
             // If the clock was set back meanwhile, the task would expire too late.
             metadata.created = metadata.created.min(now);
-            let mut ending = None;
+            let mut result = None;
             if !metadata.status.is_terminal() {
                 let error =
                     RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task was running");
                 metadata.status = TaskStatus::Failed;
                 metadata.message = Some(error.message.clone());
                 metadata.updated = now;
-                ending = Some(TaskResult { result: None, error: error.to_raw() });
+                result = Some(TaskResult { result: None, error: error.to_raw() });
             }
             let mut entry = TaskEntry::new(metadata, None);
-            entry.ending = ending;
+            entry.result = result;
             table.insert(entry);
         }
         Arc::new(Self { limits, folder, table: Mutex::new(table), recorders: TaskTracker::new() })
     }
 
     /// Stores a new task.
-    ///
-    /// # Errors
-    /// If its owner or tenant has too many tasks, or it cannot be written.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
-        let record = TaskRecord { metadata: entry.metadata.clone(), ending: TaskResult::default() };
+        let record = TaskRecord { metadata: entry.metadata.clone(), result: TaskResult::default() };
         let id = entry.metadata.id;
         {
             let mut table = self.table.lock();
@@ -145,23 +140,23 @@ impl TaskStore {
     }
 
     /// Ends a task. Its end becomes visible when it is stored.
-    pub(super) async fn end(&self, id: TaskId, status: TaskStatus, message: Option<String>, ending: TaskResult) {
+    pub(super) async fn end(&self, id: TaskId, status: TaskStatus, message: Option<String>, result: TaskResult) {
         let metadata = self.with_entry(id, |entry| {
             let databases = entry.job.as_ref().map(|job| job.databases());
             TaskMetadata { databases: databases.unwrap_or_default(), ..entry.metadata.clone() }
         });
         let Some(mut metadata) = metadata else { return };
         (metadata.status, metadata.message, metadata.updated) = (status, message, Utc::now());
-        metadata.bytes = ending.bytes();
+        metadata.bytes = result.bytes();
         metadata.extend_lifetime(self.limits.kept_after_end);
-        let record = TaskRecord { metadata, ending };
+        let record = TaskRecord { metadata, result };
         let is_written = match &self.folder {
             // If the end cannot be written, the result stays in memory until the process ends.
             Some(folder) => folder.write(&record).await.inspect_err(log_write_error).is_ok(),
             None => false,
         };
-        let TaskRecord { metadata, ending } = record;
-        self.table.lock().end(id, metadata, (!is_written).then_some(ending));
+        let TaskRecord { metadata, result } = record;
+        self.table.lock().end(id, metadata, (!is_written).then_some(result));
     }
 
     /// Applies `look` to the task `id`, if it exists.
@@ -175,40 +170,33 @@ impl TaskStore {
     /// # Errors
     /// `-32602`, whether the task belongs to another caller or never existed.
     pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
-        let owner = Owner::from_caller(caller);
-        let now = Utc::now();
+        let (owner, now) = (Owner::from_caller(caller), Utc::now());
         let id = TaskId::parse(text).filter(|id| {
-            let needed = self.with_entry(*id, |entry| {
-                let TaskEntry { metadata, job, .. } = entry;
+            let requirements = self.with_entry(*id, |TaskEntry { metadata, job, .. }| {
                 let databases = job.as_ref().map_or_else(|| metadata.databases.clone(), |job| job.databases());
-                let is_over = job.is_none() && metadata.is_expired(now);
-                let is_its = metadata.owner == owner && metadata.roles.is_subset(&caller.principal.roles);
-                (is_its && !is_over).then(|| (metadata.tool.clone(), databases, metadata.row_policies))
+                let is_expired = job.is_none() && metadata.is_expired(now);
+                let is_owned = metadata.owner == owner && metadata.roles.is_subset(&caller.principal.roles);
+                (is_owned && !is_expired).then(|| (metadata.tool.clone(), databases, metadata.row_policies))
             });
-            needed.flatten().is_some_and(|(tool, databases, row_policies)| {
-                let state = registry.snapshot_for(caller);
-                let reaches_all = databases.iter().all(|name| state.can_query_database(name, &caller.principal));
-                let is_bound_alike =
-                    state.row_policy_fingerprinter().fingerprint_for(&caller.principal) == row_policies;
-                reaches_all && is_bound_alike && state.tool(&tool, caller).is_ok()
+            requirements.flatten().is_some_and(|(tool, databases, row_policies)| {
+                let snapshot = registry.snapshot_for(caller);
+                databases.iter().all(|name| snapshot.can_query_database(name, &caller.principal))
+                    && snapshot.row_policy_fingerprinter().fingerprint_for(&caller.principal) == row_policies
+                    && snapshot.tool(&tool, caller).is_ok()
             })
         });
-        id.ok_or_else(|| RpcError::invalid_params("there is no task of that id, or it has expired"))
+        id.ok_or_else(unknown_task)
     }
 
     /// The members of the task's `DetailedTask`, as JSON text without braces.
-    ///
-    /// # Errors
-    /// If it no longer exists, or its record cannot be read.
     pub(super) async fn encode_detailed(&self, id: TaskId) -> Result<String, RpcError> {
-        let gone = || RpcError::invalid_params("there is no task of that id, or it has expired");
-        let (metadata, questions, ending) = self
-            .with_entry(id, |entry| (entry.metadata.clone(), entry.input_request_members(), entry.ending.clone()))
-            .ok_or_else(gone)?;
-        let ending = match (&self.folder, ending) {
-            (_, Some(ending)) => ending,
+        let (metadata, input_requests, result) = self
+            .with_entry(id, |entry| (entry.metadata.clone(), entry.input_request_members(), entry.result.clone()))
+            .ok_or_else(unknown_task)?;
+        let result = match (&self.folder, result) {
+            (_, Some(result)) => result,
             (Some(folder), None) if metadata.status.is_terminal() => match folder.read(id).await {
-                Ok(record) => record.ending,
+                Ok(record) => record.result,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read a task file");
                     return Err(RpcError::new(RpcError::INTERNAL_ERROR, "the result of the task cannot be read"));
@@ -216,7 +204,7 @@ impl TaskStore {
             },
             _ => TaskResult::default(),
         };
-        Ok(metadata.members() + &questions + &ending.members())
+        Ok(metadata.members() + &input_requests + &result.members())
     }
 
     /// Waits until no task is running. Their jobs must have been cancelled or have ended before. Waits at most
@@ -227,11 +215,15 @@ impl TaskStore {
     }
 
     async fn remove_expired_tasks(&self) {
-        let over = self.table.lock().remove_expired(Utc::now());
-        if let Some(folder) = self.folder.as_ref().filter(|_| !over.is_empty()) {
-            folder.remove(over).await;
+        let expired = self.table.lock().remove_expired(Utc::now());
+        if let Some(folder) = self.folder.as_ref().filter(|_| !expired.is_empty()) {
+            folder.remove(expired).await;
         }
     }
+}
+
+fn unknown_task() -> RpcError {
+    RpcError::invalid_params("there is no task of that id, or it has expired")
 }
 
 fn log_write_error(error: &std::io::Error) {
@@ -266,13 +258,13 @@ impl TaskTable {
     }
 
     /// Ends a running task.
-    fn end(&mut self, id: TaskId, metadata: TaskMetadata, ending: Option<TaskResult>) {
+    fn end(&mut self, id: TaskId, metadata: TaskMetadata, result: Option<TaskResult>) {
         self.count(&metadata.owner, |kept| {
             kept.running -= 1;
             kept.bytes += metadata.bytes;
         });
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.end(metadata, ending);
+            entry.end(metadata, result);
         }
     }
 
@@ -291,13 +283,13 @@ impl TaskTable {
             return Vec::new();
         }
         self.next_expiry_check = Some(Instant::now() + EXPIRY_INTERVAL);
-        let is_over = |entry: &TaskEntry| entry.metadata.status.is_terminal() && entry.metadata.is_expired(now);
-        let over: Vec<TaskId> =
-            self.entries.values().filter(|entry| is_over(entry)).map(|entry| entry.metadata.id).collect();
-        for id in &over {
+        let tasks = self.entries.values().map(|entry| &entry.metadata);
+        let expired = tasks.filter(|task| task.status.is_terminal() && task.is_expired(now));
+        let expired: Vec<TaskId> = expired.map(|task| task.id).collect();
+        for id in &expired {
             self.remove(*id);
         }
-        over
+        expired
     }
 
     fn check_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {

@@ -12,7 +12,6 @@ use super::store::TaskStore;
 use crate::encode::ResponseEnvelope;
 use crate::jsonrpc::RpcError;
 
-/// The outcome of the transition.
 pub(crate) enum TransitionOutcome {
     /// A task: the members of its `CreateTaskResult`.
     Task(String),
@@ -22,7 +21,6 @@ pub(crate) enum TransitionOutcome {
     Failed(RpcError),
 }
 
-/// A call that may become a task.
 pub(crate) struct TaskTransition {
     tasks: Arc<TaskStore>,
     deadline: Instant,
@@ -50,7 +48,6 @@ impl TaskTransition {
         self.was_requested = true;
     }
 
-    /// When the call becomes a task.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -58,16 +55,16 @@ impl TaskTransition {
     /// Starts to create a task from the call of `reply`; `message` is the progress so far.
     pub(crate) fn begin(&mut self, reply: Reply, envelope: ResponseEnvelope, message: Option<String>) {
         let job = reply.job().clone();
-        let taken = self.tasks.recorders.spawn(self.tasks.clone().create_task(reply, envelope, message));
-        self.pending = Some(PendingTask { job, creation: taken });
+        let creation = self.tasks.recorders.spawn(self.tasks.clone().create_task(reply, envelope, message));
+        self.pending = Some(PendingTask { job, creation });
     }
 
     /// Waits for the outcome; never resolves before the transition has begun.
     pub(crate) async fn finish(&mut self) -> TransitionOutcome {
-        let Some(becoming) = &mut self.pending else { return std::future::pending().await };
-        let taken = (&mut becoming.creation).await;
+        let Some(pending) = &mut self.pending else { return std::future::pending().await };
+        let created = (&mut pending.creation).await;
         self.pending = None;
-        match taken {
+        match created {
             Ok(Ok(members)) => TransitionOutcome::Task(members),
             Ok(Err(refused)) if self.was_requested => TransitionOutcome::Failed(refused.error),
             Ok(Err(refused)) => TransitionOutcome::ContinuesAsCall(refused.reply),
@@ -80,8 +77,8 @@ impl TaskTransition {
 impl Drop for TaskTransition {
     /// A task whose handle was never sent is cancelled.
     fn drop(&mut self) {
-        if let Some(becoming) = &self.pending {
-            becoming.job.cancel();
+        if let Some(pending) = &self.pending {
+            pending.job.cancel();
         }
     }
 }

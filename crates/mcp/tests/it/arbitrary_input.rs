@@ -52,10 +52,10 @@ async fn check(bytes: &[u8], client: &Client) {
     match decode(bytes) {
         Err(rejection) => check_response(&rejection.error.to_bytes(rejection.id.as_ref())),
         Ok(IncomingMessage::Request(request)) => {
-            check_response(&crate::client::bytes(client.service.answer(request, &client.peer).await).await);
+            check_response(&crate::client::bytes(client.service.answer(request, &client.context).await).await);
         }
         Ok(IncomingMessage::Notification(notification)) => {
-            client.service.handle_notification(&notification, &client.peer)
+            client.service.handle_notification(&notification, &client.context)
         }
         Ok(IncomingMessage::Response(_)) => {}
         Ok(IncomingMessage::Batch(messages)) => match client.batch(messages).await {

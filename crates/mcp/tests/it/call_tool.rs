@@ -180,7 +180,7 @@ async fn an_id_returns_exactly_as_it_came() {
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
             panic!("{id}")
         };
-        let answer = bytes(client.service.answer(request, &client.peer).await).await;
+        let answer = bytes(client.service.answer(request, &client.context).await).await;
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"#)), "{answer}");
     }
@@ -192,7 +192,7 @@ async fn streams_first_bytes_before_tool_ends() {
     let client = Client::for_host(&host, Revision::V2026_07_28);
     let steps = json!([["text", "first"], ["wait"], ["text", "second"]]);
     let message = client.message(1, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
-    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
     let Some(AnswerFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
     assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
     assert!(!stream.is_complete());

@@ -8,6 +8,7 @@ use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::{pass_time, settle};
 
 /// A call of `script` with `id`, begun on a task of its own.
 fn begin(client: &Arc<Client>, id: Value, steps: Value) -> tokio::task::JoinHandle<String> {
@@ -16,13 +17,8 @@ fn begin(client: &Arc<Client>, id: Value, steps: Value) -> tokio::task::JoinHand
     tokio::spawn(async move { client.send(&message).await.text() })
 }
 
-/// Lets every other task run until all of them wait. Needs paused time.
-async fn settle() {
-    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-}
-
 fn states(client: &Client) -> Vec<JobState> {
-    client.service.registry().jobs().list(&client.peer.caller).iter().map(|job| job.state).collect()
+    client.service.registry().jobs().list(&client.context.caller).iter().map(|job| job.state).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,9 +30,9 @@ async fn a_cancelled_request_is_never_answered() {
         assert_eq!(states(&client), [JobState::Running]);
         client.notify("notifications/cancelled", json!({"requestId": "a", "reason": "enough"}));
         assert_eq!(call.await.unwrap(), "silence");
-        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        pass_time(std::time::Duration::from_secs(3)).await;
         assert_eq!(states(&client), [JobState::Failed(tidegate_core::ErrorKind::Cancelled)]);
-        assert!(client.peer.in_flight.as_ref().unwrap().is_empty());
+        assert!(client.context.in_flight.as_ref().unwrap().is_empty());
     }
 }
 
@@ -45,7 +41,7 @@ async fn a_response_that_has_begun_is_not_completed() {
     let client = Client::of(Revision::V2025_11_25);
     let steps = json!([["text", "rows"], ["cancelled"], ["text", "more"]]);
     let message = client.message(7, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
-    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
     assert!(matches!(stream.next().await, Some(AnswerFrame::ResponseBytes(_))));
     client.notify("notifications/cancelled", json!({"requestId": 7}));
     assert!(stream.next().await.is_none());
@@ -103,12 +99,12 @@ async fn a_dropped_stream_cancels_its_call_and_frees_its_id() {
     let meta = json!({"progressToken": 1});
     let params = json!({"name": "script", "arguments": {"steps": [["cancelled"]]}, "_meta": meta});
     let message = client.message(1, "tools/call", params);
-    let Answer::Stream(stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let Answer::Stream(stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
     settle().await;
-    assert_eq!(client.peer.in_flight.as_ref().unwrap().len(), 1);
+    assert_eq!(client.context.in_flight.as_ref().unwrap().len(), 1);
     drop(stream);
     settle().await;
-    assert!(client.peer.in_flight.as_ref().unwrap().is_empty());
+    assert!(client.context.in_flight.as_ref().unwrap().is_empty());
     assert_eq!(client.service.registry().jobs().open_count(), 0);
 }
 

@@ -7,8 +7,8 @@ use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, CallOrigin, Caller, Principal, TransportKind};
 use tidegate_mcp::{
-    Answer, AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, Peer, Revision, RpcError,
-    RpcRequest, decode,
+    Answer, AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, RequestContext, Revision,
+    RpcError, RpcRequest, decode,
 };
 
 use tidegate_testkit::host::Host;
@@ -18,7 +18,7 @@ use tidegate_testkit::schema::{check_notification, check_response};
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) service: Arc<McpService>,
-    pub(crate) peer: Peer,
+    pub(crate) context: RequestContext,
     pub(crate) revision: Revision,
     /// What it declares that it can do.
     pub(crate) capabilities: Value,
@@ -86,7 +86,7 @@ impl Client {
 
     fn with_service_and_capabilities(service: Arc<McpService>, revision: Revision, capabilities: Value) -> Self {
         let in_flight = Arc::new(InFlightRequests::default());
-        let mut peer = Peer {
+        let mut context = RequestContext {
             caller: Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::Stdio, peer: None }),
             inline_limit: Budget::default(),
             accepts_server_requests: true,
@@ -100,14 +100,14 @@ impl Client {
                 "clientInfo": {"name": "test", "version": "1"},
             });
             let request = request(&message("hello", "initialize", params));
-            let initialized = service.initialize(&request, &peer.caller, in_flight).now_or_never();
+            let initialized = service.initialize(&request, &context.caller, in_flight).now_or_never();
             let (session, answer) = initialized.expect("nobody who does not ask too often waits").unwrap();
             let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
             check_response(revision, "initialize", &answer);
             assert_eq!(answer["result"]["protocolVersion"], revision.name());
-            peer.session = Some(Arc::new(session));
+            context.session = Some(Arc::new(session));
         }
-        Self { service, peer, revision, capabilities }
+        Self { service, context, revision, capabilities }
     }
 
     /// The answers of a batch, each message of which has the client as its caller.
@@ -115,8 +115,8 @@ impl Client {
         &self,
         messages: Vec<Result<IncomingMessage, DecodeError>>,
     ) -> Result<Option<Bytes>, RpcError> {
-        let messages = messages.into_iter().map(|message| (message, self.peer.caller.clone()));
-        self.service.answer_batch(futures::stream::iter(messages), &self.peer).await
+        let messages = messages.into_iter().map(|message| (message, self.context.caller.clone()));
+        self.service.answer_batch(futures::stream::iter(messages), &self.context).await
     }
 
     /// One client of each revision, oldest first.
@@ -160,7 +160,7 @@ impl Client {
     pub(crate) async fn send(&self, message: &Value) -> ClientResult {
         let request = request(message);
         let method = request.method.clone();
-        let client_result = collect_answer(self.service.answer(request, &self.peer).await).await;
+        let client_result = collect_answer(self.service.answer(request, &self.context).await).await;
         for notification in &client_result.notifications {
             check_notification(self.revision, notification);
         }
@@ -175,14 +175,14 @@ impl Client {
     pub(crate) fn respond(&self, response: &Value) {
         let text = response.to_string();
         let Ok(IncomingMessage::Response(response)) = decode(text.as_bytes()) else { panic!("{text}") };
-        self.service.handle_response(&response, &self.peer);
+        self.service.handle_response(&response, &self.context);
     }
 
     /// Sends a notification.
     pub(crate) fn notify(&self, method: &str, params: Value) {
         let text = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
         let Ok(IncomingMessage::Notification(notification)) = decode(text.as_bytes()) else { panic!("{text}") };
-        self.service.handle_notification(&notification, &self.peer);
+        self.service.handle_notification(&notification, &self.context);
     }
 }
 

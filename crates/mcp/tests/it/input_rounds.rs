@@ -308,7 +308,7 @@ async fn state_is_bound_to_its_caller() {
     ];
     let clients = callers.clone().map(|caller| {
         let mut client = client_on(&host);
-        client.peer.caller = caller;
+        client.context.caller = caller;
         client
     });
     for (number, client) in clients.iter().enumerate() {
@@ -330,7 +330,7 @@ async fn state_is_bound_to_its_caller() {
         FOREIGN
     );
     let mut rewritten = client_on(&host);
-    rewritten.peer.caller = caller(holder("ann", AuthMethod::Key), Some("198.51.100.9"));
+    rewritten.context.caller = caller(holder("ann", AuthMethod::Key), Some("198.51.100.9"));
     assert!(
         rewritten
             .send_request("tools/call", retry_params(&input_params(), &state, ann_answer()))

@@ -31,7 +31,7 @@ fn key(subject: &str, grants: &Arc<Grants>) -> Caller {
 async fn requests_count_once_and_are_rate_limited() {
     let grants = Arc::new(Grants::everything());
     let mut client = Client::for_host(&host(5), Revision::V2026_07_28);
-    client.peer.caller = key("ann", &grants);
+    client.context.caller = key("ann", &grants);
     client.script(json!([["text", "a"]])).await.result();
     client.send_request("tools/list", json!({})).await.result();
     client.send_request("server/discover", json!({})).await.result();
@@ -43,7 +43,7 @@ async fn requests_count_once_and_are_rate_limited() {
         assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-31_000), &json!("rate_limited")), "{method}");
         assert!(error["message"].as_str().unwrap().starts_with("too many requests from you; try again in"));
     }
-    client.peer.caller = key("bob", &grants);
+    client.context.caller = key("bob", &grants);
     client.send_request("tools/list", json!({})).await.result();
 }
 
@@ -59,7 +59,7 @@ async fn a_handshake_and_a_ping_count_too() {
     let ann = key("ann", &Arc::default());
     assert_eq!([request(&ann).await, request(&ann).await, request(&ann).await], [None, None, Some(-31_000)]);
     let mut client = Client::for_host(&host, Revision::V2025_11_25);
-    client.peer.caller = ann;
+    client.context.caller = ann;
     assert_eq!(client.send_request("ping", json!({})).await.response.unwrap()["error"]["code"], -31_000);
 }
 
@@ -76,7 +76,7 @@ async fn tool_list_cache_respects_principal_rules() {
     let mut client = Client::for_host(&host, Revision::V2026_07_28);
     for _ in 0..2 {
         for subject in ["ann", "bob"] {
-            client.peer.caller = key(subject, &grants);
+            client.context.caller = key(subject, &grants);
             let tools = client.send_request("tools/list", json!({})).await.result()["tools"].clone();
             let names: Vec<&str> =
                 tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

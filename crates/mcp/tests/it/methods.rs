@@ -124,7 +124,7 @@ async fn arguments_too_deep_to_be_read_are_wrong_params() {
     );
     let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else { panic!() };
     let client = Client::of(Revision::V2025_11_25);
-    let client_result = crate::client::collect_answer(client.service.answer(request, &client.peer).await).await;
+    let client_result = crate::client::collect_answer(client.service.answer(request, &client.context).await).await;
     insta::assert_snapshot!(client_result.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
 }
 

@@ -91,7 +91,9 @@ async fn progress_token_is_returned_verbatim() {
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
             panic!("{token}")
         };
-        let Answer::Stream(mut stream) = client.service.answer(request, &client.peer).await else { panic!("{token}") };
+        let Answer::Stream(mut stream) = client.service.answer(request, &client.context).await else {
+            panic!("{token}")
+        };
         assert!(stream.may_notify());
         let Some(tidegate_mcp::AnswerFrame::Notification(message)) = stream.next().await else { panic!("{token}") };
         let message = String::from_utf8(message.to_vec()).unwrap();
@@ -154,12 +156,12 @@ async fn requesting_notifications_opens_stream_at_once() {
     let call = |meta: Value| {
         request(&client.message(1, "tools/call", json!({"name": "script", "arguments": arguments, "_meta": meta})))
     };
-    let Answer::Stream(stream) = client.service.answer(call(json!({"progressToken": 1})), &client.peer).await else {
+    let Answer::Stream(stream) = client.service.answer(call(json!({"progressToken": 1})), &client.context).await else {
         panic!("no stream")
     };
     assert!(stream.may_notify());
     drop(stream);
     let unasked = call(json!({}));
     host.release.cancel();
-    let Answer::Whole(_) = client.service.answer(unasked, &client.peer).await else { panic!("not whole") };
+    let Answer::Whole(_) = client.service.answer(unasked, &client.context).await else { panic!("not whole") };
 }

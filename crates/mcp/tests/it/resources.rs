@@ -84,7 +84,7 @@ async fn failure_before_first_byte_is_error_else_last_contents() {
 #[tokio::test]
 async fn a_legacy_session_subscribes_to_resources_that_exist() {
     for client in Client::all_revisions().filter(|client| client.revision.is_legacy()) {
-        let mut feed = NotificationFeed::for_session(client.peer.session.as_ref().unwrap());
+        let mut feed = NotificationFeed::for_session(client.context.session.as_ref().unwrap());
         for uri in ["test://plain", "fruit://apple", "test://plain"] {
             assert_eq!(client.send_request("resources/subscribe", json!({"uri": uri})).await.result(), json!({}));
         }
@@ -97,7 +97,7 @@ async fn a_legacy_session_subscribes_to_resources_that_exist() {
             json!({})
         );
         client.service.registry().swap(entries(&CancellationToken::new()).build());
-        feed.update_caller(&client.peer.caller).await;
+        feed.update_caller(&client.context.caller).await;
         let changes = std::iter::from_fn(|| feed.next_message()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
         let message = changes.map(|change: Value| {
             check_notification(client.revision, &change);

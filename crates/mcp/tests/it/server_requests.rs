@@ -33,7 +33,7 @@ async fn converse(
     let request = request(&message(1, "tools/call", params));
     let mut questions = Vec::new();
     let mut client_result = ClientResult::default();
-    match client.service.answer(request, &client.peer).await {
+    match client.service.answer(request, &client.context).await {
         Answer::NoResponse | Answer::Listen(_) => {}
         Answer::Whole(whole) => client_result.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
         Answer::Stream(mut stream) => {
@@ -150,7 +150,7 @@ async fn client_without_capabilities_gets_no_requests() {
 #[tokio::test]
 async fn unreachable_client_gets_no_requests() {
     let mut client = capable_client(Revision::V2025_11_25);
-    client.peer.accepts_server_requests = false;
+    client.context.accepts_server_requests = false;
     let (client_result, questions) = converse(&client, roots_step(), valid_answer).await;
     assert_eq!(questions.len(), 0);
     assert!(text(client_result).starts_with("the call needs client capabilities that your client did not declare"));
@@ -189,7 +189,7 @@ async fn invalid_answers_are_reported_to_handler() {
 /// A call that has asked: the rest of its answer, and the question.
 async fn begin_call(client: &Client, id: usize, params: Value) -> (AnswerStream, Value) {
     let request = request(&message(id, "tools/call", params));
-    let Answer::Stream(mut stream) = client.service.answer(request, &client.peer).await else { panic!("no stream") };
+    let Answer::Stream(mut stream) = client.service.answer(request, &client.context).await else { panic!("no stream") };
     let Some(AnswerFrame::Notification(question)) = stream.next().await else { panic!("no question") };
     (*stream, serde_json::from_slice(&question).unwrap())
 }

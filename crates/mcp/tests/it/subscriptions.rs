@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AuthMethod, CallOrigin, Caller, Grants, Principal, TransportKind};
 use tidegate_mcp::{Answer, ListenStream, Revision};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::client::{Client, request};
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::pass_time;
 use tidegate_testkit::schema::{check_notification, check_response};
 use tidegate_testkit::watched_resources::WatchedResources;
 
@@ -20,7 +21,7 @@ const MODERN: Revision = Revision::V2026_07_28;
 /// Opens a stream under that id.
 async fn open_stream(client: &Client, id: Value, notifications: Value) -> ListenStream {
     let message = client.message(id, "subscriptions/listen", json!({"notifications": notifications}));
-    match client.service.answer(request(&message), &client.peer).await {
+    match client.service.answer(request(&message), &client.context).await {
         Answer::Listen(stream) => stream,
         Answer::Whole(message) => panic!("{}", String::from_utf8_lossy(&message.bytes)),
         Answer::NoResponse | Answer::Stream(_) => panic!("no stream of notifications"),
@@ -56,7 +57,7 @@ async fn collect_messages(stream: &mut ListenStream, caller: &Caller) -> String 
 async fn acknowledged(notifications: Value) -> String {
     let (host, _) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
-    collect_messages(&mut open_stream(&client, json!(1), notifications).await, &client.peer.caller).await
+    collect_messages(&mut open_stream(&client, json!(1), notifications).await, &client.context.caller).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +132,7 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
 async fn sends_only_subscribed_changes_once() {
     let (host, watched) = WatchedResources::with_host();
     let client = Client::for_host(&host, MODERN);
-    let caller = &client.peer.caller;
+    let caller = &client.context.caller;
     let expectation =
         json!({"promptsListChanged": true, "resourceSubscriptions": ["watched://rose", "watched://lily"]});
     let mut stream = open_stream(&client, json!("s"), expectation).await;
@@ -144,7 +145,7 @@ async fn sends_only_subscribed_changes_once() {
         for bed in ["rose", "rose", "tulip"] {
             watched.change(bed);
         }
-        sleep(Duration::from_secs(1)).await;
+        pass_time(Duration::from_secs(1)).await;
     }
     insta::assert_snapshot!(collect_messages(&mut stream, caller).await, @r#"resources/updated "watched://rose""#);
     assert_eq!(collect_messages(&mut lists, caller).await, "");
@@ -173,10 +174,10 @@ async fn messages_carry_subscription_id() {
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(message.as_bytes()) else {
             panic!()
         };
-        let Answer::Listen(mut stream) = client.service.answer(request, &client.peer).await else { panic!() };
+        let Answer::Listen(mut stream) = client.service.answer(request, &client.context).await else { panic!() };
         host.service.registry().swap(resources.snapshot(Access::default()));
         let mut received = vec![stream.feed().next_message().unwrap()];
-        stream.feed().update_caller(&client.peer.caller).await;
+        stream.feed().update_caller(&client.context.caller).await;
         received.extend(std::iter::from_fn(|| stream.feed().next_message()));
         received.push(stream.end().bytes);
         assert_eq!(received.len(), 4);
@@ -191,7 +192,7 @@ async fn messages_carry_subscription_id() {
 async fn stream_ends_with_result() {
     let client = Client::modern();
     let stream = open_stream(&client, json!("s"), json!({"toolsListChanged": true})).await;
-    let in_flight = client.peer.in_flight.clone().unwrap();
+    let in_flight = client.context.in_flight.clone().unwrap();
     assert_eq!(in_flight.len(), 1);
     let result: Value = serde_json::from_slice(&stream.end().bytes).unwrap();
     assert!(in_flight.is_empty(), "the id is free");
@@ -230,7 +231,7 @@ async fn revoked_listener_gets_no_resource_updates() {
     let (host, watched) = WatchedResources::with_host();
     let mut client = Client::for_host(&host, MODERN);
     let caller = caller("ann");
-    client.peer.caller = caller.clone();
+    client.context.caller = caller.clone();
     let expectation =
         json!({"resourcesListChanged": true, "resourceSubscriptions": ["watched://rose", "test://plain"]});
     let mut stream = open_stream(&client, json!(1), expectation).await;
@@ -274,7 +275,7 @@ async fn run_steps(
     steps: Vec<ListenStep>,
 ) -> Vec<String> {
     let client = Client::for_host(host, MODERN);
-    let caller = &client.peer.caller;
+    let caller = &client.context.caller;
     let of_bed = |bed: usize| format!("resources/updated \"watched://{}\"", RESOURCE_NAMES[bed]);
     let expected_beds: Vec<usize> = (0..4).filter(|bed| beds[*bed]).collect();
     let expected_lists: Vec<String> =
@@ -302,7 +303,7 @@ async fn run_steps(
                 host.service.registry().swap(watched.snapshot(Access::default()));
                 changed.extend(expected_lists.iter().cloned().chain(expected_beds.iter().map(|bed| of_bed(*bed))));
             }
-            ListenStep::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds)).await,
+            ListenStep::Wait(milliseconds) => pass_time(Duration::from_millis(milliseconds)).await,
             ListenStep::Read(count) => {
                 stream.feed().update_caller(caller).await;
                 for line in std::iter::from_fn(|| next(&mut stream)).take(count) {

@@ -10,6 +10,7 @@ use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
+use tidegate_testkit::paused_clock::pass_time;
 
 fn client() -> Client {
     let relying = handler_fn(|job, reply| async move {
@@ -59,7 +60,7 @@ async fn wait_for_end(client: &Client, id: &Value) -> Value {
         if task["status"] != "working" {
             return task;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
 }
 
@@ -71,7 +72,7 @@ async fn losing_database_access_hides_its_tasks() {
     let owner = Principal::process_user();
     let grants = Arc::new(Grants { databases: AllowedNames::matching(["other"]), ..Grants::everything() });
     let narrowed = Principal { grants, ..(*owner).clone() };
-    client.peer.caller = Caller::new(Arc::new(narrowed), client.peer.caller.origin);
+    client.context.caller = Caller::new(Arc::new(narrowed), client.context.caller.origin);
     assert_eq!(get_task(&client, &id).await["error"]["code"], -32_602);
 }
 
@@ -105,7 +106,7 @@ async fn tenant_has_half_of_tasks() {
     let of = |tenant: &str, name: &str| {
         let (mut of, owner) = (client.clone(), Principal::process_user());
         let principal = Principal { subject: name.to_owned(), tenant: Some(tenant.to_owned()), ..(*owner).clone() };
-        of.peer.caller = Caller::new(Arc::new(principal), client.peer.caller.origin);
+        of.context.caller = Caller::new(Arc::new(principal), client.context.caller.origin);
         of
     };
     let mut refusals = Vec::new();

@@ -14,6 +14,7 @@ use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, even
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
+use tidegate_testkit::paused_clock::pass_time;
 use tidegate_testkit::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -86,7 +87,7 @@ fn client_as_ann(client: &Client, claims: &Value) -> Client {
     let mut ann = Principal::new("ann", AuthMethod::Token, Principal::process_user().grants.clone());
     ann.claims = claims.as_object().unwrap().clone();
     let mut client = client.clone();
-    client.peer.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
+    client.context.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
     client
 }
 
@@ -133,7 +134,7 @@ async fn wait_for_status(client: &Client, id: &Value, status: &str) -> Value {
         if task["status"] == status {
             return task;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     panic!("the task never was {status}: {}", get(client, id).await);
 }
@@ -235,8 +236,8 @@ async fn ended_call_does_not_become_task() {
     scene.release.cancel();
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities(), "progressToken": 1});
     let message = client.message(1, "tools/call", json!({"name": "slow", "_meta": meta}));
-    let answer = client.service.answer(request(&message), &client.peer).await;
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    let answer = client.service.answer(request(&message), &client.context).await;
+    pass_time(Duration::from_secs(30)).await;
     let response: Value = serde_json::from_slice(&bytes(answer).await).unwrap();
     assert_eq!(response["result"]["resultType"], "complete", "{response}");
 }
@@ -273,7 +274,7 @@ async fn cancelling_request_does_not_cancel_its_task() {
     let scene = TaskFixture::new(None);
     let client = scene.client();
     let id = call(&client, "slow").await["taskId"].clone();
-    client.peer.in_flight.as_ref().unwrap().cancel_all();
+    client.context.in_flight.as_ref().unwrap().cancel_all();
     scene.release.cancel();
     wait_for_status(&client, &id, "completed").await;
 }
@@ -290,7 +291,7 @@ async fn task_of_another_caller_is_not_found() {
     assert_eq!(absent["code"], -32_602);
     let grants = Principal::process_user().grants.clone();
     let stranger = Arc::new(Principal::new("stranger", AuthMethod::Key, grants));
-    client.peer.caller = Caller::new(stranger, CallOrigin { transport: TransportKind::Stdio, peer: None });
+    client.context.caller = Caller::new(stranger, CallOrigin { transport: TransportKind::Stdio, peer: None });
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let params = json!({"taskId": id, "inputResponses": {}});
         let refused = client.send_request_with(task_capabilities(), method, params).await.response.unwrap();
@@ -306,7 +307,7 @@ async fn losing_role_hides_its_tasks() {
     let mut with_roles = |roles: &[&str]| {
         let mut ann = Principal::new("ann", AuthMethod::Token, grants.clone());
         ann.roles = roles.iter().map(|role| (*role).to_owned()).collect();
-        client.peer.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
+        client.context.caller = Caller::new(Arc::new(ann), CallOrigin { transport: TransportKind::Stdio, peer: None });
         client.clone()
     };
     let id = call(&with_roles(&["auditor", "reader"]), "slow").await["taskId"].clone();
@@ -342,7 +343,7 @@ async fn changed_row_policy_hides_tasks() {
     assert_eq!(get_as_ann(&client, &same[0], &id).await.unwrap()["status"], "working");
     scene.release.cancel();
     while get_as_ann(&client, &same[0], &id).await.unwrap()["status"] != "completed" {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     // And so it is in the next process.
     for client in [client, TaskFixture::new(tasks()).client()] {
@@ -435,13 +436,13 @@ async fn disconnect_during_creation_cancels_task() {
     tokio::select! {
         biased;
         _ = call(&client, "slow") => panic!("it had not begun to be written down"),
-        () = tokio::time::sleep(Duration::from_secs(10)) => {}
+        () = pass_time(Duration::from_secs(10)) => {}
     }
     for _ in 0..1_000 {
         if read_records(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass_time(Duration::from_millis(10)).await;
     }
     panic!("{:?}", read_records(folder.path()));
 }
@@ -454,7 +455,7 @@ async fn missing_folder_keeps_call_synchronous() {
     let client = scene.client();
     let cancellation_token = scene.release.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        pass_time(Duration::from_secs(30)).await;
         cancellation_token.cancel();
     });
     let whole = call(&client, "slow").await;
@@ -497,7 +498,7 @@ async fn statuses(stream: &mut ListenStream, client: &Client) -> Vec<String> {
             }
         }
         stream.feed().changed().await;
-        stream.feed().update_caller(&client.peer.caller).await;
+        stream.feed().update_caller(&client.context.caller).await;
     }
 }
 
@@ -512,10 +513,10 @@ async fn task_listener_receives_status_changes() {
     let mut params = expectation;
     params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities()});
     let message = client.message("s", "subscriptions/listen", params);
-    let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
     let acknowledged: Value = serde_json::from_slice(&stream.feed().next_message().unwrap()).unwrap();
     assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [id]}), "one that is nobody's is left out");
-    stream.feed().update_caller(&client.peer.caller).await;
+    stream.feed().update_caller(&client.context.caller).await;
     scene.release.cancel();
     let statuses = statuses(&mut stream, &client).await;
     assert_eq!((statuses.first().unwrap().as_str(), statuses.last().unwrap().as_str()), ("working", "completed"));

@@ -38,6 +38,7 @@ pub(crate) enum AnswerStage {
 pub(crate) struct ProgressReporter<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
+    started: std::time::Instant,
     state: Arc<Mutex<ProgressState>>,
 }
 
@@ -52,8 +53,14 @@ struct ProgressState {
 }
 
 impl<'a> ProgressReporter<'a> {
+    /// The reporter for an answer of `job` into `reply` that begins now.
     pub(crate) fn new(job: &'a Job, reply: &'a ReplySender) -> Self {
-        Self { job, reply, state: Arc::default() }
+        Self { job, reply, started: std::time::Instant::now(), state: Arc::default() }
+    }
+
+    /// When the answer began.
+    pub(crate) fn started(&self) -> std::time::Instant {
+        self.started
     }
 
     pub(crate) fn job(&self) -> &'a Job {

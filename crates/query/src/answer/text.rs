@@ -1,17 +1,15 @@
 //! An answer of text: rows are encoded one by one within the budget, and sent in pieces.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use tidegate_core::Error;
+use tidegate_core::{Content, Error};
 use tidegate_runtime::Metadata;
 
-use super::bound::{AnswerBound, NextPage, TruncationHints, TruncationReason};
-use super::response_sink::ResponseSink;
-use crate::body::TextBody;
-use crate::format::{RowWriter, batch_cells};
-use crate::structured::StructuredRows;
+use super::ResponseSink;
+use super::bound::{NextPage, TruncationHints, TruncationReason};
+use super::send::stored_result_link;
+use crate::format::batch_cells;
 
 /// A piece of this size is sent. A longer row is split.
 const PIECE_BYTES: usize = 60 * 1024;
@@ -20,59 +18,28 @@ const FIRST_PIECE_BYTES: usize = 4 * 1024;
 /// Maximum text that batch mode buffers. A longer answer streams from there on.
 const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) struct TextAnswerWriter<'a> {
-    pub(super) sink: ResponseSink<'a>,
-    body: TextBody,
-    pub(super) structured: Option<StructuredRows>,
-    pub(super) bound: AnswerBound,
-    is_buffering: bool,
-    truncation: Option<TruncationReason>,
-}
-
-impl<'a> TextAnswerWriter<'a> {
-    pub(super) fn new(
-        writer: Box<dyn RowWriter>,
-        is_buffering: bool,
-        bound: AnswerBound,
-        sink: ResponseSink<'a>,
-        started: Instant,
-    ) -> Self {
-        Self { sink, body: TextBody::new(writer, started), structured: None, bound, is_buffering, truncation: None }
-    }
-
-    pub(super) fn lookahead_rows(&self) -> usize {
-        let expected = self.bound.rows_max.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
-        self.body.lookahead_rows().min(expected)
-    }
-
-    pub(super) fn inspect_rows(&mut self, batches: &[RecordBatch]) {
-        let mut left = self.lookahead_rows();
-        for batch in batches {
-            let rows = batch.num_rows().min(left);
-            self.body.inspect_rows(batch, rows);
-            left -= rows;
-        }
-    }
-
-    pub(super) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
+impl ResponseSink<'_> {
+    pub(super) async fn push_text(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let cells = batch_cells(batch);
         for row in 0..batch.num_rows() {
-            if self.bound.rows_max.is_some_and(|max| self.body.rows() >= max) {
+            if self.bound.rows_max.is_some_and(|max| self.rows >= max) {
                 self.truncation = Some(self.bound.row_truncation);
                 return Ok(ControlFlow::Break(()));
             }
-            let bytes = self.body.write_row(&cells, row);
+            let Some(text) = self.encoder.text() else { break };
+            let bytes = text.write_row(&cells, row);
             // The text so far must stay within the budget when it is closed.
-            let further = self.sink.fence_bytes_left() + self.body.closed_bytes_max();
-            if !self.bound.fits(self.sink.sent_bytes + further) {
+            if !self.bound.fits(self.sent_bytes + self.fence_bytes + text.closed_bytes_max()) {
                 self.truncation = Some(TruncationReason::ByteBudget { next: bytes });
-                self.body.undo_row(bytes);
+                text.undo_row(bytes);
                 return Ok(ControlFlow::Break(()));
             }
+            let pending_bytes = text.piece_bytes();
+            self.rows += 1;
             if let Some(structured) = &mut self.structured {
                 structured.write_row(&cells, row);
             }
-            if self.body.piece_bytes() >= self.piece_bytes() {
+            if pending_bytes >= self.piece_bytes() {
                 self.send_pending().await?;
             }
         }
@@ -80,18 +47,16 @@ impl<'a> TextAnswerWriter<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    pub(super) async fn flush_pending(&mut self) -> Result<(), Error> {
-        if self.is_buffering || self.body.piece_bytes() == 0 { Ok(()) } else { self.send_pending().await }
-    }
-
-    async fn report_progress(&mut self) -> Result<(), Error> {
-        self.sink.report_progress(self.body.rows()).await
+    /// Sends the buffered rows, because the next ones are not ready; not in batch mode.
+    pub(crate) async fn flush_pending(&mut self) -> Result<(), Error> {
+        let has_pending = self.encoder.text().is_some_and(|text| text.piece_bytes() > 0);
+        if has_pending && !self.is_buffering { self.send_pending().await } else { Ok(()) }
     }
 
     fn piece_bytes(&self) -> usize {
         if self.is_buffering {
             BUFFERED_BYTES_MAX
-        } else if self.sink.sent_bytes == 0 {
+        } else if self.sent_bytes == 0 {
             FIRST_PIECE_BYTES
         } else {
             PIECE_BYTES
@@ -100,53 +65,58 @@ impl<'a> TextAnswerWriter<'a> {
 
     async fn send_pending(&mut self) -> Result<(), Error> {
         self.is_buffering = false;
-        let (text, rows) = self.body.take_piece();
-        self.sink.send_text(text, rows).await?;
+        if let Some((text, rows)) = self.encoder.text().map(|text| text.take_piece()) {
+            self.send_text(text, rows).await?;
+        }
         self.report_progress().await
     }
 
-    pub(super) async fn finish(mut self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
-        let held = self.is_buffering;
-        let line = self.truncation.map(|cut| self.bound.truncation_notice(cut, self.body.rows(), hints));
-        let is_cut = line.is_some();
-        self.body.write_end(is_cut);
-        if let (Some(line), true) = (&line, self.sink.is_body()) {
-            self.body.write_note(line);
+    pub(super) async fn finish_text(
+        mut self,
+        hints: &TruncationHints,
+        next: Option<&NextPage>,
+    ) -> Result<Metadata, Error> {
+        let (was_buffered, is_body, reply) = (self.is_buffering, self.is_body(), self.progress.reply());
+        let notice = self.truncation.map(|reason| self.bound.truncation_notice(reason, self.rows, hints));
+        if let Some(text) = self.encoder.text() {
+            text.write_end(notice.is_some());
+            if let (Some(notice), true) = (&notice, is_body) {
+                text.write_note(notice);
+            }
         }
         self.send_rest().await?;
-        self.sink.close_fence().await?;
-        if let (Some(line), false) = (line, self.sink.is_body()) {
-            self.sink.send_notice_block(line).await?;
+        self.close_fence().await?;
+        if let (Some(notice), false) = (notice, is_body) {
+            reply.end_text().await?;
+            reply.send_block(Content::text(notice)).await?;
             if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
-                self.sink.send_result_link(uri).await?;
+                reply.send_block(stored_result_link(uri)).await?;
             }
         }
         if let Some(structured) = self.structured.take() {
-            self.sink.send_structured(structured.finish(is_cut)).await?;
+            reply.send_structured_json(structured.finish(self.is_truncated())).await?;
         }
-        Ok(self.sink.metadata(held, self.body.rows(), is_cut))
+        Ok(self.metadata(was_buffered))
     }
 
-    pub(super) async fn abandon(mut self, error: &Error) -> Result<(), Error> {
-        if self.sink.sent_bytes == 0 {
-            return Ok(());
-        }
-        if self.sink.is_body() {
-            self.body.write_failure(&error.to_string());
+    /// Ends the answer after a failure. Rows that were sent stay: their block is closed, and a body contains the error
+    /// where its format allows that.
+    pub(crate) async fn abandon(mut self, error: &Error) -> Result<(), Error> {
+        let is_body = self.is_body();
+        // Without its end, an Arrow stream or a Parquet file is recognizably incomplete.
+        let Some(text) = self.encoder.text().filter(|_| self.sent_bytes > 0) else { return Ok(()) };
+        if is_body {
+            text.write_failure(&error.to_string());
             return self.send_rest().await;
         }
-        self.body.write_end(true);
+        text.write_end(true);
         self.send_rest().await?;
-        self.sink.close_fence().await?;
-        self.sink.end_text().await
-    }
-
-    pub(super) fn truncation(&self) -> Option<(TruncationReason, u64)> {
-        self.truncation.map(|cut| (cut, self.body.rows()))
+        self.close_fence().await?;
+        self.progress.reply().end_text().await
     }
 
     async fn send_rest(&mut self) -> Result<(), Error> {
-        let (text, rows) = self.body.take_rest();
-        self.sink.send_text(text, rows).await
+        let Some((text, rows)) = self.encoder.text().map(|text| text.take_rest()) else { return Ok(()) };
+        self.send_text(text, rows).await
     }
 }

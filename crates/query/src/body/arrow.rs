@@ -11,7 +11,7 @@ use tidegate_core::Error;
 
 use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
-use crate::format::BatchFormat;
+use crate::format::BinaryFormat;
 
 pub(super) struct ArrowBody {
     portable: PortableSchema,
@@ -20,7 +20,7 @@ pub(super) struct ArrowBody {
 
 impl ArrowBody {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
-        let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+        let portable = PortableSchema::new(schema, BinaryFormat::Arrow);
         let writer = StreamWriter::try_new(Vec::new(), portable.schema()).map_err(encoding_error)?;
         Ok(Self { portable, writer })
     }
@@ -48,7 +48,7 @@ impl BatchBody for ArrowBody {
         Ok(self.encode_standalone(batch).map_err(encoding_error)?.len())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Bytes, Error> {
+    fn finish(&mut self) -> Result<Bytes, Error> {
         self.writer.finish().map_err(encoding_error)?;
         self.flush()
     }

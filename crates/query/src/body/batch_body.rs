@@ -16,5 +16,5 @@ pub(crate) trait BatchBody: Send {
     /// than the sum of these sizes.
     fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
 
-    fn finish(self: Box<Self>) -> Result<Bytes, Error>;
+    fn finish(&mut self) -> Result<Bytes, Error>;
 }

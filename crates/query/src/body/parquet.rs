@@ -18,7 +18,7 @@ use tidegate_core::{Error, ErrorKind};
 use self::columns::parquet_columns;
 use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
-use crate::format::BatchFormat;
+use crate::format::BinaryFormat;
 
 /// Rows that are written between two checks of the memory use.
 const SLICE_ROWS: usize = 8 * 1024;
@@ -49,7 +49,7 @@ impl ParquetBody {
     }
 
     fn with_bounds(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
-        let portable = PortableSchema::new(schema, BatchFormat::Parquet);
+        let portable = PortableSchema::new(schema, BinaryFormat::Parquet);
         let schema = portable.schema();
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(bounds)?)
@@ -99,8 +99,9 @@ impl BatchBody for ParquetBody {
         Ok(self.encode_standalone(batch).map_err(encoding_error)?.len())
     }
 
-    fn finish(self: Box<Self>) -> Result<Bytes, Error> {
-        Ok(self.writer.into_inner().map_err(encoding_error)?.into())
+    fn finish(&mut self) -> Result<Bytes, Error> {
+        self.writer.finish().and_then(|_| Ok(self.writer.sync()?)).map_err(encoding_error)?;
+        Ok(std::mem::take(self.writer.inner_mut()).into())
     }
 }
 
@@ -158,7 +159,7 @@ mod tests {
             pieces.push(piece.len());
             file.extend_from_slice(&piece);
         }
-        file.extend_from_slice(&Box::new(body).finish().unwrap());
+        file.extend_from_slice(&body.finish().unwrap());
         let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(file)).unwrap();
         (reader.metadata().as_ref().clone(), pieces)
     }
@@ -203,7 +204,7 @@ mod tests {
                 bytes_max += body.standalone_bytes(batch).unwrap();
                 bytes += body.write(batch).unwrap().len() + body.flush().unwrap().len();
             }
-            bytes += Box::new(body).finish().unwrap().len();
+            bytes += body.finish().unwrap().len();
             prop_assert!(bytes <= bytes_max, "{bytes} of {bytes_max}");
         }
     }

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use tidegate_results::StoredColumns;
 
-use crate::format::{BatchFormat, field_cells, unique_names};
+use crate::format::{BinaryFormat, field_cells, unique_names};
 
 pub(crate) struct PortableSchema {
     schema: SchemaRef,
@@ -17,7 +17,7 @@ pub(crate) struct PortableSchema {
 
 /// The columns of `schema` as a stored result keeps them: with unique names, and types that Arrow readers support.
 pub fn stored_columns(schema: &SchemaRef) -> StoredColumns {
-    let portable = PortableSchema::new(schema, BatchFormat::Arrow);
+    let portable = PortableSchema::new(schema, BinaryFormat::Arrow);
     StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
 }
 
@@ -30,7 +30,8 @@ enum ColumnConversion {
 }
 
 impl PortableSchema {
-    pub(crate) fn new(schema: &SchemaRef, format: BatchFormat) -> Self {
+    /// The columns of `schema` in `format`.
+    pub(crate) fn new(schema: &SchemaRef, format: BinaryFormat) -> Self {
         let names = unique_names(schema).into_iter();
         let (fields, conversions): (Vec<Field>, Vec<ColumnConversion>) = names
             .zip(schema.fields())
@@ -62,14 +63,14 @@ impl PortableSchema {
     }
 }
 
-fn portable_field(field: &FieldRef, format: BatchFormat) -> (Field, ColumnConversion) {
+fn portable_field(field: &FieldRef, format: BinaryFormat) -> (Field, ColumnConversion) {
     let from = field.data_type();
     let to = portable_type(from, format).filter(|to| can_cast_types(from, to));
     let (to, change) = match (to, format) {
         (Some(to), _) if to == *from => (to, ColumnConversion::Keep),
         (Some(to), _) => (to, ColumnConversion::Cast),
-        (None, BatchFormat::Arrow) => (from.clone(), ColumnConversion::Keep),
-        (None, BatchFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
+        (None, BinaryFormat::Arrow) => (from.clone(), ColumnConversion::Keep),
+        (None, BinaryFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
     };
     // Values of some types are null although their column is not nullable.
     let nullable = field.is_nullable() || change == ColumnConversion::FormatAsText;
@@ -78,7 +79,7 @@ fn portable_field(field: &FieldRef, format: BatchFormat) -> (Field, ColumnConver
 
 /// The type for values of `data_type` in `format`; `None` if there is none. View types are unknown to many readers, and
 /// a slice would carry the values of the whole batch.
-fn portable_type(data_type: &DataType, format: BatchFormat) -> Option<DataType> {
+fn portable_type(data_type: &DataType, format: BinaryFormat) -> Option<DataType> {
     Some(match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
@@ -87,12 +88,12 @@ fn portable_type(data_type: &DataType, format: BatchFormat) -> Option<DataType> 
         DataType::Struct(members) if !members.is_empty() => {
             DataType::Struct(members.iter().map(|member| portable_item_field(member, format)).collect::<Option<_>>()?)
         }
-        other if format == BatchFormat::Parquet => return parquet_type(other),
+        other if format == BinaryFormat::Parquet => return parquet_type(other),
         other => other.clone(),
     })
 }
 
-fn portable_item_field(item: &FieldRef, format: BatchFormat) -> Option<FieldRef> {
+fn portable_item_field(item: &FieldRef, format: BinaryFormat) -> Option<FieldRef> {
     Some(Arc::new(item.as_ref().clone().with_data_type(portable_type(item.data_type(), format)?)))
 }
 
@@ -101,7 +102,7 @@ fn portable_item_field(item: &FieldRef, format: BatchFormat) -> Option<FieldRef>
 /// Seconds, `Date64` and durations would become numbers without a unit. Dictionaries are resolved, because those of two
 /// batches differ.
 fn parquet_type(data_type: &DataType) -> Option<DataType> {
-    let format = BatchFormat::Parquet;
+    let format = BinaryFormat::Parquet;
     Some(match data_type {
         DataType::Union(..) | DataType::Interval(_) | DataType::Duration(_) | DataType::Struct(_) => return None,
         // Parquet's decimals have no negative scale.

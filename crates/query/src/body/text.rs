@@ -13,7 +13,7 @@ pub(crate) struct TextBody {
     /// Text that was not taken yet, and the rows in it.
     piece: String,
     piece_rows: u64,
-    rows: u64,
+    pub(crate) rows: u64,
     started: Instant,
 }
 
@@ -21,10 +21,6 @@ impl TextBody {
     pub(crate) fn new(writer: Box<dyn RowWriter>, started: Instant) -> Self {
         let (has_inspected_rows, has_begun, piece, piece_rows, rows) = Default::default();
         Self { writer, has_inspected_rows, has_begun, piece, piece_rows, rows, started }
-    }
-
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// The number of bytes that were not taken yet.

@@ -1,7 +1,6 @@
 //! Plans and runs a query, and writes its rows into the answer and beyond its end into the store.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -12,10 +11,10 @@ use tidegate_runtime::{Job, Metadata, ReplySender};
 use super::Executor;
 use super::continuation::AnswerRecorder;
 use super::row_stream::{QueryEndGuard, RecordBatches, abandon_answer, next_batch, run_until_cancelled, stream_rows};
-use crate::answer::{AnswerExpectation, AnswerStage, AnswerWriter, ProgressReporter, TruncationHints};
+use crate::answer::{AnswerStage, ProgressReporter, ResponseSink, TruncationHints};
 use crate::database::{Plan, QueryRows};
 use crate::distinct::DistinctValues;
-use crate::format::{AnswerForm, OutputFormat};
+use crate::format::{AnswerEncoding, OutputFormat};
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
 use crate::secrets::redact_stream;
 
@@ -28,26 +27,23 @@ impl Executor {
     /// # Errors
     /// The errors of the database. Rows that were sent before stay, and their block is closed.
     pub async fn answer(&self, request: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
-        let started = Instant::now();
+        let progress = ProgressReporter::new(job, reply);
         request.statement.check_parameters()?;
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
         let cached = self.look_up_cache(&request, job).await;
         if let Some(result) = &cached.result {
             return self.replay_answer(result, &request, job, reply).await;
         }
-        let progress = ProgressReporter::new(job, reply);
         let plan = self.plan(&request, &progress).await?;
-        let form = AnswerForm::resolve(request.format, job.format());
+        let encoding = AnswerEncoding::resolve(request.format, job.format());
         // Rejected before the query runs.
         DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
         let is_list = request.extract.is_some();
-        let holding = is_list || runs_in_batch(request.mode, form, plan.as_ref());
-        let answer_expectation =
-            AnswerExpectation { progress: &progress, rows_max: request.max_rows, answer_form: form, is_list, started };
+        let is_buffering = is_list || runs_in_batch(request.mode, encoding, plan.as_ref());
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
             let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
-            let mut answer = answer_expectation.start(&columns, holding)?;
-            if request.structured.is_some() && matches!(form, AnswerForm::Content(_)) {
+            let mut answer = ResponseSink::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
+            if request.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
                 request.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
             }
@@ -57,6 +53,7 @@ impl Executor {
             // An answer that cannot be encoded is rejected before anything is written.
             begin(&plan.schema())?;
         }
+        let started = progress.started();
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
@@ -72,7 +69,7 @@ impl Executor {
             ),
             rows_before: 0,
         };
-        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, form, cached.key, job);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job);
         let batches = redact_stream(batches, job);
         AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }
@@ -105,25 +102,23 @@ impl Executor {
     ) -> Result<Metadata, Error> {
         let OutputOptions { format, extract, overflow_hint: more } = output_options;
         let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
-        let form = AnswerForm::resolve(format, job.format());
         let progress = ProgressReporter::new(job, reply);
-        let (is_list, started) = (distinct.is_some(), Instant::now());
-        let answer_expectation =
-            AnswerExpectation { progress: &progress, rows_max: None, answer_form: form, is_list, started };
-        let answer = answer_expectation.start(&schema, true)?;
+        let (encoding, is_list) = (AnswerEncoding::resolve(format, job.format()), distinct.is_some());
+        let answer = ResponseSink::new(&progress, encoding, is_list, None, &schema, true)?;
         let hints = TruncationHints { is_list, limit: more.clone(), budget: more, rows_before: 0 };
         let batches = redact_stream(rows.batches, reply.job());
         AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
     }
 }
 
-fn runs_in_batch(mode: AnswerMode, form: AnswerForm, plan: &dyn Plan) -> bool {
+/// Whether the answer is buffered until it is complete.
+fn runs_in_batch(mode: AnswerMode, encoding: AnswerEncoding, plan: &dyn Plan) -> bool {
     match mode {
         AnswerMode::Streaming => false,
         AnswerMode::Batch => true,
         AnswerMode::Auto => {
             let is_small = plan.estimated_rows().is_some_and(|rows| rows <= SMALL_ROWS_MAX);
-            matches!(form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon))
+            matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon))
                 || (plan.is_pipeline_breaking() && is_small)
         }
     }
@@ -133,7 +128,7 @@ struct AnswerPipeline<'a> {
     batches: RecordBatches,
     /// Collects the distinct values of one column, if they are the answer instead of the rows.
     distinct: Option<DistinctValues>,
-    answer: AnswerWriter<'a>,
+    answer: ResponseSink<'a>,
     hints: TruncationHints,
     /// Stores the rows that do not fit, if they are to be stored.
     recorder: Option<AnswerRecorder<'a>>,

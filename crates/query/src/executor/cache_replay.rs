@@ -1,14 +1,11 @@
 //! Reuses earlier answers: the same statement, by a caller with the same rights, over unchanged data.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::Executor;
-use super::continuation::{ResultPosition, no_store_error};
-use crate::answer::{AnswerExpectation, ProgressReporter};
-use crate::format::AnswerForm;
+use super::continuation::{ResultPage, no_store_error};
 use crate::freshness::Freshness;
-use crate::request::{OverflowPolicy, QueryRequest};
+use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_core::{Error, Owner};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
@@ -53,16 +50,15 @@ impl Executor {
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
-        let form = AnswerForm::resolve(request.format, job.format());
-        let is_list = request.extract.is_some();
-        let progress = ProgressReporter::new(job, reply);
-        let started = Instant::now();
-        let answer_expectation =
-            AnswerExpectation { progress: &progress, rows_max: None, answer_form: form, is_list, started };
+        let page = PageOptions {
+            format: request.format,
+            is_list: request.extract.is_some(),
+            rows_max: None,
+            is_structured: request.structured.is_some(),
+        };
         let is_linked = matches!(request.overflow, OverflowPolicy::Store { linked: true, .. });
-        let position = ResultPosition { store, result, row: 0, is_linked, is_structured: request.structured.is_some() };
         job.set_result_uri(result.header().id.uri());
-        let mut metadata = position.answer(&answer_expectation).await?;
+        let mut metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(job, reply).await?;
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         Ok(metadata)
     }

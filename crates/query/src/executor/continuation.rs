@@ -10,9 +10,9 @@ use futures::StreamExt;
 use super::Executor;
 use super::query_id::compute_query_id;
 use super::row_stream::{RecordBatches, abandon_answer, stream_rows};
-use crate::answer::{AnswerExpectation, AnswerWriter, NextPage, ProgressReporter, TruncationHints};
+use crate::answer::{NextPage, ProgressReporter, ResponseSink, TruncationHints};
 use crate::body::stored_columns;
-use crate::format::{AnswerForm, OutputFormat};
+use crate::format::{AnswerEncoding, OutputFormat};
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
@@ -39,13 +39,13 @@ impl<'a> AnswerRecorder<'a> {
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
         request: &QueryRequest,
-        form: AnswerForm,
+        encoding: AnswerEncoding,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
-        if !matches!(form, AnswerForm::Content(_)) || job.inline_budget() == Budget::default() {
+        if !matches!(encoding, AnswerEncoding::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
@@ -60,7 +60,7 @@ impl<'a> AnswerRecorder<'a> {
         rows: RecordBatches,
         schema: &SchemaRef,
         visible: u64,
-        answer: AnswerWriter<'_>,
+        answer: ResponseSink<'_>,
         mut hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
@@ -88,7 +88,7 @@ impl<'a> AnswerRecorder<'a> {
         self,
         rows: Vec<RecordBatch>,
         schema: &SchemaRef,
-        answer: AnswerWriter<'_>,
+        answer: ResponseSink<'_>,
         hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
@@ -152,40 +152,35 @@ impl Executor {
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
-        let PageOptions { format, is_list, rows_max, is_structured } = page;
-        let form = AnswerForm::resolve(format, job.format());
-        let progress = ProgressReporter::new(job, reply);
-        let answer_expectation =
-            AnswerExpectation { progress: &progress, rows_max, answer_form: form, is_list, started: Instant::now() };
-        let position = ResultPosition { store, result, row, is_linked: false, is_structured };
-        position.answer(&answer_expectation).await
+        ResultPage { store, result, row, is_linked: false, page }.answer(job, reply).await
     }
 }
 
-pub(super) struct ResultPosition<'a> {
+/// A page of a stored result, from a row on.
+pub(super) struct ResultPage<'a> {
     pub(super) store: &'a ResultStore,
     pub(super) result: &'a Arc<StoredResult>,
     pub(super) row: u64,
     /// Whether the answer links to the stored result.
     pub(super) is_linked: bool,
-    pub(super) is_structured: bool,
+    pub(super) page: PageOptions,
 }
 
-impl ResultPosition<'_> {
-    /// Answers with the rows from this position on, as many as requested and fit.
-    pub(super) async fn answer(&self, answer_expectation: &AnswerExpectation<'_>) -> Result<Metadata, Error> {
-        let Self { store, result, row, .. } = *self;
-        let (job, reply) = (answer_expectation.progress.job(), answer_expectation.progress.reply());
-        let (schema, is_list) = (result.schema(), answer_expectation.is_list);
-        let holding = is_list
-            || matches!(answer_expectation.answer_form.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
-        let mut answer = answer_expectation.start(schema, holding)?;
-        if self.is_structured {
+impl ResultPage<'_> {
+    /// Answers with the rows of the page, as many as requested and fit.
+    pub(super) async fn answer(self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+        let Self { store, result, row, is_linked, page } = self;
+        let PageOptions { format, is_list, rows_max, is_structured } = page;
+        let progress = ProgressReporter::new(job, reply);
+        let (schema, encoding) = (result.schema(), AnswerEncoding::resolve(format, job.format()));
+        let is_buffering = is_list || matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
+        let mut answer = ResponseSink::new(&progress, encoding, is_list, rows_max, schema, is_buffering)?;
+        if is_structured {
             answer = answer.with_structured(schema);
         }
         // Secret rules may have been added since the rows were stored.
         let mut batches = redact_stream(result.rows_from(row), reply.job());
-        let streamed = stream_rows(&mut batches, &mut answer, answer_expectation.progress, None).await;
+        let streamed = stream_rows(&mut batches, &mut answer, &progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
             return Err(abandon_answer(answer, error).await?);
@@ -197,7 +192,7 @@ impl ResultPosition<'_> {
             return if is_last { report_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
         };
         let cursor = store.create_cursor(result, row + visible, compute_query_id(job), job.caller());
-        let next = NextPage { cursor, uri: self.is_linked.then(|| result.header().id.uri()) };
+        let next = NextPage { cursor, uri: is_linked.then(|| result.header().id.uri()) };
         hints.limit = next.hint();
         hints.budget = next.hint();
         answer.finish(&hints, Some(&next)).await

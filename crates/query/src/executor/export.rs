@@ -173,13 +173,13 @@ impl ExportPreview<'_> {
             let cells = batch_cells(batch);
             for row in 0..batch.num_rows() {
                 let bytes = body.write_row(&cells, row);
-                if body.piece_bytes() > PREVIEW_BYTES_MAX || body.rows() > PREVIEW_ROWS_MAX as u64 {
+                if body.piece_bytes() > PREVIEW_BYTES_MAX || body.rows > PREVIEW_ROWS_MAX as u64 {
                     body.undo_row(bytes);
                     break 'batches;
                 }
             }
         }
-        let visible = body.rows();
+        let visible = body.rows;
         body.write_end(false);
         (visible, body.take_rest().0)
     }

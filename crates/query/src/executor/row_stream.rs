@@ -9,11 +9,12 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::Job;
 use tidegate_runtime::event::{Event, EventDispatcher};
 
-use crate::answer::{AnswerWriter, ProgressReporter};
+use crate::answer::{ProgressReporter, ResponseSink};
 
 pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
 
-pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
+/// Closes `answer`, which ended with `error`.
+pub(super) async fn abandon_answer(answer: ResponseSink<'_>, error: Error) -> Result<Error, Error> {
     // When the caller is gone, nothing needs to be closed.
     if error.kind() != ErrorKind::Cancelled {
         answer.abandon(&error).await?;
@@ -23,7 +24,7 @@ pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Re
 
 pub(super) async fn stream_rows(
     batches: &mut RecordBatches,
-    answer: &mut AnswerWriter<'_>,
+    answer: &mut ResponseSink<'_>,
     progress: &ProgressReporter<'_>,
     mut kept: Option<&mut Vec<RecordBatch>>,
 ) -> Result<(), Error> {

@@ -22,7 +22,7 @@ pub use columns::{field_type_name, type_name};
 pub use extension_type::{ExtensionType, declared_type_name, with_type_name};
 pub(crate) use mcp::JsonRows;
 pub use output_format::OutputFormat;
-pub(crate) use output_format::{AnswerForm, BatchFormat};
+pub(crate) use output_format::{AnswerEncoding, BinaryFormat};
 pub(crate) use row_writer::{AnswerStatistics, RowWriter};
 pub use value::ColumnFormatter;
 pub(crate) use value::{BoxedCells, field_cells};

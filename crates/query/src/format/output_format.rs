@@ -5,7 +5,8 @@ use tidegate_core::AnswerFormat;
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// The format of an answer.
+    /// The format of rows as text, which the format argument of a tool names. [`AnswerFormat`] is the format that a
+    /// client of the transport requests.
     #[derive(Default)]
     pub enum OutputFormat parse_as "format" {
         /// Bare rows: `[{…},{…}]`.
@@ -26,37 +27,39 @@ named_enum! {
     }
 }
 
+/// How the rows of an answer are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerForm {
+pub(crate) enum AnswerEncoding {
     /// Blocks of text for a model.
     Content(OutputFormat),
     /// A body of text.
-    Body(OutputFormat),
-    /// A body of batches.
-    Batches(BatchFormat),
+    Text(OutputFormat),
+    /// A binary body.
+    Binary(BinaryFormat),
 }
 
 /// The format of a binary body, which is written in whole batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BatchFormat {
+pub(crate) enum BinaryFormat {
+    /// A stream of Arrow's IPC format.
     Arrow,
     Parquet,
 }
 
-impl AnswerForm {
+impl AnswerEncoding {
     /// Combines `argument` and `answer_format`. An explicit argument takes precedence over the format of the call.
     pub(crate) fn resolve(argument: OutputFormat, answer_format: Option<AnswerFormat>) -> Self {
         match (answer_format, argument) {
             (None, format) => Self::Content(format),
             (Some(answer_format), OutputFormat::Mcp) => Self::from_answer_format(answer_format),
-            (Some(_), format) => Self::Body(format),
+            (Some(_), format) => Self::Text(format),
         }
     }
 
     pub(crate) fn from_answer_format(answer_format: AnswerFormat) -> Self {
-        Self::Body(match answer_format {
-            AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
-            AnswerFormat::Parquet => return Self::Batches(BatchFormat::Parquet),
+        Self::Text(match answer_format {
+            AnswerFormat::Arrow => return Self::Binary(BinaryFormat::Arrow),
+            AnswerFormat::Parquet => return Self::Binary(BinaryFormat::Parquet),
             AnswerFormat::Json => OutputFormat::Json,
             AnswerFormat::Ndjson => OutputFormat::Ndjson,
             AnswerFormat::Csv => OutputFormat::Csv,
@@ -67,8 +70,8 @@ impl AnswerForm {
 
     pub(crate) fn text_format(self) -> Option<OutputFormat> {
         match self {
-            Self::Content(format) | Self::Body(format) => Some(format),
-            Self::Batches(_) => None,
+            Self::Content(format) | Self::Text(format) => Some(format),
+            Self::Binary(_) => None,
         }
     }
 
@@ -76,15 +79,15 @@ impl AnswerForm {
     pub(crate) fn media_type(self, is_list: bool) -> Option<&'static str> {
         Some(match self {
             Self::Content(_) => return None,
-            Self::Batches(BatchFormat::Arrow) => AnswerFormat::Arrow.media_type(),
-            Self::Batches(BatchFormat::Parquet) => AnswerFormat::Parquet.media_type(),
-            Self::Body(OutputFormat::Mcp | OutputFormat::Json) => AnswerFormat::Json.media_type(),
-            Self::Body(OutputFormat::Ndjson) => AnswerFormat::Ndjson.media_type(),
-            Self::Body(OutputFormat::Csv) if is_list => "text/csv; charset=utf-8; header=absent",
-            Self::Body(OutputFormat::Csv) => "text/csv; charset=utf-8; header=present",
-            Self::Body(OutputFormat::Table) => "text/plain; charset=utf-8",
-            Self::Body(OutputFormat::Markdown) => "text/markdown; charset=utf-8",
-            Self::Body(OutputFormat::Toon) => "text/toon; charset=utf-8",
+            Self::Binary(BinaryFormat::Arrow) => AnswerFormat::Arrow.media_type(),
+            Self::Binary(BinaryFormat::Parquet) => AnswerFormat::Parquet.media_type(),
+            Self::Text(OutputFormat::Mcp | OutputFormat::Json) => AnswerFormat::Json.media_type(),
+            Self::Text(OutputFormat::Ndjson) => AnswerFormat::Ndjson.media_type(),
+            Self::Text(OutputFormat::Csv) if is_list => "text/csv; charset=utf-8; header=absent",
+            Self::Text(OutputFormat::Csv) => "text/csv; charset=utf-8; header=present",
+            Self::Text(OutputFormat::Table) => "text/plain; charset=utf-8",
+            Self::Text(OutputFormat::Markdown) => "text/markdown; charset=utf-8",
+            Self::Text(OutputFormat::Toon) => "text/toon; charset=utf-8",
         })
     }
 }

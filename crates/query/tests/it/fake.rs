@@ -18,7 +18,8 @@ use tidegate_query::{
     QueryRows,
 };
 use tidegate_runtime::{
-    BodyHead, Call, Chunk, Metadata, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
+    BodyMetadata, Call, Chunk, Metadata, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
+    Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -217,7 +218,7 @@ pub(crate) struct AnswerRecord {
     /// The lengths of the pieces of text.
     pub(crate) pieces: Vec<usize>,
     /// What was known of a body, and its bytes.
-    pub(crate) head: Option<BodyHead>,
+    pub(crate) head: Option<BodyMetadata>,
     pub(crate) body: Vec<u8>,
     pub(crate) progress: Vec<f64>,
     /// The same in words, with what it will be at the end.

@@ -4,7 +4,6 @@
 
 mod answers;
 mod bodies;
-mod body_writer;
 mod dialects;
 mod fake;
 mod formats;
@@ -12,6 +11,7 @@ mod parquet;
 mod properties;
 mod query_spec;
 mod result_store;
+mod row_encoder;
 mod row_policies;
 mod secrets;
 mod stored;

@@ -9,11 +9,11 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::printer::print_schema;
 use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
-use tidegate_query::BodyWriter;
+use tidegate_query::RowEncoder;
 
-use crate::body_writer::written;
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};
 use crate::formats::{extension_types, extremes, nested, numbers, own_types, strings, times};
+use crate::row_encoder::written;
 
 fn open_parquet(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<Bytes> {
     ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).unwrap()
@@ -221,7 +221,7 @@ fn names_are_unique_and_never_empty() {
 #[test]
 fn rejects_timestamps_out_of_range() {
     let rows = batch(&[("t", Arc::new(TimestampSecondArray::from(vec![i64::MAX])))]);
-    let mut writer = BodyWriter::new(AnswerFormat::Parquet, &rows.schema()).unwrap();
+    let mut writer = RowEncoder::new(AnswerFormat::Parquet, &rows.schema()).unwrap();
     assert_eq!(writer.write(&rows).unwrap_err().kind(), ErrorKind::Internal);
 }
 

@@ -38,7 +38,7 @@ pub enum Chunk {
     /// The answer as structured data that conforms to the tool's output schema.
     Structured(Box<RawValue>),
     /// The start of an answer that is a body of its own, in the format of the call.
-    Body(BodyHead),
+    Body(BodyMetadata),
     /// More bytes of the open body.
     Bytes(Bytes),
     /// The answer to a completion.
@@ -49,15 +49,22 @@ pub enum Chunk {
 
 /// The properties of a body that are known before its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BodyHead {
+pub struct BodyMetadata {
     /// Its media type, with parameters.
     pub media_type: &'static str,
     /// The limits after which it is truncated.
     pub budget: Budget,
-    /// Properties that do not change between requests; `None` for rows, which can change.
-    pub stable: Option<StableBody>,
+    /// The version of a body that is the same for each request; `None` for rows, which can change.
+    pub version: Option<BodyVersion>,
     /// The file that the body contains; `None` for rows.
     pub file: Option<BodyFile>,
+}
+
+impl BodyMetadata {
+    /// A body of rows, which can change.
+    pub fn new(media_type: &'static str, budget: Budget) -> Self {
+        Self { media_type, budget, version: None, file: None }
+    }
 }
 
 /// A file that is sent as a body.
@@ -69,9 +76,9 @@ pub struct BodyFile {
     pub media_type: Option<String>,
 }
 
-/// The properties of a body that is the same for each request.
+/// The version of a body that is the same for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StableBody {
+pub struct BodyVersion {
     /// A tag that identifies the bytes: equal tags mean equal bytes. Visible ASCII without quotes.
     pub tag: String,
     /// The length in bytes, if known before they are sent.
@@ -239,7 +246,7 @@ impl ReplySender {
     }
 
     /// Starts an answer that is a body of its own; only for calls with a format.
-    pub async fn begin_body(&self, head: BodyHead) -> Result<(), Error> {
+    pub async fn begin_body(&self, head: BodyMetadata) -> Result<(), Error> {
         self.send(Chunk::Body(head)).await
     }
 

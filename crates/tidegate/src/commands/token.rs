@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
-use tidegate_auth::{Clock, DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
+use tidegate_auth::{Clock, DevelopmentKey, DevelopmentToken};
 
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
@@ -67,14 +67,17 @@ impl TokenCommand {
 fn create_key(path: &Path) -> Result<(), CommandError> {
     let public = path.with_extension("pub.pem");
     if public.exists() {
-        return Err(usage_failure(DevelopmentKeyError::Exists(public)));
+        return Err(CommandError::Usage(format!(
+            "{} exists already; name another file, or delete it",
+            public.display()
+        )));
     }
-    let key = DevelopmentKey::create(path).map_err(usage_failure)?;
-    let text = key.public_key_pem().map_err(usage_failure)?;
+    let key = DevelopmentKey::create(path).map_err(CommandError::Usage)?;
+    let text = key.public_key_pem().map_err(CommandError::Usage)?;
     let written = OpenOptions::new().create_new(true).write(true).open(&public);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|source| usage_failure(DevelopmentKeyError::Io { action: "write", path: public.clone(), source }))?;
+        .map_err(|error| CommandError::Usage(format!("cannot write {}: {error}", public.display())))?;
     print_warning(&format!(
         "anyone holding {} can impersonate any principal; on a network, use an identity provider",
         path.display()
@@ -96,7 +99,7 @@ impl TokenNewArguments {
             return Err(CommandError::Usage(format!("a development token is valid for at most {days} days")));
         }
         let claims = parse_claims(&self.claims)?;
-        let key = DevelopmentKey::read(&self.key).map_err(usage_failure)?;
+        let key = DevelopmentKey::read(&self.key).map_err(CommandError::Usage)?;
         let (issuer, audience) = match (self.issuer, self.audience) {
             (Some(issuer), Some(audience)) => (issuer, audience),
             (issuer, audience) => {
@@ -107,7 +110,7 @@ impl TokenNewArguments {
         };
         let (subject, expires_in) = (self.subject, self.expires);
         let token = DevelopmentToken { issuer, audience, subject, claims, expires_in };
-        let signed = key.sign(&token, &Clock::default()).map_err(usage_failure)?;
+        let signed = key.sign(&token, &Clock::default()).map_err(CommandError::Usage)?;
         // Only the token goes to standard output, so that it can be redirected without being seen.
         writeln!(std::io::stdout(), "{}", signed.expose())?;
         let minutes = expires_in.as_secs().div_ceil(60);
@@ -156,8 +159,4 @@ fn parse_claims(texts: &[String]) -> Result<Map<String, Value>, CommandError> {
 
 fn print_warning(text: &str) {
     output::print_note(format_args!("FOR DEVELOPMENT ONLY: {text}\n"));
-}
-
-fn usage_failure(error: DevelopmentKeyError) -> CommandError {
-    CommandError::Usage(error.to_string())
 }

@@ -196,7 +196,7 @@ pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedReso
         servers => servers.clone(),
     };
     let metadata = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
-    metadata.map(Some).map_err(|error| ConfigProblem::new("auth.oauth", error.to_string()))
+    metadata.map(Some).map_err(|problem| ConfigProblem::new("auth.oauth", problem))
 }
 
 pub(super) fn roles(config: &Config) -> Vec<Role> {

@@ -18,8 +18,8 @@ use super::LoadedConfig;
 use super::limits::{to_call_limits, to_tool_limits};
 use super::problem::{ConfigProblem, checked, parse_items};
 use super::types::{
-    AnnotationsEntry, CacheEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry,
-    MessageRole, PromptEntry, ResourceEntry, ToolEntry,
+    AllowedOriginsEntry, AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
+    MessageEntry, MessageRole, PromptEntry, ResourceEntry, ToolEntry,
 };
 
 type Problems = Vec<ConfigProblem>;
@@ -283,7 +283,7 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
 fn parse_access(
     names: &[String],
     scopes: &[String],
-    from: &FromEntry,
+    from: &AllowedOriginsEntry,
     path: &str,
     problems: &mut Vec<ConfigProblem>,
 ) -> Access {

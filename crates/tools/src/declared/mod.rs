@@ -1,6 +1,6 @@
 //! Tools, resources and prompts that a configuration declares.
 
-mod consent;
+mod confirmation;
 mod declared_query;
 mod elicitation_form;
 mod elicited_parameters;

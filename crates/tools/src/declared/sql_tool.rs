@@ -9,7 +9,7 @@ use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
 use tidegate_sql::Transaction;
 
-use super::consent::Consent;
+use super::confirmation::Confirmation;
 use super::declared_query::DeclaredQuery;
 use super::elicited_parameters::ElicitedParameters;
 use super::{DeclarationProblem, DeclaredTool};
@@ -45,7 +45,7 @@ impl DeclaredTool<DeclaredSql> {
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
         self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
-        let (elicited_parameters, consent) = self.elicitation()?;
+        let (elicited_parameters, confirmation) = self.elicitation()?;
         let DeclaredSql { database, sql, transaction } = &self.action;
         let query = DeclaredQuery::parse(node, database.as_deref(), sql, self.inputs.clone())?
             .in_transaction(transaction.clone())?;
@@ -64,7 +64,8 @@ impl DeclaredTool<DeclaredSql> {
         let access = node.databases.tenancy().restrict(query.database.name(), self.access.clone());
         let annotations = complete_annotations(self.annotations.clone(), writes);
         let arguments = if writes { output_properties() } else { with_paging(output_properties()) };
-        let handler = SqlToolHandler { node: node.clone(), query, elicited: elicited_parameters, consent, columns };
+        let handler =
+            SqlToolHandler { node: node.clone(), query, elicited: elicited_parameters, confirmation, columns };
         let mut tool = Self { access, ..self }.into_tool(Arc::new(handler), annotations, arguments)?;
         tool.output_schema = output_schema.map(Arc::new);
         Ok((tool, unreachable))
@@ -89,7 +90,7 @@ struct SqlToolHandler {
     node: Arc<NodeView>,
     query: DeclaredQuery,
     elicited: ElicitedParameters,
-    consent: Option<Consent>,
+    confirmation: Option<Confirmation>,
     /// The columns of the output schema, if there is one.
     columns: Option<SchemaRef>,
 }
@@ -106,8 +107,8 @@ impl Handler for SqlToolHandler {
         let format = shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let statement = self.query.bind_statement(&arguments, &self.node.statements)?;
-        if let Some(consent) = &self.consent {
-            consent.request(&arguments, &reply).await?;
+        if let Some(confirmation) = &self.confirmation {
+            confirmation.request(&arguments, &reply).await?;
         }
         let request = QueryRequest {
             database: self.query.database.clone(),

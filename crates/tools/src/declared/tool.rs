@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Access, CallLimits, Error, ErrorKind};
 use tidegate_runtime::{CacheHint, Handler, Tool, ToolAnnotations};
 
-use super::consent::Consent;
+use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
 use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, TextTemplate};
@@ -53,12 +53,14 @@ impl<A> DeclaredTool<A> {
     }
 
     /// Parses the prompts to the person; all errors are reported together.
-    pub(super) fn elicitation(&self) -> Result<(ElicitedParameters, Option<Consent>), Vec<DeclarationProblem>> {
+    pub(super) fn elicitation(&self) -> Result<(ElicitedParameters, Option<Confirmation>), Vec<DeclarationProblem>> {
         let elicited = ElicitedParameters::from_inputs(&self.inputs);
-        let consent = self.confirm.clone().map(|question| Consent::new(question, &self.inputs)).transpose();
-        match (elicited, consent) {
-            (Ok(elicited), Ok(consent)) => Ok((elicited, consent)),
-            (elicited, consent) => Err([elicited.err(), consent.err()].into_iter().flatten().flatten().collect()),
+        let confirmation = self.confirm.clone().map(|question| Confirmation::new(question, &self.inputs)).transpose();
+        match (elicited, confirmation) {
+            (Ok(elicited), Ok(confirmation)) => Ok((elicited, confirmation)),
+            (elicited, confirmation) => {
+                Err([elicited.err(), confirmation.err()].into_iter().flatten().flatten().collect())
+            }
         }
     }
 

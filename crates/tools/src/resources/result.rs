@@ -9,9 +9,11 @@ use tidegate_core::{
     AnswerFormat, Budget, CallLimits, Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents,
     TemplateVariables, TransportKind,
 };
-use tidegate_query::{BodyWriter, OutputOptions, QueryRows, result_manifest};
+use tidegate_query::{OutputOptions, QueryRows, RowEncoder, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
-use tidegate_runtime::{BodyHead, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher, StableBody};
+use tidegate_runtime::{
+    BodyMetadata, BodyVersion, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher,
+};
 
 use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
 use crate::node_view::NodeView;
@@ -97,21 +99,21 @@ async fn read_block(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> R
     }
     if format == AnswerFormat::Arrow {
         let bytes = Some(block.bytes().len() as u64);
-        reply.begin_body(body_head(format.media_type(), Some(StableBody { tag: hash, bytes }))).await?;
+        reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
         send_chunks(block.bytes().clone(), &reply).await?;
         return Ok(Metadata::new());
     }
-    let mut writer = BodyWriter::new(format, result.schema())?;
+    let mut encoder = RowEncoder::new(format, result.schema())?;
     reply
         .begin_body(body_head(
-            writer.media_type(),
-            Some(StableBody { tag: format!("{hash}-{}", format.name()), bytes: None }),
+            encoder.media_type(),
+            Some(BodyVersion { tag: format!("{hash}-{}", format.name()), bytes: None }),
         ))
         .await?;
     for batch in block.batches()? {
-        send_chunks(writer.write(&batch)?, &reply).await?;
+        send_chunks(encoder.write(&batch)?, &reply).await?;
     }
-    send_chunks(writer.finish()?, &reply).await?;
+    send_chunks(encoder.finish(false)?, &reply).await?;
     Ok(Metadata::new())
 }
 
@@ -204,9 +206,9 @@ async fn send_arrow_stream(
         if index == 0 {
             let progress = result.progress();
             let stable =
-                || StableBody { tag: progress.entity_tag(), bytes: Some(block.stream_bytes(&progress.blocks)) };
-            let stable_body = (progress.end == Some(ResultEnd::Complete)).then(stable);
-            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), stable_body)).await?;
+                || BodyVersion { tag: progress.entity_tag(), bytes: Some(block.stream_bytes(&progress.blocks)) };
+            let body_version = (progress.end == Some(ResultEnd::Complete)).then(stable);
+            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), body_version)).await?;
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
@@ -228,24 +230,24 @@ async fn send_rendered_rows(
     // Nothing is sent before the first rows are available, or their absence is known.
     result.next_block(0).await;
     check_complete(result, takes_part)?;
-    let mut writer = BodyWriter::new(format, result.schema())?;
-    let stable_body = (result.end() == Some(ResultEnd::Complete)).then(|| {
+    let mut encoder = RowEncoder::new(format, result.schema())?;
+    let body_version = (result.end() == Some(ResultEnd::Complete)).then(|| {
         let tag = format!("{}-{}", result.progress().entity_tag(), format.name());
-        StableBody { tag, bytes: None }
+        BodyVersion { tag, bytes: None }
     });
-    reply.begin_body(body_head(writer.media_type(), stable_body)).await?;
+    reply.begin_body(body_head(encoder.media_type(), body_version)).await?;
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
-        send_chunks(writer.write(&batch)?, reply).await?;
+        send_chunks(encoder.write(&batch)?, reply).await?;
         job.count_rows(batch.num_rows() as u64);
     }
     // An incomplete stream gets no end marker.
     check_complete(result, takes_part)?;
-    send_chunks(writer.finish()?, reply).await
+    send_chunks(encoder.finish(false)?, reply).await
 }
 
-fn body_head(media_type: &'static str, stable_body: Option<StableBody>) -> BodyHead {
-    BodyHead { media_type, budget: Budget::default(), stable: stable_body, file: None }
+fn body_head(media_type: &'static str, body_version: Option<BodyVersion>) -> BodyMetadata {
+    BodyMetadata { media_type, budget: Budget::default(), version: body_version, file: None }
 }
 
 async fn send_chunks(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{AnswerFormat, Budget, Content, Error, ErrorKind};
 use tidegate_results::{FileDescription, ResultEnd, StoredResult};
-use tidegate_runtime::{BodyFile, BodyHead, Job, ReplySender, StableBody};
+use tidegate_runtime::{BodyFile, BodyMetadata, BodyVersion, Job, ReplySender};
 
 use super::{accepts_partial, check_complete};
 use crate::text_preview::{PreviewExtent, send_preview};
@@ -46,14 +46,14 @@ pub(super) async fn send_raw_file(
     // Nothing is sent before the first bytes are available, or their absence is known.
     result.next_block(0).await;
     check_complete(result, accepts_partial(job))?;
-    let stable_body = (result.end() == Some(ResultEnd::Complete))
-        .then(|| StableBody { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
+    let body_version = (result.end() == Some(ResultEnd::Complete))
+        .then(|| BodyVersion { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
     let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
     reply
-        .begin_body(BodyHead {
+        .begin_body(BodyMetadata {
             media_type: OCTET_STREAM,
             budget: Budget::default(),
-            stable: stable_body,
+            version: body_version,
             file: Some(described),
         })
         .await?;

@@ -15,7 +15,7 @@ use tidegate_core::{
 use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{
-    BodyHead, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
+    BodyMetadata, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
 };
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
 use tidegate_tools::{NodeIdentity, NodeView, register};
@@ -35,7 +35,7 @@ struct FileFixture {
 #[derive(Default)]
 struct CollectedReply {
     texts: Vec<String>,
-    head: Option<BodyHead>,
+    head: Option<BodyMetadata>,
     bytes: Vec<u8>,
     end: Option<Result<Metadata, Error>>,
 }
@@ -202,8 +202,8 @@ async fn large_text_is_truncated_inline_and_stored() {
     assert_eq!(manifest["file"], json!({"name": "big.txt", "bytes": 20 * MIB, "media_type": "text/plain"}));
     assert_eq!(manifest["columns"], json!([{"name": "bytes", "type": "bytea", "nullable": false}]));
     assert_eq!(manifest["rows"], 320);
-    let stable_body = scene.data(&uri).await.head.unwrap().stable.unwrap();
-    assert_eq!(stable_body.bytes, Some(20 * MIB as u64));
+    let body_version = scene.data(&uri).await.head.unwrap().version.unwrap();
+    assert_eq!(body_version.bytes, Some(20 * MIB as u64));
     // The same file gives the same result; a changed file gives another one.
     assert_eq!(scene.read("files://big.txt").await.result(), uri);
     scene.write("big.txt", &bytes[..19 * MIB]);

@@ -12,8 +12,8 @@ use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, Principa
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
-    BodyHead, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher,
-    handler_fn,
+    BodyMetadata, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool,
+    event::EventDispatcher, handler_fn,
 };
 use tidegate_tools::{NodeIdentity, NodeView, register};
 use tokio::sync::mpsc::Receiver;
@@ -30,7 +30,7 @@ struct StoredResultFixture {
 
 /// The body of a resource.
 struct CollectedBody {
-    head: Option<BodyHead>,
+    head: Option<BodyMetadata>,
     bytes: Vec<u8>,
     end: Result<Metadata, Error>,
 }
@@ -139,19 +139,19 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
     let metadata = body.end.unwrap();
     assert_eq!((&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]), (&json!(20_000), &json!(false)));
-    let stable_body = body.head.unwrap().stable.unwrap();
-    assert_eq!(stable_body.bytes, Some(body.bytes.len() as u64));
+    let body_version = body.head.unwrap().version.unwrap();
+    assert_eq!(body_version.bytes, Some(body.bytes.len() as u64));
     let collected_body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
     assert_eq!(
-        (collected_body.head.unwrap().stable.unwrap(), &collected_body.bytes),
-        (stable_body.clone(), &body.bytes)
+        (collected_body.head.unwrap().version.unwrap(), &collected_body.bytes),
+        (body_version.clone(), &body.bytes)
     );
     let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
     assert!(read(body.bytes).into_iter().eq(expected));
     // Another format of the same rows has another tag.
     let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
     assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
-    assert_ne!(csv.head.unwrap().stable.unwrap().tag, stable_body.tag);
+    assert_ne!(csv.head.unwrap().version.unwrap().tag, body_version.tag);
 }
 
 #[tokio::test]
@@ -163,9 +163,9 @@ async fn block_matches_manifest() {
     for block in manifest["blocks"].as_array().unwrap() {
         let uri = format!("{}/blocks/{}", result.header().id.uri(), block["index"]);
         let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
-        let stable_body = body.head.unwrap().stable.unwrap();
+        let body_version = body.head.unwrap().version.unwrap();
         assert_eq!(
-            (json!(stable_body.tag), json!(stable_body.bytes)),
+            (json!(body_version.tag), json!(body_version.bytes)),
             (block["sha256"].clone(), block["bytes"].clone())
         );
         assert_eq!(json!(body.bytes.len()), block["bytes"]);
@@ -194,7 +194,7 @@ async fn download_follows_a_running_result() {
         let (_, body) =
             tokio::join!(writer.write_all(slowly.boxed(), 0, &scene.job), scene.get(&uri, format, json!({})));
         assert_eq!(body.end.is_ok(), failure.is_none());
-        assert!(body.head.unwrap().stable.is_none(), "the end of a growing result is unknown");
+        assert!(body.head.unwrap().version.is_none(), "the end of a growing result is unknown");
         match format {
             AnswerFormat::Arrow => {
                 let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -223,7 +223,7 @@ async fn incomplete_result_needs_partial_argument() {
             (&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]),
             (&json!(20_000), &json!(true))
         );
-        assert!(part.head.unwrap().stable.is_none());
+        assert!(part.head.unwrap().version.is_none());
         if format == AnswerFormat::Arrow {
             assert_eq!(read(part.bytes).len(), 20_000);
         }

@@ -8,12 +8,9 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use tidegate_core::{AuthenticationError, is_bearer_token};
 
-/// The parsed `Authorization` header.
 #[derive(Clone)]
 pub(super) enum Authorization {
-    /// The header is absent.
     Absent,
-    /// A key or token.
     Bearer(Arc<str>),
     /// Credentials of another scheme, which are not supported. The challenge then does not report an invalid token.
     OtherScheme,
@@ -22,7 +19,6 @@ pub(super) enum Authorization {
 }
 
 impl Authorization {
-    /// Parses the header in `headers`.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let Some(value) = values.next() else { return Self::Absent };

@@ -14,7 +14,6 @@ const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Why an answer ends early when its caller is no longer admitted.
 pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
-/// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyError {
     TooLarge,
@@ -22,21 +21,19 @@ pub(super) enum BodyError {
     TooSlow,
 }
 
-/// Reads the whole body.
 pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
     tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-/// Reads and discards the body.
 pub(super) async fn discard(body: Body, within: Duration) {
     // The response is a refusal in any case.
     let _ = tokio::time::timeout(within, collect_bounded(body, 0)).await;
 }
 
 /// The error that breaks a connection. The yield lets earlier data be flushed first.
-pub(super) async fn broken_body_error(why: &'static str) -> io::Error {
+pub(super) async fn broken_body_error(reason: &'static str) -> io::Error {
     tokio::task::yield_now().await;
-    io::Error::other(why)
+    io::Error::other(reason)
 }
 
 async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyError> {

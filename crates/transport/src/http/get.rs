@@ -7,47 +7,38 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
 use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
-use super::HttpState;
-use super::identify::{HttpCallerResolver, RequestCredentials};
+use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::listen::{ListenEvent, ListenerValidity};
 use super::replay::{parse_event_id, replay_body};
-use super::response::{BoxedResponse, event_stream, no_such_session, refusal, session_id};
+use super::response::{Refusal, event_stream, no_such_session, refusal, session_id};
 use super::session::HttpSession;
 use super::sse;
+use super::state::HttpState;
 
 /// Prefix of the event ids in the notification stream of a session. Streams of calls are numbered from 1.
 const LISTENER_ID_PREFIX: &str = "0-";
 
 pub(super) async fn get(
-    State(endpoint): State<Arc<HttpState>>,
+    State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(request_credentials): Extension<RequestCredentials>,
+    Extension(credentials): Extension<RequestCredentials>,
     headers: HeaderMap,
-) -> Response {
-    if let Err(refusal) = require_event_stream(&headers) {
-        return *refusal;
-    }
-    let session = match session_id(&headers, None) {
-        Ok(id) => endpoint.sessions.get(id, &caller.principal),
-        Err(refusal) => return *refusal,
-    };
-    let Some(session) = session else { return no_such_session(None) };
+) -> Result<Response, Refusal> {
+    require_event_stream(&headers)?;
+    let session = http_state.sessions.get(session_id(&headers, None)?, &caller.principal);
+    let session = session.ok_or_else(|| no_such_session(None))?;
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(&session, id),
         last => {
-            let by = HttpCallerResolver {
-                http_state: endpoint,
-                credentials: request_credentials,
-                owner: caller.principal.clone(),
-            };
-            listen(&session, by, &caller, last.and_then(parse_listener_event_id)).await
+            let resolver = HttpCallerResolver::new(&http_state, credentials, &caller);
+            Ok(listen(&session, resolver, &caller, last.and_then(parse_listener_event_id)).await)
         }
     }
 }
@@ -57,34 +48,31 @@ pub(super) async fn delete(
     State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-) -> Response {
-    match session_id(&headers, None) {
-        Ok(id) if http_state.sessions.end(id, &caller.principal) => StatusCode::NO_CONTENT.into_response(),
-        Ok(_) => no_such_session(None),
-        Err(refusal) => *refusal,
+) -> Result<StatusCode, Refusal> {
+    match http_state.sessions.end(session_id(&headers, None)?, &caller.principal) {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(no_such_session(None).into()),
     }
 }
 
 /// 406 for clients that do not accept the event stream that GET opens.
-pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), BoxedResponse> {
+pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
         return Ok(());
     }
     let error = RpcError::invalid_request("GET opens an event stream: Accept must include text/event-stream");
-    Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, &error)))
+    Err(refusal(StatusCode::NOT_ACCEPTABLE, None, &error).into())
 }
 
 /// Resumes the stream of event `id` after that event.
-fn resume(session: &HttpSession, id: &str) -> Response {
+fn resume(session: &HttpSession, id: &str) -> Result<Response, Refusal> {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
-    match reader {
-        Some(reader) => event_stream(replay_body(reader)),
-        None => {
-            let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
-            refusal(StatusCode::BAD_REQUEST, None, &error)
-        }
-    }
+    let reader = reader.ok_or_else(|| {
+        let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
+        refusal(StatusCode::BAD_REQUEST, None, &error)
+    })?;
+    Ok(event_stream(replay_body(reader)))
 }
 
 /// `0-version.resources`: the position in the feed of the client that received that event.
@@ -101,7 +89,7 @@ fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
 /// reconnects therefore receives what it missed, including messages in transit when its connection broke.
 async fn listen(
     session: &Arc<HttpSession>,
-    by: HttpCallerResolver,
+    resolver: HttpCallerResolver,
     caller: &Caller,
     last: Option<FeedPosition>,
 ) -> Response {
@@ -111,7 +99,7 @@ async fn listen(
     feed.resume(caller, last).await;
     let listener = NotificationBody {
         session: session.clone(),
-        listener: ListenerValidity::new(by),
+        listener: ListenerValidity::new(resolver),
         replaced,
         feed,
         begun: false,
@@ -122,7 +110,6 @@ async fn listen(
     })))
 }
 
-/// One connection that listens for notifications.
 struct NotificationBody {
     session: Arc<HttpSession>,
     listener: ListenerValidity,
@@ -143,7 +130,7 @@ impl NotificationBody {
             () = self.session.ended.cancelled() => return None,
             () = self.replaced.cancelled() => return None,
             () = draining.cancelled() => return None,
-            rendered = self.listener.next(&mut self.feed) => rendered?,
+            event = self.listener.next(&mut self.feed) => event?,
         };
         // An open listener counts as use of the session.
         self.session.touch();

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::Caller;
 
-use super::HttpState;
+use super::state::HttpState;
 
 /// The access name that reading metrics requires.
 const METRICS_ACCESS: &str = "metrics";

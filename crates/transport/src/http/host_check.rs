@@ -12,11 +12,12 @@ use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
 
 use super::answer::{ProblemDetails, ProblemType};
+use super::body;
 use super::path::transport_of;
 use super::protected_resource::is_metadata_path;
 use super::response::refusal;
 use super::security_headers::add_security_headers;
-use super::{HttpOptions, HttpState, PeerAddress, body};
+use super::state::{HttpOptions, HttpState, PeerAddress};
 use crate::tls::TlsPeer;
 
 /// Admits requests with an allowed `Host` and `Origin`; answers 403 to others. Adds security headers to every response.

@@ -17,15 +17,13 @@ use tidegate_core::Caller;
 use tidegate_mcp::{ListenStream, NotificationFeed, RequestId, RpcError};
 use tokio::time::{Instant, sleep_until};
 
-use super::HttpState;
-use super::identify::{HttpCallerResolver, RequestCredentials};
-use super::response::{event_stream, refusal, too_many_sessions};
+use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::response::{Refusal, event_stream, refusal};
 use super::session::SessionPermit;
 use super::sse;
+use super::state::HttpState;
 
-/// The next item for a listener.
 pub(super) enum ListenEvent {
-    /// A notification.
     Notification(Bytes),
     /// The caller is still admitted, and there is no notification.
     KeepAlive,
@@ -82,36 +80,29 @@ fn next_check_time() -> Instant {
 
 /// Opens the event stream of `stream` if its client accepts one and a session permit is available.
 pub(super) fn open_stream(
-    endpoint: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     caller: &Caller,
-    request_credentials: &RequestCredentials,
+    credentials: &RequestCredentials,
     id: &RequestId,
     accepts_events: bool,
     stream: ListenStream,
-) -> Response {
+) -> Result<Response, Refusal> {
     if !accepts_events {
         let message = "subscriptions/listen opens an event stream: Accept must include text/event-stream";
-        return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
+        return Err(refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message)).into());
     }
-    let permit = match endpoint.acquire_session_permit(caller) {
-        Ok(permit) => permit,
-        Err(level) => return too_many_sessions(Some(id), level),
-    };
-    let resolver = HttpCallerResolver {
-        http_state: endpoint.clone(),
-        credentials: request_credentials.clone(),
-        owner: caller.principal.clone(),
-    };
+    let permit = http_state.acquire_session_permit(caller, Some(id))?;
+    let resolver = HttpCallerResolver::new(http_state, credentials.clone(), caller);
     let listening = SubscriptionBody {
         stream: Some(stream),
         listener: ListenerValidity::new(resolver),
         has_begun: false,
         _permit: permit,
     };
-    event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {
+    Ok(event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {
         let bytes = listening.next().await?;
         Some((Ok::<_, Infallible>(bytes), listening))
-    })))
+    }))))
 }
 
 /// One open stream. Closing its connection drops it.

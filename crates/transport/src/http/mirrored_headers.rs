@@ -27,9 +27,6 @@ struct MirroredParams {
 }
 
 /// Checks all mirrored headers of `request`.
-///
-/// # Errors
-/// `-32020` for a header that is missing, malformed or different from the body.
 pub(super) fn check_headers(
     headers: &HeaderMap,
     request: &RpcRequest,
@@ -44,7 +41,7 @@ pub(super) fn check_headers(
     if method != request.method {
         return Err(mismatch_error("Mcp-Method", method, &request.method));
     }
-    let named = match request.method.as_str() {
+    let read_name = match request.method.as_str() {
         "tools/call" | "prompts/get" => |body: &MirroredParams| body.name.clone(),
         "resources/read" => |body: &MirroredParams| body.uri.clone(),
         "tasks/get" | "tasks/update" | "tasks/cancel" => |body: &MirroredParams| body.task_id.clone(),
@@ -52,8 +49,7 @@ pub(super) fn check_headers(
     };
     let body: MirroredParams = request.params()?;
     let name = decode_value("Mcp-Name", require_header(headers, "Mcp-Name")?)?;
-    let named = named(&body);
-    let in_body = named.unwrap_or_default();
+    let in_body = read_name(&body).unwrap_or_default();
     if name != in_body {
         return Err(mismatch_error("Mcp-Name", &name, &in_body));
     }

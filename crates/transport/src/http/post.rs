@@ -9,27 +9,26 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
-    Answer, AnswerStream, DecodeError, InFlightRequests, IncomingMessage, ListenStream, RequestId, Revision, RpcError,
-    RpcNotification, decode,
+    Answer, AnswerStream, DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, Revision,
+    RpcError, RpcRequest, decode,
 };
 
-use super::TRACE;
 use super::body::BodyError;
-use super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
-    BoxedResponse, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, session_id,
-    streamed_json, too_many_sessions,
+    Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, session_id,
+    streamed_json,
 };
 use super::session::HttpSession;
 use super::sse::EventWriter;
-use super::{HttpOptions, HttpState, body, listen, mirrored_headers, sse};
-use crate::revalidation::with_callers;
-use crate::revalidation::{Revoked, SessionValidity};
+use super::state::{HttpOptions, HttpState, TRACE};
+use super::{body, listen, mirrored_headers, sse};
+use crate::revalidation::{Revoked, SessionValidity, with_callers};
 
 /// A caller that was resolved less than this time ago is not resolved again.
 const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
-/// The parsed head of a request.
+
 struct RequestHead {
     headers: HeaderMap,
     caller: Caller,
@@ -37,38 +36,63 @@ struct RequestHead {
     accepts_events: bool,
 }
 
+impl RequestHead {
+    fn validity(&self, http_state: &Arc<HttpState>) -> SessionValidity {
+        HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_validity()
+    }
+
+    /// The session that the request names.
+    fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, Refusal> {
+        let session = http_state.sessions.get(session_id(&self.headers, id)?, &self.caller.principal);
+        session.ok_or_else(|| no_such_session(id).into())
+    }
+
+    /// The context of a notification or response; `None` if it names no session.
+    fn session_context(&self, http_state: &HttpState) -> Result<Option<RequestContext>, Refusal> {
+        if session_id(&self.headers, None).is_err() {
+            return Ok(None);
+        }
+        let session = self.session(http_state, None)?;
+        Ok(Some(http_state.request_context(&self.caller, Some(&session.session), false)))
+    }
+}
+
 pub(super) async fn post(
     State(http_state): State<Arc<HttpState>>,
-    Extension(request_credentials): Extension<RequestCredentials>,
+    Extension(credentials): Extension<RequestCredentials>,
     Extension(mut caller): Extension<Caller>,
     request: Request,
-) -> Response {
+) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let requested = Instant::now();
-    let read = read_message(&parts.headers, body, &http_state, request_credentials.origin).await;
+    let message = read_message(&parts.headers, body, &http_state, credentials.origin).await;
     // Reading the body may have taken long, so the permissions of the caller are resolved again.
     if requested.elapsed() > REVALIDATE_AFTER {
-        caller = match request_credentials.resolve_caller(&http_state).await {
-            Ok(caller) => caller,
-            Err(refused) => return refused.to_response(&http_state, request_credentials.origin),
-        };
+        let resolved = credentials.resolve_caller(&http_state).await;
+        caller = resolved.map_err(|refused| refused.to_response(&http_state, credentials.origin))?;
     }
-    let head = RequestHead {
-        accepts_events: accepts_events(&parts.headers),
-        headers: parts.headers,
-        caller,
-        credentials: request_credentials,
-    };
-    match read {
-        Ok(Ok(IncomingMessage::Request(request))) => answer_request(&http_state, &head, request).await,
-        Ok(Ok(IncomingMessage::Notification(notification))) => receive_notification(&http_state, &head, &notification),
-        Ok(Ok(IncomingMessage::Response(response))) => receive_response(&http_state, &head, &response),
-        Ok(Ok(IncomingMessage::Batch(messages))) => answer_batch(&http_state, &head, messages).await,
-        Ok(Err(rejection)) => {
-            http_state.report_rejection(head.credentials.origin, &rejection.error.message);
-            refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
+    let accepts_events = accepts_events(&parts.headers);
+    let head = RequestHead { accepts_events, headers: parts.headers, caller, credentials };
+    match message? {
+        Ok(IncomingMessage::Request(request)) => answer_request(&http_state, &head, request).await,
+        Ok(IncomingMessage::Notification(notification)) => {
+            if let Some(context) = head.session_context(&http_state)? {
+                http_state.service.handle_notification(&notification, &context);
+            }
+            Ok(accepted())
         }
-        Err(refusal) => *refusal,
+        // The response to a server request that was sent on the event stream of the client's own request.
+        Ok(IncomingMessage::Response(response)) => {
+            if let Some(context) = head.session_context(&http_state)? {
+                http_state.service.handle_response(&response, &context);
+            }
+            Ok(accepted())
+        }
+        Ok(IncomingMessage::Batch(messages)) => answer_batch(&http_state, &head, messages).await,
+        Err(rejection) => {
+            http_state.report_rejection(head.credentials.origin, &rejection.error.message);
+            Err(refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error).into())
+        }
     }
 }
 
@@ -89,10 +113,10 @@ pub(super) async fn read_message(
     body: Body,
     http_state: &HttpState,
     origin: CallOrigin,
-) -> Result<Result<IncomingMessage, DecodeError>, BoxedResponse> {
+) -> Result<Result<IncomingMessage, DecodeError>, Refusal> {
     let refuse = |status, message: &str| {
         http_state.report_rejection(origin, message);
-        Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
+        refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))).into()
     };
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
     if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
@@ -113,108 +137,83 @@ pub(super) async fn read_message(
 async fn answer_request(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
-    mut request: tidegate_mcp::RpcRequest,
-) -> Response {
+    mut request: RpcRequest,
+) -> Result<Response, Refusal> {
     request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
     let version = head.headers.get(mirrored_headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
-    let is_modern = request.meta.protocol_version.is_some()
-        || version.and_then(Revision::parse).is_some_and(|revision| !revision.is_legacy());
-    if is_modern {
+    let revision = version.and_then(Revision::parse);
+    if request.meta.protocol_version.is_some() || revision.is_some_and(|revision| !revision.is_legacy()) {
         return answer_modern(http_state, head, request).await;
     }
-    if let Some(version) = version.filter(|version| Revision::parse(version).is_none()) {
-        return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &RpcError::unsupported_version(version));
+    if let Some(version) = version.filter(|_| revision.is_none()) {
+        let error = RpcError::unsupported_version(version);
+        return Err(refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error).into());
     }
     if request.method == "initialize" {
         return open_session(http_state, head, &request).await;
     }
-    match find_session(http_state, head, &request) {
-        Ok(session) => answer_legacy(http_state, head, request, session).await,
-        Err(refusal) => *refusal,
-    }
+    let session = head.session(http_state, Some(&request.id))?;
+    answer_in_session(http_state, head, request, Some(session), head.accepts_events).await
 }
 
-async fn answer_modern(http_state: &Arc<HttpState>, head: &RequestHead, request: tidegate_mcp::RpcRequest) -> Response {
-    let wants_events = head.accepts_events && requests_notifications(&request);
-    let peer = http_state.new_peer(&head.caller, None, wants_events);
+async fn answer_modern(
+    http_state: &Arc<HttpState>,
+    head: &RequestHead,
+    request: RpcRequest,
+) -> Result<Response, Refusal> {
+    let requests_notifications = request.meta.progress_token.is_some() || request.meta.log_level.is_some();
+    let wants_events = head.accepts_events && requests_notifications;
     let checked = mirrored_headers::check_headers(&head.headers, &request, http_state.service.registry(), &head.caller)
         .and_then(|()| http_state.service.resolve_revision(&request, None));
-    if let Err(error) = checked {
+    checked.map_err(|error| {
         http_state.report_rejection(head.credentials.origin, &error.message);
-        return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
-    }
-    let id = request.id.clone();
-    let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
-    match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
-        Ok(Answer::NoResponse) => accepted(),
-        Ok(Answer::Whole(whole)) => message_response(http_state, whole, true),
-        Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
-        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::event_stream_body(answer, validity)),
-        Ok(Answer::Stream(answer)) => streamed_json(answer, validity),
-    }
+        refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error)
+    })?;
+    answer_in_session(http_state, head, request, None, wants_events).await
 }
 
-fn open_subscription(
+/// Answers a request of `session`, or a modern one.
+async fn answer_in_session(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
-    id: &RequestId,
-    stream: ListenStream,
-) -> Response {
-    listen::open_stream(http_state, &head.caller, &head.credentials, id, head.accepts_events, stream)
-}
-
-fn requests_notifications(request: &tidegate_mcp::RpcRequest) -> bool {
-    request.meta.progress_token.is_some() || request.meta.log_level.is_some()
-}
-
-async fn open_session(http_state: &HttpState, head: &RequestHead, request: &tidegate_mcp::RpcRequest) -> Response {
-    let (session, whole) =
-        match http_state.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await {
-            Ok(opened) => opened,
-            Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
-        };
-    let permit = match http_state.acquire_session_permit(&head.caller) {
-        Ok(permit) => permit,
-        Err(level) => return too_many_sessions(Some(&request.id), level),
-    };
-    let id = http_state.sessions.open(session, head.caller.principal.clone(), permit);
-    let mut response = message_response(http_state, whole, false);
-    // An id consists of hexadecimal digits.
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(SESSION_ID, value);
-    }
-    response
-}
-
-fn find_session(
-    http_state: &HttpState,
-    head: &RequestHead,
-    request: &tidegate_mcp::RpcRequest,
-) -> Result<Arc<HttpSession>, BoxedResponse> {
-    let id = session_id(&head.headers, Some(&request.id))?;
-    http_state.sessions.get(id, &head.caller.principal).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
-}
-
-async fn answer_legacy(
-    http_state: &Arc<HttpState>,
-    head: &RequestHead,
-    request: tidegate_mcp::RpcRequest,
-    session: Arc<HttpSession>,
-) -> Response {
-    let peer = http_state.new_peer(&head.caller, Some(session.session.clone()), head.accepts_events);
+    request: RpcRequest,
+    session: Option<Arc<HttpSession>>,
+    wants_events: bool,
+) -> Result<Response, Refusal> {
     let id = request.id.clone();
-    let mut validity = HttpCallerResolver::session_validity(http_state, &head.credentials, &head.caller);
-    match validity.run_while_valid(http_state.service.answer(request, &peer)).await {
-        Err(revoked) => AdmissionError::from(revoked).to_response(http_state, head.credentials.origin),
-        Ok(Answer::NoResponse) => accepted(),
-        Ok(Answer::Whole(whole)) => message_response(http_state, whole, false),
-        Ok(Answer::Listen(stream)) => open_subscription(http_state, head, &id, stream),
-        Ok(Answer::Stream(answer)) if head.accepts_events && answer.may_notify() => {
+    let mcp_session = session.as_ref().map(|session| &session.session);
+    let context = http_state.request_context(&head.caller, mcp_session, wants_events);
+    let mut validity = head.validity(http_state);
+    let answer = validity.run_while_valid(http_state.service.answer(request, &context)).await;
+    match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
+        (Answer::NoResponse, _) => Ok(accepted()),
+        (Answer::Whole(whole), session) => {
+            Ok(message_response(&http_state.options.protected_resource, whole, session.is_none()))
+        }
+        (Answer::Listen(listening), _) => {
+            listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
+        }
+        (Answer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
             stream_resumable(http_state, &session, &id, answer, validity)
         }
-        Ok(Answer::Stream(answer)) => streamed_json(answer, validity),
+        (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity))),
+        (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity)),
     }
+}
+
+fn revoked_response(http_state: &HttpState, head: &RequestHead, revoked: Revoked) -> Response {
+    AdmissionError::from(revoked).to_response(http_state, head.credentials.origin)
+}
+
+async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcRequest) -> Result<Response, Refusal> {
+    let initialized = http_state.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await;
+    let (session, whole) = initialized.map_err(|error| refusal(StatusCode::OK, Some(&request.id), &error))?;
+    let permit = http_state.acquire_session_permit(&head.caller, Some(&request.id))?;
+    let id = http_state.sessions.open(session, head.caller.principal.clone(), permit);
+    let mut response = message_response(&http_state.options.protected_resource, whole, false);
+    // An id consists of hexadecimal digits.
+    response.headers_mut().extend(HeaderValue::from_str(&id).map(|id| (SESSION_ID, id)));
+    Ok(response)
 }
 
 /// A legacy event stream. A disconnect does not cancel the call, so the call writes into a buffer in a task of its own,
@@ -225,26 +224,22 @@ fn stream_resumable(
     id: &RequestId,
     answer: Box<AnswerStream>,
     session_validity: SessionValidity,
-) -> Response {
-    let Some((number, replay)) = session.open_stream() else {
+) -> Result<Response, Refusal> {
+    let (number, replay) = session.open_stream().ok_or_else(|| {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "this session has too many open event streams");
-        return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
-    };
-    let Ok(reader) = replay.read_after(None) else { return accepted() };
+        refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error)
+    })?;
+    let Ok(reader) = replay.read_after(None) else { return Ok(accepted()) };
     let ended = session.ended.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
     http_state.tasks.spawn(async move {
-        let written = tokio::select! {
-            biased;
-            () = ended.cancelled() => Ok(()),
-            written = write_events(answer, session_validity, number, &replay, is_primed) => written,
-        };
-        match written {
+        let writing = write_events(answer, session_validity, number, &replay, is_primed);
+        match ended.run_until_cancelled(writing).await.unwrap_or(Ok(())) {
             Ok(()) => replay.end(),
             Err(ReplayLost) => replay.mark_lost(),
         }
     });
-    event_stream(replay_body(reader))
+    Ok(event_stream(replay_body(reader)))
 }
 
 async fn write_events(
@@ -274,49 +269,21 @@ async fn write_events(
     }
 }
 
-fn receive_notification(http_state: &HttpState, head: &RequestHead, notification: &RpcNotification) -> Response {
-    if let Ok(id) = session_id(&head.headers, None) {
-        let Some(session) = http_state.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        let peer = http_state.new_peer(&head.caller, Some(session.session.clone()), false);
-        http_state.service.handle_notification(notification, &peer);
-    }
-    accepted()
-}
-
-/// Handles the response of a client to a server request that was sent on the event stream of its own request.
-fn receive_response(http_state: &HttpState, head: &RequestHead, response: &tidegate_mcp::RpcResponse) -> Response {
-    if let Ok(id) = session_id(&head.headers, None) {
-        let Some(session) = http_state.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
-        http_state
-            .service
-            .handle_response(response, &http_state.new_peer(&head.caller, Some(session.session.clone()), false));
-    }
-    accepted()
-}
-
 async fn answer_batch(
-    endpoint: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
-) -> Response {
-    let session = match session_id(&head.headers, None).map(|id| endpoint.sessions.get(id, &head.caller.principal)) {
-        Ok(Some(session)) => Some(session.session.clone()),
-        Ok(None) => return no_such_session(None),
-        // The rejection of the batch says more than a missing session id would.
-        Err(_) => None,
-    };
-    let peer = endpoint.new_peer(&head.caller, session, false);
-    let resolver = HttpCallerResolver {
-        http_state: endpoint.clone(),
-        credentials: head.credentials.clone(),
-        owner: head.caller.principal.clone(),
-    };
+) -> Result<Response, Refusal> {
+    // If the session id is missing, the rejection of the batch is the more useful error.
+    let without_session = || http_state.request_context(&head.caller, None, false);
+    let context = head.session_context(http_state)?.unwrap_or_else(without_session);
+    let resolver = HttpCallerResolver::new(http_state, head.credentials.clone(), &head.caller);
     let messages = with_callers(messages, Arc::new(resolver), head.caller.clone());
-    let mut validity = HttpCallerResolver::session_validity(endpoint, &head.credentials, &head.caller);
-    match validity.run_while_valid(endpoint.service.answer_batch(messages, &peer)).await {
-        Err(revoked) => AdmissionError::from(revoked).to_response(endpoint, head.credentials.origin),
-        Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
-        Ok(Ok(None)) => accepted(),
-        Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),
+    let answers = http_state.service.answer_batch(messages, &context);
+    match head.validity(http_state).run_while_valid(answers).await {
+        Err(revoked) => Err(revoked_response(http_state, head, revoked).into()),
+        Ok(Ok(Some(answers))) => Ok(json(StatusCode::OK, answers)),
+        Ok(Ok(None)) => Ok(accepted()),
+        Ok(Err(error)) => Err(refusal(StatusCode::BAD_REQUEST, None, &error).into()),
     }
 }

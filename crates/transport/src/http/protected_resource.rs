@@ -8,16 +8,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use tidegate_core::is_scope;
-
-use super::HttpState;
-use super::challenge::Challenge;
-use super::response::json;
+use tidegate_core::{AuthenticationError, is_scope};
 
 /// The well-known path of the metadata, before the path of the resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -32,20 +27,6 @@ pub struct ProtectedResource {
     metadata: String,
 }
 
-/// Why metadata is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProtectedResourceError {
-    /// The resource is not a valid URL.
-    #[error("invalid resource {0:?}: expected an https URL such as https://data.example.com/mcp")]
-    Resource(String),
-    /// An authorization server is not a valid issuer.
-    #[error("invalid issuer {0:?}: expected an https URL such as https://login.example.com")]
-    AuthorizationServer(String),
-    /// A scope is not a single word.
-    #[error("invalid scope {0:?}: expected a word without spaces, quotes and backslashes")]
-    Scope(String),
-}
-
 impl ProtectedResource {
     /// The resource with the URL `resource`, which tokens contain as audience and which clients use. `scopes` suffice
     /// for most operations.
@@ -56,15 +37,16 @@ impl ProtectedResource {
         resource: impl Into<String>,
         authorization_servers: Vec<String>,
         scopes: Vec<String>,
-    ) -> Result<Self, ProtectedResourceError> {
+    ) -> Result<Self, String> {
         let resource = resource.into();
-        let metadata = parse_address(&resource).map(|uri| metadata_url(&uri));
-        let metadata = metadata.ok_or_else(|| ProtectedResourceError::Resource(resource.clone()))?;
+        let metadata = parse_address(&resource).map(|uri| metadata_url(&uri)).ok_or_else(|| {
+            format!("invalid resource {resource:?}: expected an https URL such as https://data.example.com/mcp")
+        })?;
         if let Some(server) = authorization_servers.iter().find(|server| parse_address(server).is_none()) {
-            return Err(ProtectedResourceError::AuthorizationServer(server.clone()));
+            return Err(format!("invalid issuer {server:?}: expected an https URL such as https://login.example.com"));
         }
         if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
-            return Err(ProtectedResourceError::Scope(scope.clone()));
+            return Err(format!("invalid scope {scope:?}: expected a word without spaces, quotes and backslashes"));
         }
         Ok(Self { resource, authorization_servers, scopes, metadata })
     }
@@ -108,6 +90,32 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
     path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// What a caller lacks that was rejected: the reason of an authentication challenge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// Credentials.
+    Missing {
+        /// The OAuth scopes that the call requires, if they are known.
+        scopes: Vec<String>,
+    },
+    /// Valid credentials.
+    Invalid,
+    /// Credentials in a valid form.
+    Malformed,
+    /// OAuth scopes, all of which are required.
+    Scopes(Vec<String>),
+}
+
+impl From<AuthenticationError> for Challenge {
+    fn from(reason: AuthenticationError) -> Self {
+        match reason {
+            AuthenticationError::Missing => Self::Missing { scopes: Vec::new() },
+            AuthenticationError::Invalid => Self::Invalid,
+            AuthenticationError::Malformed => Self::Malformed,
+        }
+    }
+}
+
 /// The published metadata. Clones share it, so a host application keeps one and can change it while the server runs.
 #[derive(Debug, Clone, Default)]
 pub struct SharedProtectedResource(Arc<ArcSwapOption<ProtectedResource>>);
@@ -118,7 +126,6 @@ impl SharedProtectedResource {
         self.0.store(resource.map(Arc::new));
     }
 
-    /// Whether metadata is published.
     pub(super) fn is_published(&self) -> bool {
         self.0.load().is_some()
     }
@@ -159,32 +166,24 @@ impl SharedProtectedResource {
 
 /// The metadata, for all clients and all web pages. It is the same at each path, so that it does not reveal which paths
 /// exist.
-pub(super) async fn metadata(State(http_state): State<Arc<HttpState>>, method: Method) -> Response {
-    let published = http_state.options.protected_resource.0.load_full();
-    let mut response = match published {
-        None => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            return response;
-        }
-        Some(_) if method == Method::OPTIONS => json(StatusCode::NO_CONTENT, bytes::Bytes::new()),
-        Some(_) if !matches!(method, Method::GET | Method::HEAD) => {
-            json(StatusCode::METHOD_NOT_ALLOWED, bytes::Bytes::new())
-        }
-        Some(resource) => json(StatusCode::OK, resource.to_json().to_string().into()),
+pub(super) async fn metadata(State(published): State<SharedProtectedResource>, method: Method) -> Response {
+    const METHODS: &str = "GET, HEAD, OPTIONS";
+    let Some(resource) = published.0.load_full() else { return StatusCode::NOT_FOUND.into_response() };
+    let (status, body) = match method {
+        Method::GET | Method::HEAD => (StatusCode::OK, resource.to_json().to_string()),
+        Method::OPTIONS => (StatusCode::NO_CONTENT, String::new()),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
     };
-    allow_cross_origin(response.headers_mut());
-    response
-}
-
-fn allow_cross_origin(headers: &mut HeaderMap) {
-    const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
-    headers.insert(header::ALLOW, METHODS);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
-    // A reload may change the metadata.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::ALLOW, METHODS),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "*"),
+        // A reload may change the metadata.
+        (header::CACHE_CONTROL, "max-age=60"),
+    ];
+    (status, headers, body).into_response()
 }
 
 #[cfg(test)]
@@ -208,7 +207,7 @@ mod tests {
         ];
         let message = message.map(|resource| match metadata(resource) {
             Ok(metadata) => metadata,
-            Err(error) => error.to_string(),
+            Err(problem) => problem,
         });
         insta::assert_snapshot!(message.join("\n"), @r#"
         https://data.example.com/.well-known/oauth-protected-resource/mcp
@@ -227,8 +226,8 @@ mod tests {
     #[test]
     fn rejects_malformed_scopes() {
         for wrong in ["", "a b", "a\"b", "a\\b", "ä"] {
-            let made = ProtectedResource::new("https://a.example", vec![], vec![wrong.to_owned()]);
-            assert_eq!(made, Err(ProtectedResourceError::Scope(wrong.to_owned())));
+            let problem = ProtectedResource::new("https://a.example", vec![], vec![wrong.to_owned()]).unwrap_err();
+            assert!(problem.starts_with(&format!("invalid scope {wrong:?}")), "{problem}");
         }
     }
 }

@@ -18,7 +18,6 @@ use super::sse;
 /// Maximum number of bytes that one stream stores for redelivery. The oldest delivered ones are removed first.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The stored events of a stream.
 #[derive(Debug, Default)]
 pub(super) struct ReplayBuffer {
     state: Mutex<ReplayState>,
@@ -75,7 +74,6 @@ impl ReplayBuffer {
         Ok(())
     }
 
-    /// Marks the stream as ended.
     pub(super) fn end(&self) {
         self.state.lock().has_ended = true;
         self.changed.notify_waiters();
@@ -92,7 +90,6 @@ impl ReplayBuffer {
         self.changed.notify_waiters();
     }
 
-    /// Whether the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.state.lock().has_ended
     }
@@ -135,7 +132,6 @@ impl ReplayState {
     }
 }
 
-/// A connection that reads a stream.
 #[derive(Debug)]
 pub(super) struct ReplayReader {
     replay: Arc<ReplayBuffer>,

@@ -4,25 +4,36 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::LimitLevel;
 use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
 
-use super::HttpState;
 use super::body::{REVOKED_REASON, broken_body_error};
-use super::challenge::Challenge;
+use super::protected_resource::{Challenge, SharedProtectedResource};
 use crate::revalidation::{Revoked, SessionValidity};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// The header with the id of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// A refusal; boxed, because results carry it.
-pub(super) type BoxedResponse = Box<Response>;
+/// The response to a request that is not processed further; boxed, because results carry it.
+#[derive(Debug)]
+pub(super) struct Refusal(Box<Response>);
+
+impl From<Response> for Refusal {
+    fn from(response: Response) -> Self {
+        Self(Box::new(response))
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
 
 /// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -39,23 +50,23 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
 
 /// 503 for a caller that may not open more sessions, because the limit at `level` is reached.
 pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Response {
-    let owner_key = match level {
+    let subject = match level {
         LimitLevel::Principal => "you have",
         LimitLevel::Tenant => "your tenant has",
         LimitLevel::Tool | LimitLevel::Node => "there are",
     };
-    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{owner_key} too many open sessions; try again later"));
+    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{subject} too many open sessions; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
 /// The id of the session that a request belongs to; 400 if it has none.
-pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
+pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, Refusal> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         let error = RpcError::invalid_request(
             "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \
              clients of 2026-07-28 declare their version in params._meta",
         );
-        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
+        refusal(StatusCode::BAD_REQUEST, request, &error).into()
     })
 }
 
@@ -67,9 +78,13 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
 
 /// A complete message. For modern clients, the status reflects an unknown method or a rate limit. Some older clients
 /// abandon their whole session on any other status than one that requests authentication.
-pub(super) fn message_response(http_state: &HttpState, message: ResponseMessage, is_modern: bool) -> Response {
-    if let Some(call_rejection) = &message.rejection {
-        return rejected_response(http_state, call_rejection, message.bytes, is_modern);
+pub(super) fn message_response(
+    published: &SharedProtectedResource,
+    message: ResponseMessage,
+    is_modern: bool,
+) -> Response {
+    if let Some(rejection) = &message.rejection {
+        return rejected_response(published, rejection, message.bytes, is_modern);
     }
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
@@ -81,13 +96,12 @@ pub(super) fn message_response(http_state: &HttpState, message: ResponseMessage,
 
 /// A rejected call, with the status and headers that HTTP has for it.
 fn rejected_response(
-    http_state: &HttpState,
-    call_rejection: &CallRejection,
+    published: &SharedProtectedResource,
+    rejection: &CallRejection,
     bytes: Bytes,
     is_modern: bool,
 ) -> Response {
-    let published = &http_state.options.protected_resource;
-    let (status, field) = match call_rejection {
+    let (status, field) = match rejection {
         // Without published metadata, a challenge is useless.
         CallRejection::Unauthenticated { scopes } if published.is_published() => {
             let challenge = Challenge::Missing { scopes: scopes.clone() };

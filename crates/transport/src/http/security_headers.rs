@@ -8,14 +8,14 @@ use axum::http::{HeaderMap, HeaderValue, header};
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// No web page may embed ours in a frame.
+/// No web page may embed pages of this server in a frame.
 const DENY: HeaderValue = HeaderValue::from_static("DENY");
 /// A page without a policy of its own may load nothing.
 const DENY_ALL_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
 /// After a request over TLS, browsers use only TLS for a year.
 const HSTS_ONE_YEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Adds headers that are not set yet. `is_over_tls` says whether the request used TLS.
+/// Adds headers that are not set yet. `is_over_tls` is true if the request used TLS.
 pub(super) fn add_security_headers(headers: &mut HeaderMap, is_over_tls: bool) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.entry(header::REFERRER_POLICY).or_insert(NO_REFERRER);

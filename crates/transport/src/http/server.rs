@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::routes::build_routes;
+use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
-use super::{HttpOptions, HttpState, PeerAddress, build_routes};
 use crate::metrics::Metrics;
 use crate::tls::TlsPeer;
 
@@ -31,10 +32,6 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Delay after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// A permit for a connection, held as long as the connection lives, also after an upgrade.
-#[derive(Clone)]
-pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
 /// A server that runs in its own tasks.
 #[derive(Debug)]
@@ -91,7 +88,7 @@ async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: Cancel
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let http_connection_permit = HttpConnectionPermit(Arc::new(permit));
+                let http_connection_permit = HttpConnectionPermit::new(permit);
                 connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
             }
         }
@@ -112,46 +109,27 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    http_connection_permit: HttpConnectionPermit,
+    permit: HttpConnectionPermit,
     app: Router,
-    endpoint: Arc<HttpState>,
+    http_state: Arc<HttpState>,
     shutdown: CancellationToken,
 ) {
     let transport = TransportKind::StreamableHttp;
-    let events = endpoint.service.registry().events();
+    let events = http_state.service.registry().events();
     events.emit(Event::ConnectionOpened { transport });
     // Without it, small events wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
-    let stream = WriteTimeoutStream::new(stream, endpoint.options.write_within);
-    match &endpoint.options.tls {
-        None => {
-            HttpConnection { peer, permit: http_connection_permit, tls: None, app, http_state: &endpoint, shutdown }
-                .serve(stream)
-                .await
-        }
-        Some(tls) => {
-            let handshake = tokio::select! {
-                biased;
-                () = shutdown.cancelled() => None,
-                handshake = tls.accept(stream) => Some(handshake),
-            };
-            match handshake {
-                None => {}
-                Some(Ok((stream, tls_peer))) => {
-                    HttpConnection {
-                        peer,
-                        permit: http_connection_permit,
-                        tls: Some(tls_peer),
-                        app,
-                        http_state: &endpoint,
-                        shutdown,
-                    }
-                    .serve(stream)
-                    .await;
-                }
-                Some(Err(error)) => report_failed_handshake(&endpoint, peer, &error),
+    let stream = WriteTimeoutStream::new(stream, http_state.options.write_within);
+    match &http_state.options.tls {
+        None => HttpConnection { peer, permit, tls: None, app, http_state: &http_state, shutdown }.serve(stream).await,
+        Some(tls) => match shutdown.run_until_cancelled(tls.accept(stream)).await {
+            None => {}
+            Some(Ok((stream, tls_peer))) => {
+                let tls = Some(tls_peer);
+                HttpConnection { peer, permit, tls, app, http_state: &http_state, shutdown }.serve(stream).await;
             }
-        }
+            Some(Err(error)) => report_failed_handshake(&http_state, peer, &error),
+        },
     }
     events.emit(Event::ConnectionClosed { transport });
 }
@@ -162,12 +140,12 @@ fn report_failed_handshake(http_state: &HttpState, peer: SocketAddr, error: &std
     if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
         return;
     }
-    let why = if is_plaintext(error) {
+    let problem = if is_plaintext(error) {
         "the client did not send TLS; it may have used plain HTTP".to_owned()
     } else {
         error.to_string()
     };
-    http_state.report_rejection(origin_of_peer(peer), &format!("TLS handshake failed: {why}"));
+    http_state.report_rejection(origin_of_peer(peer), &format!("TLS handshake failed: {problem}"));
 }
 
 /// Whether the first byte was already not TLS.
@@ -193,18 +171,21 @@ struct HttpConnection<'a> {
 impl HttpConnection<'_> {
     /// Answers requests until the client disconnects or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { peer, permit: http_connection_permit, tls, app, http_state: endpoint, shutdown } = self;
+        let Self { peer, permit, tls, app, http_state, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddress(peer.ip()));
-            extensions.insert(http_connection_permit.clone());
+            extensions.insert(permit.clone());
             if let Some(tls) = &tls {
                 extensions.insert(tls.clone());
             }
             request
         });
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(endpoint.options.read_within).max_buf_size(HEAD_BYTES_MAX);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(http_state.options.read_within)
+            .max_buf_size(HEAD_BYTES_MAX);
         let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let connection = connection.with_upgrades();
         let mut connection = std::pin::pin!(connection);
@@ -213,12 +194,12 @@ impl HttpConnection<'_> {
                 // Errors of the connection concern only the client. Oversized headers are reported, so that the limit
                 // is visible.
                 if served.is_err_and(|error| error.is_parse_too_large()) {
-                    endpoint.report_rejection(origin_of_peer(peer), "the request headers are too large");
+                    http_state.report_rejection(origin_of_peer(peer), "the request headers are too large");
                 }
             }
             () = shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(endpoint.options.drain_within * 2, connection).await;
+                let _ = tokio::time::timeout(http_state.options.drain_within * 2, connection).await;
             }
         }
     }

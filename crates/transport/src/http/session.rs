@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::replay::ReplayBuffer;
+use crate::mcp_connection::McpConnection;
 
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
@@ -27,7 +28,6 @@ pub(super) struct HttpSessions {
     by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
 }
 
-/// One session and its event streams.
 pub(super) struct HttpSession {
     pub(super) session: Arc<McpSession>,
     /// The principal that opened the session; for all others it does not exist.
@@ -82,7 +82,6 @@ impl HttpSessions {
         }
     }
 
-    /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let all: Vec<_> = self.by_id.lock().drain().collect();
         for (_, (session, _permit)) in all {
@@ -109,7 +108,6 @@ impl HttpSession {
         self.session.in_flight().cancel_all();
     }
 
-    /// Marks the session as used now.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
@@ -133,7 +131,54 @@ impl HttpSession {
     }
 }
 
-/// The session permits of the server.
+#[derive(Default)]
+pub(super) struct SseSessions {
+    by_id: Mutex<HashMap<String, Arc<SseSession>>>,
+}
+
+/// The state that an event stream and the messages posted to it share.
+pub(super) struct SseSession {
+    pub(super) connection: Arc<McpConnection>,
+    /// The principal that opened the session; for all others it does not exist.
+    pub(super) owner: Arc<Principal>,
+    /// The toolset of the endpoint at which the session was opened.
+    pub(super) toolset: Option<String>,
+    last_used: Mutex<Instant>,
+}
+
+impl SseSessions {
+    /// Adds a session and returns its unguessable id.
+    pub(super) fn insert(&self, session: Arc<SseSession>) -> String {
+        let id = Uuid::new_v4().simple().to_string();
+        self.by_id.lock().insert(id.clone(), session);
+        id
+    }
+
+    /// The session `id`, if `principal` opened it.
+    pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
+        self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
+    }
+
+    pub(super) fn remove(&self, id: &str) {
+        self.by_id.lock().remove(id);
+    }
+}
+
+impl SseSession {
+    pub(super) fn new(connection: Arc<McpConnection>, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
+        Arc::new(Self { connection, owner, toolset, last_used: Mutex::new(Instant::now()) })
+    }
+
+    pub(super) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// The time of the last message in either direction. Comments are not messages.
+    pub(super) fn last_used(&self) -> Instant {
+        *self.last_used.lock()
+    }
+}
+
 pub(super) struct SessionPermits {
     sessions_max: usize,
     events: EventDispatcher,
@@ -148,15 +193,12 @@ pub(super) struct SessionPermit {
 }
 
 impl SessionPermits {
-    pub(super) fn new(places_max: usize, events: EventDispatcher) -> Arc<Self> {
-        Arc::new(Self { sessions_max: places_max, events, shares: Mutex::default() })
+    pub(super) fn new(sessions_max: usize, events: EventDispatcher) -> Arc<Self> {
+        Arc::new(Self { sessions_max, events, shares: Mutex::default() })
     }
 
     /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
     /// distinguished.
-    ///
-    /// # Errors
-    /// The level whose limit is reached.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,

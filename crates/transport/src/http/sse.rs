@@ -12,8 +12,7 @@ use tidegate_mcp::{AnswerFrame, AnswerStream};
 use super::body::{REVOKED_REASON, broken_body_error};
 use crate::revalidation::{Revoked, SessionValidity};
 
-pub(super) const DATA_PREFIX: &[u8] = b"data: ";
-/// The end of an event.
+const DATA_PREFIX: &[u8] = b"data: ";
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
 /// Interval of the comments on a quiet stream.
@@ -56,7 +55,6 @@ impl EventWriter {
     }
 }
 
-/// A complete event.
 pub(super) fn encode_event(message: &[u8], id: Option<&str>) -> Bytes {
     let mut bytes = begin_event(id, message.len());
     bytes.put_slice(message);

@@ -4,17 +4,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use axum::http::{Extensions, HeaderName};
-use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LimitLevel, LinkVerifier};
-use tidegate_mcp::{InFlightRequests, McpService, McpSession, Peer};
+use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LinkVerifier};
+use tidegate_mcp::{McpService, McpSession, RequestContext, RequestId};
 use tidegate_runtime::event::Event;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::http_sse::SseSessions;
 use super::protected_resource::SharedProtectedResource;
-use super::session::{HttpSessions, SessionPermit, SessionPermits};
-use crate::conversation::ConnectionLimits;
+use super::response::{Refusal, too_many_sessions};
+use super::session::{HttpSessions, SessionPermit, SessionPermits, SseSessions};
+use crate::mcp_connection::ConnectionLimits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
@@ -24,8 +26,8 @@ pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 /// except for control characters.
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
-/// Limits of a conversation over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
-pub(super) const CONVERSATION_LIMITS: ConnectionLimits = ConnectionLimits {
+/// Limits of a connection over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
+pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     requests_max: 64,
     outgoing_max: 16,
     inline_bytes_max: EVENT_BYTES_MAX,
@@ -103,7 +105,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// The state that all HTTP handlers share.
 pub(crate) struct HttpState {
     pub(super) service: Arc<McpService>,
     pub(super) metrics: Arc<Metrics>,
@@ -127,6 +128,22 @@ impl PeerAddress {
     }
 }
 
+/// A permit for a connection, held until the connection ends, also after an upgrade.
+#[derive(Clone)]
+pub(super) struct HttpConnectionPermit(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
+
+impl HttpConnectionPermit {
+    pub(super) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(permit))
+    }
+}
+
+impl FromRef<Arc<HttpState>> for SharedProtectedResource {
+    fn from_ref(http_state: &Arc<HttpState>) -> Self {
+        http_state.options.protected_resource.clone()
+    }
+}
+
 impl HttpState {
     pub(crate) fn new(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
         let events = service.registry().events().clone();
@@ -142,16 +159,17 @@ impl HttpState {
         })
     }
 
-    /// A permit for a session of `caller`.
-    ///
-    /// # Errors
-    /// The level whose limit is reached.
-    pub(super) fn acquire_session_permit(&self, caller: &Caller) -> Result<SessionPermit, LimitLevel> {
+    /// A permit for a session of `caller`, opened by the request `id`.
+    pub(super) fn acquire_session_permit(
+        &self,
+        caller: &Caller,
+        id: Option<&RequestId>,
+    ) -> Result<SessionPermit, Refusal> {
         self.sessions.end_idle();
         // Read each time: a later configuration may be the first one that requires authentication.
         let of_one_max =
             self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
-        self.session_permits.acquire(caller, of_one_max)
+        self.session_permits.acquire(caller, of_one_max).map_err(|level| too_many_sessions(id, level).into())
     }
 
     /// Reports a rejected message to the log and the metrics.
@@ -160,17 +178,21 @@ impl HttpState {
         self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });
     }
 
-    /// The peer that the protocol layer sees. If `streams_events` is true, the answer must fit into one SSE event.
-    pub(super) fn new_peer(&self, caller: &Caller, session: Option<Arc<McpSession>>, streams_events: bool) -> Peer {
+    /// The context of a request of `caller`. If `streams_events` is true, the answer must fit into one SSE event.
+    pub(super) fn request_context(
+        &self,
+        caller: &Caller,
+        session: Option<&Arc<McpSession>>,
+        streams_events: bool,
+    ) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
-        let in_flight: Option<Arc<InFlightRequests>> = session.as_ref().map(|session| session.in_flight().clone());
-        Peer {
+        RequestContext {
             caller: caller.clone(),
             inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
             // A request of the server is sent on the event stream of the client's own request.
             accepts_server_requests: streams_events,
-            session,
-            in_flight,
+            session: session.cloned(),
+            in_flight: session.map(|session| session.in_flight().clone()),
         }
     }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream with a timeout for each write.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,

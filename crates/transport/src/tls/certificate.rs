@@ -1,5 +1,5 @@
 //! Certificates: reads the PEM files of TLS ([RFC 7468](https://www.rfc-editor.org/rfc/rfc7468)), parses a client
-//! certificate into the attributes of its holder, and warns operators before those of the server expire.
+//! certificate into the attributes of its holder, and determines the validity of those of the server.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -110,7 +110,7 @@ impl TlsOptions {
     /// # Errors
     /// When the file cannot be read, or contains no certificates.
     pub fn certificate_validity(&self, now: SystemTime) -> Result<Vec<CertificateValidity>, TlsError> {
-        let unreadable = || TlsError::invalid(&self.certificate, "contains a certificate that cannot be parsed");
+        let unreadable = || TlsError::new(&self.certificate, "contains a certificate that cannot be parsed");
         let now = DateTime::<Utc>::from(now);
         let chain = read_certificates(&self.certificate)?;
         chain.iter().map(|one| read_validity(one, now).ok_or_else(unreadable)).collect()
@@ -131,7 +131,6 @@ fn read_validity(der: &CertificateDer<'_>, now: DateTime<Utc>) -> Option<Certifi
     Some(CertificateValidity { subject: distinguished_name::format_name(certificate.subject()), state })
 }
 
-/// Maximum size of a file in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The certificates in the file at `path`, in their order.
@@ -148,15 +147,15 @@ pub(super) fn read_revocation_lists(path: &Path) -> Result<Vec<CertificateRevoca
 pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read_file(path)?;
     PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|error| TlsError::invalid(path, describe_pem_error(&error, "a key", "BEGIN PRIVATE KEY")))
+        .map_err(|error| TlsError::new(path, describe_pem_error(&error, "a key", "BEGIN PRIVATE KEY")))
 }
 
 fn read_items<T: PemObject>(path: &Path, subject: &str, label: &str) -> Result<Vec<T>, TlsError> {
     let bytes = read_file(path)?;
     let all: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
-    let all = all.map_err(|error| TlsError::invalid(path, describe_pem_error(&error, subject, label)))?;
+    let all = all.map_err(|error| TlsError::new(path, describe_pem_error(&error, subject, label)))?;
     if all.is_empty() {
-        return Err(TlsError::invalid(path, describe_pem_error(&pem::Error::NoItemsFound, subject, label)));
+        return Err(TlsError::new(path, describe_pem_error(&pem::Error::NoItemsFound, subject, label)));
     }
     Ok(all)
 }
@@ -170,12 +169,12 @@ fn describe_pem_error(error: &pem::Error, subject: &str, label: &str) -> String 
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |source| TlsError::Unreadable { path: path.to_owned(), source };
+    let unreadable = |error| TlsError::new(path, format!("cannot be read: {error}"));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(TlsError::invalid(path, format!("is larger than {BYTES_MAX} bytes")));
+        return Err(TlsError::new(path, format!("is larger than {BYTES_MAX} bytes")));
     }
     Ok(bytes)
 }

@@ -31,10 +31,10 @@ pub(super) fn format_name(name: &X509Name<'_>) -> String {
 
 fn format_attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let identifier = attribute.attr_type().to_id_string();
-    let known = TYPES.iter().find(|(known, _)| *known == identifier).map(|(_, name)| *name);
-    let name = known.unwrap_or(&identifier);
+    let short_name = TYPES.iter().find(|(known, _)| *known == identifier).map(|(_, name)| *name);
+    let name = short_name.unwrap_or(&identifier);
     match attribute.as_str() {
-        Ok(value) if known.is_some() => format!("{name}={}", escape_value(value)),
+        Ok(value) if short_name.is_some() => format!("{name}={}", escape_value(value)),
         // A value without a short name, or one that is not text, is written as its bytes.
         _ => format!("{name}=#{}", encode_hex(attribute)),
     }
@@ -44,19 +44,19 @@ fn format_attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
 fn escape_value(value: &str) -> String {
     let last = value.chars().count().saturating_sub(1);
     let mut text = String::with_capacity(value.len());
-    for (at, letter) in value.chars().enumerate() {
-        let is_edge = (at == 0 && " #".contains(letter)) || (at == last && letter == ' ');
-        if letter.is_control() {
+    for (position, character) in value.chars().enumerate() {
+        let is_edge = (position == 0 && " #".contains(character)) || (position == last && character == ' ');
+        if character.is_control() {
             let mut bytes = [0; 4];
-            for byte in letter.encode_utf8(&mut bytes).bytes() {
+            for byte in character.encode_utf8(&mut bytes).bytes() {
                 let _ = write!(text, "\\{byte:02X}");
             }
             continue;
         }
-        if is_edge || "\"+,;<>\\".contains(letter) {
+        if is_edge || "\"+,;<>\\".contains(character) {
             text.push('\\');
         }
-        text.push(letter);
+        text.push(character);
     }
     text
 }

@@ -23,7 +23,6 @@ use tokio_rustls::server::TlsStream;
 pub use self::certificate::{CertificateValidity, ValidityState};
 pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
 
-/// Handshake timeout.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The protocol in ALPN, which both sides negotiate (RFC 7301).
 const HTTP: &[u8] = b"http/1.1";
@@ -73,31 +72,17 @@ impl TlsVersion {
     }
 }
 
-/// Why the TLS files cannot be used.
+/// Why a TLS file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file has invalid content.
-    #[error("{} {why}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+#[error("{} {problem}", path.display())]
+pub struct TlsError {
+    path: PathBuf,
+    problem: String,
 }
 
 impl TlsError {
-    fn invalid(path: &Path, why: impl Into<String>) -> Self {
-        Self::Invalid { path: path.to_owned(), why: why.into() }
+    fn new(path: &Path, problem: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), problem: problem.into() }
     }
 }
 
@@ -109,7 +94,6 @@ pub struct Tls(ArcSwap<TlsState>);
 struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// Whether a client certificate is required.
     requires_certificate: bool,
     /// The number of the load.
     generation: u64,
@@ -136,9 +120,6 @@ impl Tls {
     }
 
     /// Performs the handshake with a client. The [`TlsPeer`] holds the certificate of the client.
-    ///
-    /// # Errors
-    /// When the handshake fails or times out.
     pub(crate) async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -167,18 +148,18 @@ impl TlsState {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(min_version.and_newer())
-            .map_err(|error| TlsError::invalid(certificate, format!("cannot be used: {error}")))?;
+            .map_err(|error| TlsError::new(certificate, format!("cannot be used: {error}")))?;
         let verifier = clients.as_ref().map(build_verifier).transpose()?;
         let builder = match &verifier {
             Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_single_cert(chain, private).map_err(|error| {
-            let why = match error {
+            let problem = match error {
                 rustls::Error::InconsistentKeys(_) => format!("does not match the private key {}", key.display()),
                 error => format!("and its key {} cannot be used: {error}", key.display()),
             };
-            TlsError::invalid(certificate, why)
+            TlsError::new(certificate, problem)
         })?;
         config.alpn_protocols = vec![HTTP.to_vec()];
         let requires_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
@@ -193,13 +174,12 @@ impl TlsState {
     }
 }
 
-/// Builds the verifier of client certificates.
 fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let ClientCertificateOptions { authorities, are_required, revocation_list: revoked } = options;
     let mut roots = RootCertStore::empty();
     for authority in certificate::read_certificates(authorities)? {
         let added = roots.add(authority);
-        added.map_err(|error| TlsError::invalid(authorities, format!("contains an invalid authority: {error}")))?;
+        added.map_err(|error| TlsError::new(authorities, format!("contains an invalid authority: {error}")))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -210,5 +190,5 @@ fn build_verifier(options: &ClientCertificateOptions) -> Result<Arc<dyn ClientCe
         builder = builder.with_crls(certificate::read_revocation_lists(revoked)?);
     }
     let path = revoked.as_ref().unwrap_or(authorities);
-    builder.build().map_err(|error| TlsError::invalid(path, format!("cannot be used: {error}")))
+    builder.build().map_err(|error| TlsError::new(path, format!("cannot be used: {error}")))
 }

@@ -9,13 +9,11 @@ use tidegate_core::ClientCertificate;
 
 use super::{Tls, certificate};
 
-/// The client of a TLS connection.
 pub(crate) struct TlsPeer {
     tls: Arc<Tls>,
     presented: Option<PeerCertificate>,
 }
 
-/// The certificate that the client presented.
 struct PeerCertificate {
     certificate: ClientCertificate,
     chain: Vec<CertificateDer<'static>>,
@@ -41,9 +39,6 @@ impl TlsPeer {
     }
 
     /// The certificate of the client, if it presented one.
-    ///
-    /// # Errors
-    /// When the current files would not admit the client.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {

@@ -67,6 +67,7 @@ use self::request::Post;
 use self::wire::{Answer, Connection};
 use tidegate_testkit::host::Host;
 use tidegate_testkit::schema::check_response;
+use tidegate_testkit::wait::wait_until;
 
 /// A server on its own port.
 pub(super) struct Server {
@@ -131,7 +132,7 @@ impl Server {
 
     /// Waits until `count` calls are open.
     async fn until_open_calls(&self, count: usize) {
-        until(async || self.open_calls() == count).await;
+        wait_until("the open calls", async || self.open_calls() == count).await;
     }
 }
 
@@ -165,16 +166,6 @@ impl Session {
         all.extend_from_slice(headers);
         wire::request(method, "/mcp", &all, b"")
     }
-}
-
-/// Waits until the condition holds; fails after a long time.
-async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("it never came to hold");
 }
 
 /// Longer than any operation takes; only a failing test waits this long.

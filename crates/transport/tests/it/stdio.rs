@@ -16,8 +16,6 @@ mod listening;
 mod order;
 mod revisions;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
@@ -27,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use tidegate_testkit::host::Host;
 use tidegate_testkit::message_checker::{MessageChecker, script};
+use tidegate_testkit::paused_clock::settle;
 
 /// A client and the server at the other end of its pipe.
 pub(super) struct Pipe {
@@ -122,9 +121,4 @@ impl Pipe {
         self.served.await.unwrap().unwrap();
         rest
     }
-}
-
-/// Runs all other tasks until they wait. Requires paused time.
-async fn settle() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }

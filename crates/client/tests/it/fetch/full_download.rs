@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tidegate_client::fetch::{DownloadEvent, DownloadProgress, FORMATS, FetchOptions};
 use tidegate_core::AnswerFormat;
-use tidegate_query::BodyWriter;
+use tidegate_query::RowEncoder;
 use tokio::sync::Barrier;
 
 use super::fixture::{DownloadFixture, short_delay_options};
@@ -14,12 +14,12 @@ use super::stored_result::{StoredResultFixture, schema};
 
 /// What the server's own writer makes of the rows.
 fn server_rendering(stored: &StoredResultFixture, format: AnswerFormat) -> Vec<u8> {
-    let mut writer = BodyWriter::new(format, &schema()).unwrap();
+    let mut writer = RowEncoder::new(format, &schema()).unwrap();
     let mut bytes = Vec::new();
     for batch in &stored.batches {
         bytes.extend_from_slice(&writer.write(batch).unwrap());
     }
-    bytes.extend_from_slice(&writer.finish().unwrap());
+    bytes.extend_from_slice(&writer.finish(false).unwrap());
     bytes
 }
 

@@ -13,7 +13,7 @@ use arrow::ipc::reader::StreamReader;
 use futures::{StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use tidegate_core::AnswerFormat;
-use tidegate_query::{BodyWriter, result_manifest};
+use tidegate_query::{RowEncoder, result_manifest};
 use tidegate_results::{ResultEnd, StoreLimits, StoredResult};
 
 use super::{RunningCall, TestStore, ann, numbered_rows, numbers, read, ready, small_limits, then_pending};
@@ -136,9 +136,9 @@ fn shapes(rows: usize) -> RecordBatch {
 
 /// The rows of `batches` as they are compared, whatever their batches and the values of their dictionaries.
 fn plain(batches: &[RecordBatch]) -> String {
-    let mut writer = BodyWriter::new(AnswerFormat::Ndjson, &batches[0].schema()).unwrap();
+    let mut writer = RowEncoder::new(AnswerFormat::Ndjson, &batches[0].schema()).unwrap();
     let mut text: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap().to_vec()).collect();
-    text.extend(writer.finish().unwrap());
+    text.extend(writer.finish(false).unwrap());
     String::from_utf8(text).unwrap()
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_auth::{
-    CertificateName, CertificateRule, IntrospectionOptions, ProxyOptions, TokenKey, TokenOptions, TrustedNetworkError,
-    UnknownAlgorithm,
+    CertificateName, CertificateRule, IntrospectionOptions, ProxyOptions, TokenKey, TokenOptions, parse_trusted_network,
 };
 use tidegate_core::{ImpliedScopes, SCOPE_CLAIMS, nearest_names};
 
@@ -23,9 +22,7 @@ pub(super) fn parse_tokens(
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<TokenOptions> {
     let key = parse_token_key(entry, loaded, problems)?;
-    let algorithms = parse_items(&entry.algorithms, "auth.tokens.algorithms", problems, |name| {
-        name.parse().map_err(|error: UnknownAlgorithm| error.to_string())
-    });
+    let algorithms = parse_items(&entry.algorithms, "auth.tokens.algorithms", problems, |name| name.parse());
     let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
     if let Some(leeway) = entry.leeway {
         // A part of a second counts as a whole one.
@@ -163,9 +160,7 @@ pub(super) fn parse_certificates(
 
 pub(super) fn parse_proxy(entry: &ProxyEntry, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
     let before = problems.len();
-    let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, |text| {
-        text.parse().map_err(|error: TrustedNetworkError| error.to_string())
-    });
+    let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, parse_trusted_network);
     let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());
     (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles })
 }

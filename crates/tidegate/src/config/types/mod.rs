@@ -106,7 +106,7 @@ pub(crate) struct ToolEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which calls are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: FromEntry,
+    pub(crate) from: AllowedOriginsEntry,
     /// Limits of the calls of the tool.
     #[serde(default)]
     pub(crate) limits: ToolLimitsEntry,
@@ -213,7 +213,7 @@ pub(crate) enum InputType {
 /// Transports and networks from which calls are accepted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct FromEntry {
+pub(crate) struct AllowedOriginsEntry {
     /// Transports: stdio, http, sse, ws, rest, cli. Default: all.
     pub(crate) transports: Option<Vec<String>>,
     /// Networks, such as 10.0.0.0/8 or 2001:db8::/32. Default: all.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{CacheEntry, CallLimitsEntry, FromEntry, InputEntry};
+use super::{AllowedOriginsEntry, CacheEntry, CallLimitsEntry, InputEntry};
 
 /// A declared resource: the result of a statement, or a file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which reads are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: FromEntry,
+    pub(crate) from: AllowedOriginsEntry,
     /// Limits of the reads of the resource.
     #[serde(default)]
     pub(crate) limits: CallLimitsEntry,
@@ -73,7 +73,7 @@ pub(crate) struct PromptEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which requests are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: FromEntry,
+    pub(crate) from: AllowedOriginsEntry,
 }
 
 /// An argument of a prompt. Arguments named database or table have completions.

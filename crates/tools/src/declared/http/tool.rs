@@ -14,7 +14,7 @@ use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
 use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
-use crate::declared::consent::Consent;
+use crate::declared::confirmation::Confirmation;
 use crate::declared::elicited_parameters::ElicitedParameters;
 use crate::declared::{DeclarationProblem, DeclaredTool};
 use crate::node_view::NodeView;
@@ -30,13 +30,13 @@ pub struct HttpToolHandler {
     client: HttpClient,
     executor: Executor,
     elicited: ElicitedParameters,
-    consent: Option<Consent>,
+    confirmation: Option<Confirmation>,
 }
 
 impl HttpToolHandler {
     /// A tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
-        Self { template, client, executor, elicited: ElicitedParameters::default(), consent: None }
+        Self { template, client, executor, elicited: ElicitedParameters::default(), confirmation: None }
     }
 
     /// Sends the request. The call and the tool's time limit can cancel it.
@@ -70,8 +70,8 @@ impl Handler for HttpToolHandler {
         shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let request = self.template.render(&arguments)?;
-        if let Some(consent) = &self.consent {
-            consent.request(&arguments, &reply).await?;
+        if let Some(confirmation) = &self.confirmation {
+            confirmation.request(&arguments, &reply).await?;
         }
         reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
         let response = self.call_api(request, &job).await?;
@@ -104,7 +104,7 @@ impl DeclaredTool<HttpDefinition> {
     /// All errors of the declaration.
     pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
-        let (elicited_parameters, consent) = self.elicitation()?;
+        let (elicited_parameters, confirmation) = self.elicitation()?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),
@@ -122,7 +122,7 @@ impl DeclaredTool<HttpDefinition> {
             open_world: self.annotations.open_world.or(hints.open_world),
         };
         let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone());
-        let handler = HttpToolHandler { elicited: elicited_parameters, consent, ..handler };
+        let handler = HttpToolHandler { elicited: elicited_parameters, confirmation, ..handler };
         self.into_tool(Arc::new(handler), annotations, output_properties())
     }
 }

@@ -13,7 +13,7 @@ use super::conversation::{ElicitationMode, call_with_forms, consent_answer, fill
 use super::recording_database::{elicited_input, input, node, registry};
 use crate::declared_http::test_server::{TestServer, json_response};
 
-/// Posts a refund to `test_server` after the consent to `confirm`.
+/// Posts a refund to `test_server` after the confirmation to `confirm`.
 fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredTool<HttpDefinition> {
     let default = DeclaredInput { default: Some(json!("EUR")), ..input("currency", ScalarType::String, json!({})) };
     DeclaredTool {

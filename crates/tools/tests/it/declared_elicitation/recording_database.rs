@@ -140,7 +140,7 @@ pub(super) async fn registry_offering(tool: DeclaredTool<DeclaredSql>) -> (Arc<R
     (registry(&view, tool), ran)
 }
 
-/// Refunds an amount to an order after consent.
+/// Refunds an amount to an order after confirmation.
 pub(super) fn refund() -> DeclaredTool<DeclaredSql> {
     let inputs =
         vec![input("amount", ScalarType::Number, json!({"minimum": 0})), input("order", ScalarType::String, json!({}))];

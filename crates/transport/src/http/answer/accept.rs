@@ -14,7 +14,6 @@ const ALIASES: [(&str, AnswerFormat); 3] = [
     ("application/x-jsonlines", AnswerFormat::Ndjson),
 ];
 
-/// The formats that a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Accept {
     /// The formats, most preferred first.
@@ -42,7 +41,7 @@ impl Accept {
             let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
                 let detail = format!("unknown format {name:?}; available formats: {}", names.join(", "));
-                ProblemDetails::new(ProblemType::BadRequest, detail).with_choices(names)
+                ProblemDetails::bad_request(detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
         }
@@ -89,7 +88,6 @@ impl Accept {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
 
-    /// Whether any table format is acceptable.
     pub(in crate::http) fn accepts_tables(&self) -> bool {
         !self.formats.is_empty()
     }

@@ -28,22 +28,12 @@ use crate::revalidation::{Revoked, SessionValidity};
 /// Maximum number of pieces of a short answer that are joined into one response; a piece has about 64 KiB at most.
 const JOINED_PIECES_MAX: usize = 4;
 
-/// How chunks are encoded.
-pub(in crate::http) enum ChunkEncoding {
-    /// The chunks are bytes.
-    Body,
-    /// The chunks are text that is a complete document.
-    Text,
-    /// The chunks are content blocks.
-    Blocks(ContentWriter),
-}
-
 /// The body of an answer. Dropping it cancels the call.
 pub(in crate::http) struct AnswerBody {
     reply: Reply,
-    /// Revalidates the caller; `None` if nothing is to be checked.
-    validity: Option<SessionValidity>,
-    encoding: ChunkEncoding,
+    validity: SessionValidity,
+    /// Encodes the chunks if they are content blocks; `None` if they are the bytes or the text of the body.
+    blocks: Option<ContentWriter>,
     /// An event that was read before.
     first: Option<ReplyEvent>,
     /// Pieces that were read before the headers were sent.
@@ -53,9 +43,7 @@ pub(in crate::http) struct AnswerBody {
 
 /// The state of an answer when its headers are due.
 pub(in crate::http) enum AnswerStart {
-    /// The complete answer.
     Whole(Bytes, Metadata),
-    /// The beginning of the answer.
     Streaming(Box<AnswerBody>),
 }
 
@@ -63,21 +51,17 @@ impl AnswerBody {
     /// The body of `reply`, which begins with `first`.
     pub(in crate::http) fn new(
         reply: Reply,
-        validity: Option<SessionValidity>,
-        encoding: ChunkEncoding,
+        validity: SessionValidity,
+        blocks: Option<ContentWriter>,
         first: Option<ReplyEvent>,
     ) -> Self {
-        Self { reply, validity, encoding, first, ready_pieces: VecDeque::new(), end: None }
+        Self { reply, validity, blocks, first, ready_pieces: VecDeque::new(), end: None }
     }
 
     /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
     /// failed one becomes a problem.
     pub(in crate::http) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
-        if let Some(piece) = self
-            .next_piece_for_caller()
-            .await
-            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?
-        {
+        if let Some(piece) = self.next_piece_for_caller().await? {
             self.ready_pieces.push_back(piece);
             tokio::task::yield_now().await;
         }
@@ -91,18 +75,17 @@ impl AnswerBody {
         match self.end.take() {
             None => Ok(AnswerStart::Streaming(Box::new(self))),
             Some(Err(error)) => Err(error.into()),
-            Some(Ok(facts)) => Ok(AnswerStart::Whole(self.ready_pieces.make_contiguous().concat().into(), facts)),
+            Some(Ok(metadata)) => Ok(AnswerStart::Whole(self.ready_pieces.make_contiguous().concat().into(), metadata)),
         }
     }
 
     /// The next bytes, if the caller is still admitted.
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
-            let Some(session_validity) = &mut self.validity else { return Ok(self.next_piece().await) };
-            session_validity.check_if_due().await?;
-            let check_at = session_validity.next_check_at();
-            if let Ok(produced) = timeout_at(check_at, self.next_piece()).await {
-                return Ok(produced);
+            self.validity.check_if_due().await?;
+            let check_at = self.validity.next_check_at();
+            if let Ok(piece) = timeout_at(check_at, self.next_piece()).await {
+                return Ok(piece);
             }
         }
     }
@@ -126,23 +109,22 @@ impl AnswerBody {
     }
 
     fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match (&mut self.encoding, chunk) {
-            (ChunkEncoding::Body, Chunk::Bytes(bytes)) => bytes,
-            (ChunkEncoding::Text, Chunk::Text(text)) => text.into(),
-            (ChunkEncoding::Body | ChunkEncoding::Text, _) => Bytes::new(),
-            (ChunkEncoding::Blocks(blocks), chunk) => blocks.write_chunk(chunk),
+        match (&mut self.blocks, chunk) {
+            (Some(blocks), chunk) => blocks.write_chunk(chunk),
+            (None, Chunk::Bytes(bytes)) => bytes,
+            (None, Chunk::Text(text)) => text.into(),
+            (None, _) => Bytes::new(),
         }
     }
 
     fn encode_outcome(&mut self, outcome: Outcome) -> Bytes {
-        let (piece, end) = match (&mut self.encoding, outcome) {
-            (ChunkEncoding::Body | ChunkEncoding::Text, Outcome::Done(facts)) => (Bytes::new(), Ok(facts)),
-            (ChunkEncoding::Body | ChunkEncoding::Text, Outcome::Failed(error)) => (Bytes::new(), Err(error)),
-            (ChunkEncoding::Blocks(blocks), Outcome::Done(facts)) => (blocks.close(&facts), Ok(facts)),
-            (ChunkEncoding::Blocks(blocks), Outcome::Failed(error)) => (blocks.fail(&error), Err(error)),
+        let blocks = self.blocks.as_mut();
+        let (piece, end) = match outcome {
+            Outcome::Done(metadata) => (blocks.map(|blocks| blocks.close(&metadata)), Ok(metadata)),
+            Outcome::Failed(error) => (blocks.map(|blocks| blocks.fail(&error)), Err(error)),
         };
         self.end = Some(end);
-        piece
+        piece.unwrap_or_default()
     }
 
     /// The next piece of a streamed response; an error if the answer failed, `None` at its regular end.
@@ -164,7 +146,6 @@ impl AnswerBody {
         }
     }
 
-    /// The metadata of an answer that is complete.
     fn final_metadata(&self) -> Option<&Metadata> {
         self.end.as_ref()?.as_ref().ok()
     }
@@ -200,12 +181,12 @@ impl AnswerStart {
     }
 }
 
-/// The response for `begun`. The metadata of the answer is in its headers or its trailer.
-pub(in crate::http) fn begin_response(begun: AnswerStart, parts: &Parts) -> Response {
-    match begun {
-        AnswerStart::Whole(bytes, facts) => {
+/// The response that begins with `start`. The metadata of the answer is in its headers or its trailer.
+pub(in crate::http) fn begin_response(start: AnswerStart, parts: &Parts) -> Response {
+    match start {
+        AnswerStart::Whole(bytes, metadata) => {
             let mut response = Response::new(Body::from(bytes));
-            response.headers_mut().extend(answer_headers(&facts));
+            response.headers_mut().extend(answer_headers(&metadata));
             response
         }
         AnswerStart::Streaming(pieces) => {

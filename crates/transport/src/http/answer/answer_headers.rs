@@ -2,7 +2,7 @@
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use tidegate_runtime::{BodyHead, Metadata};
+use tidegate_runtime::{BodyMetadata, Metadata};
 
 /// The id of the job, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
@@ -16,7 +16,7 @@ pub(in crate::http) const TRUNCATED: HeaderName = HeaderName::from_static("tideg
 const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
 /// Adds the media type, the limits and the job to the headers.
-pub(in crate::http) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
+pub(in crate::http) fn describe(headers: &mut HeaderMap, head: &BodyMetadata, job: &str) {
     let file_type = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
     headers.insert(header::CONTENT_TYPE, file_type.unwrap_or(HeaderValue::from_static(head.media_type)));
     headers.extend(head.budget.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
@@ -24,23 +24,21 @@ pub(in crate::http) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &
     add_job_header(headers, job);
 }
 
-/// Adds the id of the job.
 pub(in crate::http) fn add_job_header(headers: &mut HeaderMap, job: &str) {
     // An id consists of hexadecimal digits and hyphens.
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
-/// The metadata of an answer as headers.
-pub(in crate::http) fn answer_headers(facts: &Metadata) -> HeaderMap {
+pub(in crate::http) fn answer_headers(metadata: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
+    if let Some(rows) = metadata.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
         fields.insert(ROWS, HeaderValue::from(rows));
     }
-    if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
+    if let Some(truncated) = metadata.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
         fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
     }
     // A signed cursor consists of letters, digits, hyphens and underscores.
-    let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
+    let cursor = metadata.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
     if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
         fields.insert(CURSOR, cursor);
     }

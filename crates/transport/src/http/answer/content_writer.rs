@@ -4,26 +4,14 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{AnswerFormat, Content, Error, ResourceBody};
+use tidegate_mcp::ContentBlocks;
 use tidegate_runtime::{Chunk, Metadata};
 
-const OPENING: &str = "{\"content\":[";
-const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
-const TEXT_CLOSING: &str = "\"}";
-
-/// Writes blocks as they arrive.
 pub(in crate::http) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
-    Json(JsonContentWriter),
+    Json { blocks: ContentBlocks, structured: Option<Box<RawValue>> },
     /// The text of each block, one below the other.
     Text(TextContentWriter),
-}
-
-#[derive(Default)]
-pub(in crate::http) struct JsonContentWriter {
-    has_begun: bool,
-    has_blocks: bool,
-    is_in_text: bool,
-    structured: Option<Box<RawValue>>,
 }
 
 #[derive(Default)]
@@ -38,85 +26,53 @@ impl ContentWriter {
         match format {
             AnswerFormat::Table => ("text/plain; charset=utf-8", Self::Text(TextContentWriter::default())),
             AnswerFormat::Markdown => ("text/markdown; charset=utf-8", Self::Text(TextContentWriter::default())),
-            _ => (AnswerFormat::Json.media_type(), Self::Json(JsonContentWriter::default())),
+            _ => {
+                let blocks = ContentBlocks::new("{\"content\":[".to_owned());
+                (AnswerFormat::Json.media_type(), Self::Json { blocks, structured: None })
+            }
         }
     }
 
     pub(in crate::http) fn write_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match self {
-            Self::Json(blocks) => blocks.write_chunk(chunk).into(),
-            Self::Text(blocks) => blocks.write_chunk(chunk).into(),
+        let (blocks, structured) = match self {
+            Self::Json { blocks, structured } => (blocks, structured),
+            Self::Text(writer) => return writer.write_chunk(chunk).into(),
+        };
+        match chunk {
+            Chunk::Text(text) => blocks.push_text(&text),
+            Chunk::EndOfText => blocks.end_text().into(),
+            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+                blocks.push_block(&tidegate_mcp::content_json(&content)).into()
+            }
+            Chunk::Structured(value) => {
+                *structured = Some(value);
+                Bytes::new()
+            }
+            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Bytes::new(),
         }
     }
 
     /// The text after the last block.
-    pub(in crate::http) fn close(&mut self, facts: &Metadata) -> Bytes {
+    pub(in crate::http) fn close(&mut self, metadata: &Metadata) -> Bytes {
+        let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool) == Some(true);
         match self {
-            Self::Json(blocks) => {
-                let truncated =
-                    facts.get("dev.tidegate/truncated").filter(|truncated| truncated.as_bool() == Some(true));
-                blocks.close(truncated.map(|truncated| ("truncated", truncated.clone()))).into()
-            }
-            Self::Text(blocks) => blocks.end_line().into(),
+            Self::Json { .. } => self.close_json(is_truncated.then(|| ("truncated", true.into()))),
+            Self::Text(writer) => writer.end_line().into(),
         }
     }
 
     /// The text after the last block of an answer that failed.
     pub(in crate::http) fn fail(&mut self, error: &Error) -> Bytes {
         match self {
-            Self::Json(blocks) => blocks.close(Some(("error", Value::from(error.to_string())))).into(),
-            Self::Text(blocks) => format!("{}{error}\n", blocks.end_line()).into(),
-        }
-    }
-}
-
-impl JsonContentWriter {
-    fn write_chunk(&mut self, chunk: Chunk) -> String {
-        match chunk {
-            Chunk::Text(text) => {
-                let mut piece = if self.is_in_text { String::new() } else { self.begin_block() };
-                if !std::mem::replace(&mut self.is_in_text, true) {
-                    piece.push_str(TEXT_OPENING);
-                }
-                let escaped = Value::from(text).to_string();
-                piece.push_str(&escaped[1..escaped.len() - 1]);
-                piece
-            }
-            Chunk::EndOfText => self.end_text().to_owned(),
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
-                let mut piece = self.begin_block();
-                piece.push_str(&tidegate_mcp::content_json(&content).to_string());
-                piece
-            }
-            Chunk::Structured(value) => {
-                self.structured = Some(value);
-                String::new()
-            }
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => String::new(),
+            Self::Json { .. } => self.close_json(Some(("error", error.to_string().into()))),
+            Self::Text(writer) => format!("{}{error}\n", writer.end_line()).into(),
         }
     }
 
-    /// The text before the next block.
-    fn begin_block(&mut self) -> String {
-        let mut piece = self.end_text().to_owned();
-        piece.push_str(self.begin_document());
-        if std::mem::replace(&mut self.has_blocks, true) {
-            piece.push(',');
-        }
-        piece
-    }
-
-    fn begin_document(&mut self) -> &'static str {
-        if std::mem::replace(&mut self.has_begun, true) { "" } else { OPENING }
-    }
-
-    fn end_text(&mut self) -> &'static str {
-        if std::mem::take(&mut self.is_in_text) { TEXT_CLOSING } else { "" }
-    }
-
-    fn close(&mut self, member: Option<(&str, Value)>) -> String {
-        let mut piece = format!("{}{}]", self.end_text(), self.begin_document());
-        if let Some(structured) = self.structured.take() {
+    fn close_json(&mut self, member: Option<(&str, Value)>) -> Bytes {
+        let Self::Json { blocks, structured } = self else { return Bytes::new() };
+        let mut piece = blocks.close();
+        if let Some(structured) = structured.take() {
             piece.push_str(",\"structured\":");
             piece.push_str(structured.get());
         }
@@ -124,7 +80,7 @@ impl JsonContentWriter {
             piece.push_str(&format!(",\"{name}\":{value}"));
         }
         piece.push('}');
-        piece
+        piece.into()
     }
 }
 

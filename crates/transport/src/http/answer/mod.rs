@@ -22,13 +22,13 @@ use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
-pub(super) use self::answer_body::{AnswerBody, AnswerStart, ChunkEncoding, begin_response, next_event};
+pub(super) use self::answer_body::{AnswerBody, AnswerStart, begin_response, next_event};
 pub(super) use self::answer_headers::{add_job_header, answer_headers, describe};
 pub(super) use self::content_writer::ContentWriter;
 pub(super) use self::parameter::{FORMAT, ParameterKind, QueryParameter, parse_query, require_no_parameters};
 pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
-use super::{HttpState, TRACE};
+use super::state::{HttpState, TRACE};
 
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -36,12 +36,12 @@ const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// The final response: reports refusals, and prevents other sites from loading the answer.
-pub(super) fn finish(
+pub(super) fn into_response(
     http_state: &HttpState,
     peer: Option<IpAddr>,
-    answered: Result<Response, ProblemDetails>,
+    result: Result<Response, ProblemDetails>,
 ) -> Response {
-    let mut response = answered.unwrap_or_else(|problem| {
+    let mut response = result.unwrap_or_else(|problem| {
         if problem.is_before_call() {
             http_state.report_rejection(CallOrigin { transport: TransportKind::Rest, peer }, problem.detail());
         }
@@ -53,7 +53,6 @@ pub(super) fn finish(
     response
 }
 
-/// The response to OPTIONS.
 pub(super) fn options_response(allowed: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -61,7 +60,6 @@ pub(super) fn options_response(allowed: HeaderValue) -> Response {
     response
 }
 
-/// Applies the trace headers to `call`.
 pub(super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
     call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
     let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
@@ -75,12 +73,11 @@ pub(super) fn entity_tag(opaque: &str, is_weak: bool) -> Option<ETag> {
 }
 
 /// Whether the client has the version with `tag`, or any version if it sends `*`.
-pub(super) fn is_known(headers: &HeaderMap, tag: Option<&ETag>) -> bool {
-    let Some(known) = headers.typed_get::<IfNoneMatch>() else { return false };
-    tag.map_or(known == IfNoneMatch::any(), |tag| !known.precondition_passes(tag))
+pub(super) fn matches_none_match(headers: &HeaderMap, tag: Option<&ETag>) -> bool {
+    let Some(tags) = headers.typed_get::<IfNoneMatch>() else { return false };
+    tag.map_or(tags == IfNoneMatch::any(), |tag| !tags.precondition_passes(tag))
 }
 
-/// The 304 response.
 pub(super) fn not_modified() -> Response {
     let mut response = Response::new(Body::new(UnsentBody));
     *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -4,9 +4,8 @@ use axum::extract::Query;
 use axum::http::Uri;
 use serde_json::{Map, Value};
 
-use super::problem::{ProblemDetails, ProblemType};
+use super::problem::ProblemDetails;
 
-/// A parameter of the query string.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct QueryParameter {
     pub(in crate::http) name: &'static str,
@@ -14,7 +13,6 @@ pub(in crate::http) struct QueryParameter {
     pub(in crate::http) description: &'static str,
 }
 
-/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ParameterKind {
     Text,
@@ -34,39 +32,37 @@ impl QueryParameter {
 /// The format of the answer; every call accepts it.
 pub(in crate::http) const FORMAT: QueryParameter =
     QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
+
 /// The query parameters as arguments, and the format that they name.
 pub(in crate::http) fn parse_query(
     uri: &Uri,
     known: &[QueryParameter],
 ) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
-    let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|_| bad("the query string cannot be parsed".to_owned()))?;
+        .map_err(|_| ProblemDetails::bad_request("the query string cannot be parsed"))?;
     let mut arguments = Map::new();
     let mut format = None;
     for (name, text) in pairs {
-        let takes = || std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
         if arguments.contains_key(&name) || (name == FORMAT.name && format.is_some()) {
-            return Err(bad(format!("the parameter {name} is given more than once")));
+            return Err(ProblemDetails::bad_request(format!("the parameter {name} is given more than once")));
         }
         if name == FORMAT.name {
             format = Some(text);
             continue;
         }
         let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-            let detail = format!("unknown query parameter {name:?}");
-            return Err(bad(detail).with_choices(takes()));
+            let names = std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
+            return Err(ProblemDetails::bad_request(format!("unknown query parameter {name:?}")).with_choices(names));
         };
         arguments.insert(name, parameter.parse_value(text)?);
     }
     Ok((arguments, format))
 }
 
-/// Rejects a query string.
 pub(in crate::http) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {
     match uri.query() {
         None | Some("") => Ok(()),
-        Some(_) => Err(ProblemDetails::new(ProblemType::BadRequest, "this path has no query parameters".to_owned())),
+        Some(_) => Err(ProblemDetails::bad_request("this path has no query parameters")),
     }
 }
 
@@ -76,12 +72,10 @@ impl QueryParameter {
             ParameterKind::Text => Ok(text.into()),
             ParameterKind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
             ParameterKind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
-                let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
-                ProblemDetails::new(ProblemType::BadRequest, detail)
+                ProblemDetails::bad_request(format!("the parameter {} must be a whole number, not {text:?}", self.name))
             }),
             ParameterKind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
-                let detail = format!("the parameter {} must be true or false, not {text:?}", self.name);
-                ProblemDetails::new(ProblemType::BadRequest, detail)
+                ProblemDetails::bad_request(format!("the parameter {} must be true or false, not {text:?}", self.name))
             }),
         }
     }

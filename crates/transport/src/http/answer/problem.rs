@@ -8,12 +8,12 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use tidegate_core::{AuthenticationError, Error, ErrorKind};
 
-use crate::http::HttpState;
-use crate::http::challenge::Challenge;
-use crate::http::identify::AdmissionError;
+use crate::http::caller::AdmissionError;
+use crate::http::protected_resource::Challenge;
 use crate::http::response::retry_after_value;
+use crate::http::state::HttpState;
+use crate::revalidation::Revoked;
 
-/// The media type of problem details.
 pub(in crate::http) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 /// The prefix of `type`: problem types are tags, not locations.
 pub(in crate::http) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
@@ -25,13 +25,11 @@ pub(in crate::http) enum ProblemType {
     /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, or the
     /// `Authorization` header is not `Bearer` and a key or token.
     BadRequest,
-    /// The server has no such path.
     NoSuchPath,
     /// The path exists for other methods. `Allow` lists them.
     MethodNotAllowed,
     /// `Accept` names no format in which the answer is available. If the answer was not a table, the tool has run.
     NotAcceptable,
-    /// The body arrived too slowly.
     TooSlow,
     /// The body is larger than `server.max_body`.
     BodyTooLarge,
@@ -47,7 +45,7 @@ pub(in crate::http) enum ProblemType {
 pub fn problem_types() -> Vec<(&'static str, u16, &'static str)> {
     let incapable = ProblemType::Call(ErrorKind::MissingClientCapability);
     let all = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY).chain([incapable]);
-    let mut rows: Vec<_> = all.map(|sort| (sort.name(), sort.status().as_u16(), sort.title())).collect();
+    let mut rows: Vec<_> = all.map(ProblemType::row).collect();
     rows.sort_by_key(|(_, status, _)| *status);
     rows
 }
@@ -98,55 +96,39 @@ impl ProblemType {
     ];
 
     /// The table: name, status code and title of each type.
-    fn row(self) -> (&'static str, StatusCode, &'static str) {
-        let kind = match self {
-            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be parsed"),
-            Self::NoSuchPath => return ("no_such_path", StatusCode::NOT_FOUND, "There is no such path"),
-            Self::MethodNotAllowed => {
-                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not support this method");
-            }
-            Self::NotAcceptable => {
-                return (
-                    "not_acceptable",
-                    StatusCode::NOT_ACCEPTABLE,
-                    "No format that the client accepts is available",
-                );
-            }
-            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body arrived too slowly"),
-            Self::BodyTooLarge => return ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+    fn row(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::BadRequest => ("bad_request", 400, "The request cannot be parsed"),
+            Self::NoSuchPath => ("no_such_path", 404, "There is no such path"),
+            Self::MethodNotAllowed => ("method_not_allowed", 405, "The path does not support this method"),
+            Self::NotAcceptable => ("not_acceptable", 406, "No format that the client accepts is available"),
+            Self::TooSlow => ("too_slow", 408, "The body arrived too slowly"),
+            Self::PreconditionFailed => ("precondition_failed", 412, "The result has changed"),
+            Self::BodyTooLarge => ("body_too_large", 413, "The body is too large"),
             Self::UnsupportedMediaType => {
-                return (
-                    "unsupported_media_type",
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "The media type of the body is not supported",
-                );
+                ("unsupported_media_type", 415, "The media type of the body is not supported")
             }
-            Self::PreconditionFailed => {
-                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "The result has changed");
+            Self::RangeNotSatisfiable => ("range_not_satisfiable", 416, "The range is outside the result"),
+            Self::Call(kind) => {
+                let (status, title) = match kind {
+                    ErrorKind::InvalidArguments => (422, "Invalid arguments"),
+                    ErrorKind::NotFound => (404, "Not found"),
+                    ErrorKind::Forbidden => (403, "The caller is not allowed to do this"),
+                    ErrorKind::Unauthenticated => (401, "Authentication is required"),
+                    ErrorKind::RateLimited => (429, "Too many calls at once"),
+                    ErrorKind::TimedOut => (504, "The call exceeded its time limit"),
+                    ErrorKind::Cancelled => (409, "The call was cancelled"),
+                    ErrorKind::TooLarge => (413, "The request or its answer is too large"),
+                    ErrorKind::Unavailable => (503, "A part of the server is unavailable"),
+                    ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
+                        (501, "The call needs user input, which REST does not support")
+                    }
+                    ErrorKind::Failed => (422, "The handler reported an error"),
+                    ErrorKind::Internal => (500, "Internal error"),
+                };
+                (kind.name(), status, title)
             }
-            Self::RangeNotSatisfiable => {
-                let title = "The range is outside the result";
-                return ("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE, title);
-            }
-            Self::Call(kind) => kind,
-        };
-        let (status, title) = match kind {
-            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid arguments"),
-            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "Not found"),
-            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller is not allowed to do this"),
-            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "Authentication is required"),
-            ErrorKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "Too many calls at once"),
-            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call exceeded its time limit"),
-            ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
-            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request or its answer is too large"),
-            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the server is unavailable"),
-            ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
-                (StatusCode::NOT_IMPLEMENTED, "The call needs user input, which REST does not support")
-            }
-            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "The handler reported an error"),
-            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
-        };
-        (kind.name(), status, title)
+        }
     }
 
     pub(in crate::http) fn name(self) -> &'static str {
@@ -154,7 +136,7 @@ impl ProblemType {
     }
 
     pub(in crate::http) fn status(self) -> StatusCode {
-        self.row().1
+        StatusCode::from_u16(self.row().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     pub(in crate::http) fn title(self) -> &'static str {
@@ -179,43 +161,21 @@ struct ProblemParts {
 
 impl ProblemDetails {
     /// The problem of a request that never became a call.
-    pub(in crate::http) fn new(sort: ProblemType, detail: String) -> Self {
-        Self(Box::new(ProblemParts {
-            problem_type: sort,
-            detail,
-            members: Map::new(),
-            header: None,
-            challenge: None,
-            is_before_call: true,
-        }))
+    pub(in crate::http) fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
+        let (detail, members) = (detail.into(), Map::new());
+        let (header, challenge, is_before_call) = (None, None, true);
+        Self(Box::new(ProblemParts { problem_type, detail, members, header, challenge, is_before_call }))
     }
 
-    /// The problem of a caller that is not admitted.
-    pub(in crate::http) fn from_admission_error(refused: &AdmissionError) -> Self {
-        let detail = refused.to_rpc_error().message;
-        match refused {
-            AdmissionError::Unauthenticated(reason) => {
-                let sort = match reason {
-                    AuthenticationError::Malformed => ProblemType::BadRequest,
-                    AuthenticationError::Missing | AuthenticationError::Invalid => {
-                        ProblemType::Call(ErrorKind::Unauthenticated)
-                    }
-                };
-                Self::new(sort, detail).with_challenge(Challenge::from(*reason))
-            }
-            AdmissionError::NoSuchToolset(_) => Self::new(ProblemType::Call(ErrorKind::NotFound), detail),
-            AdmissionError::ConfigurationChanging => Self::new(ProblemType::Call(ErrorKind::Unavailable), detail)
-                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
-        }
+    pub(in crate::http) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(ProblemType::BadRequest, detail)
     }
 
-    /// Adds an authentication challenge.
     pub(in crate::http) fn with_challenge(mut self, challenge: Challenge) -> Self {
         self.0.challenge = Some(challenge);
         self
     }
 
-    /// Adds the allowed methods.
     pub(in crate::http) fn with_allow(self, methods: HeaderValue) -> Self {
         self.with_header(header::ALLOW, methods)
     }
@@ -227,7 +187,6 @@ impl ProblemDetails {
         self
     }
 
-    /// Adds a header.
     pub(in crate::http) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
         self
@@ -248,13 +207,13 @@ impl ProblemDetails {
         &self.0.detail
     }
 
-    /// The JSON body.
     pub(in crate::http) fn to_json(&self) -> Value {
-        let ProblemParts { problem_type: sort, detail, members, .. } = &*self.0;
+        let ProblemParts { problem_type, detail, members, .. } = &*self.0;
+        let (name, status, title) = problem_type.row();
         let mut body = json!({
-            "type": format!("{TYPE_PREFIX}{}", sort.name()),
-            "title": sort.title(),
-            "status": sort.status().as_u16(),
+            "type": format!("{TYPE_PREFIX}{name}"),
+            "title": title,
+            "status": status,
             "detail": detail,
         });
         if let Value::Object(body) = &mut body {
@@ -274,6 +233,32 @@ impl ProblemDetails {
             self.0.challenge.map(|challenge| http_state.options.protected_resource.challenge_header(&challenge));
         headers.extend(challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
         response
+    }
+}
+
+impl From<AdmissionError> for ProblemDetails {
+    fn from(refused: AdmissionError) -> Self {
+        let detail = refused.to_rpc_error().message;
+        match refused {
+            AdmissionError::Unauthenticated(reason) => {
+                let problem_type = match reason {
+                    AuthenticationError::Malformed => ProblemType::BadRequest,
+                    AuthenticationError::Missing | AuthenticationError::Invalid => {
+                        ProblemType::Call(ErrorKind::Unauthenticated)
+                    }
+                };
+                Self::new(problem_type, detail).with_challenge(Challenge::from(reason))
+            }
+            AdmissionError::NoSuchToolset(_) => Self::new(ProblemType::Call(ErrorKind::NotFound), detail),
+            AdmissionError::ConfigurationChanging => Self::new(ProblemType::Call(ErrorKind::Unavailable), detail)
+                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
+        }
+    }
+}
+
+impl From<Revoked> for ProblemDetails {
+    fn from(revoked: Revoked) -> Self {
+        AdmissionError::from(revoked).into()
     }
 }
 
@@ -323,10 +308,11 @@ mod tests {
     fn check(documentation: &str, sorts: &[ProblemType]) {
         let mut from = 0;
         for sort in sorts {
-            let row = format!("| `{}` | {} | {} |", sort.name(), sort.status().as_u16(), sort.title());
-            let found = documentation[from..].find(&row);
-            assert!(found.is_some(), "the documentation has no row {row} here");
-            from += found.unwrap_or_default();
+            let (name, status, title) = sort.row();
+            let row = format!("| `{name}` | {status} | {title} |");
+            let position = documentation[from..].find(&row);
+            assert!(position.is_some(), "the documentation has no row {row} here");
+            from += position.unwrap_or_default();
         }
     }
 

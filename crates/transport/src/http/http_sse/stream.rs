@@ -1,28 +1,25 @@
-//! The open sessions by the id that messages are posted to, and the event stream of each: its messages as numbered events, and comments while it is quiet.
+//! The event stream of a session: its messages as numbered events, and comments while it is quiet.
 //!
 //! The stream is a body, so it runs within the task of its connection. It is polled only while the client reads, so a
 //! client that does not read delays only its own calls. Dropping the stream ends its session.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use parking_lot::Mutex;
-use tidegate_core::{Principal, TransportKind};
+use bytes::Bytes;
+use tidegate_core::TransportKind;
 use tidegate_runtime::event::Event;
 use tokio::time::{Instant, sleep_until};
-use uuid::Uuid;
 
-use crate::conversation::Conversation;
-use crate::http::identify::HttpCallerResolver;
-use crate::http::session::SessionPermit;
-use crate::http::{CONVERSATION_LIMITS, sse};
+use crate::http::caller::HttpCallerResolver;
+use crate::http::session::{SessionPermit, SseSession};
+use crate::http::sse;
+use crate::http::state::CONNECTION_LIMITS;
+use crate::mcp_connection::McpConnection;
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
-/// The event stream of a session.
 pub(super) struct EventStream {
     resolver: HttpCallerResolver,
     id: String,
@@ -46,8 +43,8 @@ impl EventStream {
         let service = resolver.http_state.service.clone();
         let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
         service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
-        let (conversation, outbox) = Conversation::open(service, resolver.credentials.origin, CONVERSATION_LIMITS);
-        let session = SseSession::new(conversation, resolver.owner.clone(), resolver.credentials.toolset.clone());
+        let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, CONNECTION_LIMITS);
+        let session = SseSession::new(connection, resolver.owner.clone(), resolver.credentials.toolset.clone());
         let id = resolver.http_state.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
         let endpoint_event = Some(endpoint.into());
@@ -106,17 +103,19 @@ impl EventStream {
                 }
                 message = self.outbox.next() => {
                     return match message? {
-                        OutgoingMessage::Whole(message) => Some(self.encode_event(&message)),
+                        OutgoingMessage::Whole(message) => {
+                            Some([&self.begin_event()[..], &message, &sse::EVENT_END].concat().into())
+                        }
                         spooled @ OutgoingMessage::Spooled(_) => {
                             self.open_message = Some(spooled);
                             self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
-                            Some(self.begin_event(0).freeze())
+                            Some(self.begin_event())
                         }
                     };
                 }
                 () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
-                    self.session.conversation.finish();
+                    self.session.connection.finish();
                 }
                 () = self.changes.triggered() => {
                     if !self.revalidate().await {
@@ -124,7 +123,7 @@ impl EventStream {
                     }
                 }
                 () = sleep_until(idle_at) => {
-                    if self.session.conversation.is_idle() && self.session.last_used() + idle_max <= Instant::now() {
+                    if self.session.connection.is_idle() && self.session.last_used() + idle_max <= Instant::now() {
                         return None;
                     }
                     self.session.touch();
@@ -140,79 +139,17 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    /// A complete event.
-    fn encode_event(&mut self, message: &[u8]) -> Bytes {
-        let mut bytes = self.begin_event(message.len() + sse::EVENT_END.len());
-        bytes.put_slice(message);
-        bytes.put_slice(&sse::EVENT_END);
-        bytes.freeze()
-    }
-
-    /// The beginning of an event with a message, with capacity for `more_bytes` further bytes.
-    fn begin_event(&mut self, more_bytes: usize) -> BytesMut {
+    /// The beginning of an event, up to its message.
+    fn begin_event(&mut self) -> Bytes {
         self.events += 1;
-        let mut bytes = BytesMut::with_capacity(64 + more_bytes);
-        bytes.put_slice(format!("event: message\nid: {}\n", self.events).as_bytes());
-        bytes.put_slice(sse::DATA_PREFIX);
-        bytes
+        format!("event: message\nid: {}\ndata: ", self.events).into()
     }
 }
 
 impl Drop for EventStream {
     fn drop(&mut self) {
         self.resolver.http_state.streams.remove(&self.id);
-        self.session.conversation.abandon();
+        self.session.connection.abandon();
         self.resolver.http_state.service.registry().events().emit(Event::ConnectionClosed { transport: TRANSPORT });
-    }
-}
-
-/// All open event streams.
-#[derive(Default)]
-pub(in crate::http) struct SseSessions {
-    by_id: Mutex<HashMap<String, Arc<SseSession>>>,
-}
-
-/// The state that an event stream and the messages posted to it share.
-pub(super) struct SseSession {
-    pub(super) conversation: Conversation,
-    /// The principal that opened the session; for all others it does not exist.
-    pub(super) owner: Arc<Principal>,
-    /// The toolset of the endpoint at which the session was opened.
-    pub(super) toolset: Option<String>,
-    last_used: Mutex<Instant>,
-}
-
-impl SseSessions {
-    /// Adds a session and returns its unguessable id.
-    pub(super) fn insert(&self, session: Arc<SseSession>) -> String {
-        let id = Uuid::new_v4().simple().to_string();
-        self.by_id.lock().insert(id.clone(), session);
-        id
-    }
-
-    /// The session `id`, if `principal` opened it.
-    pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
-        self.by_id.lock().get(id).filter(|session| session.owner.is_same_identity(principal)).cloned()
-    }
-
-    /// Removes the session `id`.
-    pub(super) fn remove(&self, id: &str) {
-        self.by_id.lock().remove(id);
-    }
-}
-
-impl SseSession {
-    pub(super) fn new(conversation: Conversation, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
-        Arc::new(Self { conversation, owner, toolset, last_used: Mutex::new(Instant::now()) })
-    }
-
-    /// Marks the session as used now.
-    pub(super) fn touch(&self) {
-        *self.last_used.lock() = Instant::now();
-    }
-
-    /// The time of the last message in either direction. Comments are not messages.
-    pub(super) fn last_used(&self) -> Instant {
-        *self.last_used.lock()
     }
 }

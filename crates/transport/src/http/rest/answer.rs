@@ -6,26 +6,23 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
-use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    Accept, AnswerBody, ChunkEncoding, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response,
-    describe, next_event,
+    Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response, describe,
+    next_event,
 };
 use crate::revalidation::SessionValidity;
 
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut session_validity: SessionValidity,
+    mut validity: SessionValidity,
     accept: &Accept,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let first = session_validity
-        .run_while_valid(next_event(&mut reply))
-        .await
-        .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?;
+    let first = validity.run_while_valid(next_event(&mut reply)).await?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
@@ -33,39 +30,35 @@ pub(super) async fn answer(
         let bytes = bytes.clone();
         return file_response(reply, media_type, bytes, &job).await;
     }
-    let (head, encoding, first) = match first {
+    let (head, blocks, first) = match first {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) if accept.accepts_tables() => (head, ChunkEncoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(head)) if accept.accepts_tables() => (head, None, None),
         ReplyEvent::Chunk(Chunk::Body(_)) => {
             return Err(not_acceptable("the answer is a table", AnswerFormat::ALL.as_slice()));
         }
         first => {
-            let forms = [AnswerFormat::Json, AnswerFormat::Table];
-            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &forms))?;
+            let formats = [AnswerFormat::Json, AnswerFormat::Table];
+            let format =
+                accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &formats))?;
             let (media_type, blocks) = ContentWriter::for_format(format);
-            (
-                BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
-                ChunkEncoding::Blocks(blocks),
-                Some(first),
-            )
+            (BodyMetadata::new(media_type, Budget::default()), Some(blocks), Some(first))
         }
     };
-    let mut response =
-        begin_response(AnswerBody::new(reply, Some(session_validity), encoding, first).begin().await?, parts);
+    let body = AnswerBody::new(reply, validity, blocks, first);
+    let mut response = begin_response(body.begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);
     add_cache_headers(headers);
     Ok(response)
 }
 
-/// Adds the cache headers of call answers.
 fn add_cache_headers(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
 }
 
-fn not_acceptable(subject: &str, forms: &[AnswerFormat]) -> ProblemDetails {
-    let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
+fn not_acceptable(subject: &str, formats: &[AnswerFormat]) -> ProblemDetails {
+    let types: Vec<&str> = formats.iter().map(|format| format.media_type()).collect();
     let detail = format!("{subject}; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }

@@ -2,13 +2,13 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
 use super::super::body::{self, BodyError};
-use super::super::{HttpOptions, HttpState};
+use super::super::state::{HttpOptions, HttpState};
 
 pub(super) const EXTRACT: QueryParameter =
     QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
@@ -28,7 +28,6 @@ pub(super) const ORDER_BY: QueryParameter =
 pub(super) const WHERE: QueryParameter =
     QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
-/// The type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Nothing,
@@ -41,54 +40,53 @@ impl BodyKind {
     /// The type that the headers declare.
     pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
-        let wrong = |subject: &str| {
+        let unsupported = |subject: &str| {
             ProblemDetails::new(ProblemType::UnsupportedMediaType, format!("{subject}; Content-Type must be {takes}"))
         };
         let mut values = headers.get_all(header::CONTENT_TYPE).iter();
         let Some(value) = values.next() else { return Ok(Self::Nothing) };
         if values.next().is_some() {
-            return Err(wrong("Content-Type is given more than once"));
+            return Err(unsupported("Content-Type is given more than once"));
         }
         let text = value.to_str().unwrap_or("?").to_ascii_lowercase();
         let mut parts = text.split(';').map(str::trim);
         let essence = parts.next().unwrap_or_default();
         let charset = parts.find_map(|parameter| parameter.strip_prefix("charset="));
         if charset.is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8" | "us-ascii")) {
-            return Err(wrong("the body must be UTF-8"));
+            return Err(unsupported("the body must be UTF-8"));
         }
         match essence {
             "application/json" => Ok(Self::Json),
             "application/sql" | "text/plain" if takes_sql => Ok(Self::Sql),
-            _ => Err(wrong("the media type of the body is not supported")),
+            _ => Err(unsupported("the media type of the body is not supported")),
         }
     }
 
     /// The arguments in a body of this type.
     pub(super) fn parse_arguments(self, body: &Bytes) -> Result<Map<String, Value>, ProblemDetails> {
-        let bad = |detail: String| ProblemDetails::new(ProblemType::BadRequest, detail);
         match self {
             _ if body.is_empty() => Ok(Map::new()),
             Self::Nothing => {
-                let detail = "Content-Type is missing; it must be application/json".to_owned();
+                let detail = "Content-Type is missing; it must be application/json";
                 Err(ProblemDetails::new(ProblemType::UnsupportedMediaType, detail))
             }
             Self::Json => match serde_json::from_slice(body) {
                 Ok(Value::Object(arguments)) => Ok(arguments),
-                Ok(_) => Err(bad("the body must be a JSON object: the arguments by name".to_owned())),
-                Err(error) => Err(bad(format!("the body is not valid JSON: {error}"))),
+                Ok(_) => Err(ProblemDetails::bad_request("the body must be a JSON object: the arguments by name")),
+                Err(error) => Err(ProblemDetails::bad_request(format!("the body is not valid JSON: {error}"))),
             },
             Self::Sql => {
-                let sql = std::str::from_utf8(body).map_err(|_| bad("the statement is not UTF-8".to_owned()))?;
+                let sql =
+                    std::str::from_utf8(body).map_err(|_| ProblemDetails::bad_request("the statement is not UTF-8"))?;
                 Ok(Map::from_iter([("sql".to_owned(), sql.into())]))
             }
         }
     }
 }
 
-/// Reads the body of a request within its limits.
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
     let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
-    if super::is_read_method(&parts.method) {
+    if is_read_method(&parts.method) {
         body::discard(body, read_within).await;
         return Ok(Bytes::new());
     }
@@ -96,7 +94,17 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         BodyError::TooLarge => {
             ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
         }
-        BodyError::Incomplete => ProblemDetails::new(ProblemType::BadRequest, "the body is incomplete".to_owned()),
-        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly".to_owned()),
+        BodyError::Incomplete => ProblemDetails::bad_request("the body is incomplete"),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly"),
     })
+}
+
+/// Reads an unused body, so that the connection can be reused.
+pub(super) async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
+    body::discard(body, http_state.options.read_within).await;
+    problem
+}
+
+pub(super) fn is_read_method(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }

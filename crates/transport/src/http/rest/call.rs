@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use tidegate_core::{AnswerFormat, CallTarget, Caller};
 use tidegate_runtime::Call;
 
-use super::super::HttpState;
 use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
-use super::super::identify::{HttpCallerResolver, RequestCredentials};
+use super::super::caller::{HttpCallerResolver, RequestCredentials};
+use super::super::state::HttpState;
 use super::answer::answer;
 use super::arguments::{
-    BodyKind, DATABASE, EXTRACT, LIMIT, MAX_ROWS, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE, read_body,
+    BodyKind, DATABASE, EXTRACT, LIMIT, MAX_ROWS, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE, discard_body,
+    is_read_method, read_body,
 };
-use super::discard_body;
 use super::route::RestRoute;
 
 /// The tool that a route calls, the arguments in its path, and its query parameters.
@@ -26,7 +26,6 @@ pub(super) struct ToolRequest<'a> {
     pub(super) tool: &'a str,
     pub(super) arguments: Vec<(&'static str, &'a str)>,
     pub(super) parameters: &'static [QueryParameter],
-    /// Whether the body may be a plain SQL statement.
     pub(super) takes_sql: bool,
 }
 
@@ -61,11 +60,11 @@ pub(super) async fn call(
     route: &RestRoute,
     parts: &Parts,
     body: Body,
-    request_credentials: &RequestCredentials,
+    credentials: &RequestCredentials,
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
     let Some(tool_request) = route.tool_request(&parts.method) else {
-        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool".to_owned()));
+        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool"));
     };
     let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
         Ok(head) => head,
@@ -73,19 +72,15 @@ pub(super) async fn call(
     };
     let body = read_body(http_state, parts, body).await?;
     // Reading the body may take long, so the permissions of the caller are resolved after it.
-    let caller = if body.is_empty() {
-        caller
-    } else {
-        request_credentials.resolve_caller(http_state).await.map_err(|it| ProblemDetails::from_admission_error(&it))?
-    };
+    let caller = if body.is_empty() { caller } else { credentials.resolve_caller(http_state).await? };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
             let detail = format!("the argument {name} is given both in the body and in the query string");
-            return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
+            return Err(ProblemDetails::bad_request(detail));
         }
         arguments.insert(name, value);
     }
-    let validity = HttpCallerResolver::session_validity(http_state, request_credentials, &caller);
+    let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_validity();
     let mut call = Call::new(CallTarget::Tool(tool_request.tool.to_owned()), caller);
     call.arguments = arguments;
     call.format = Some(accept.best());
@@ -102,7 +97,7 @@ fn parse_head(
     let (mut arguments, format) = parse_query(&parts.uri, tool_request.parameters)?;
     let accept = Accept::read(&parts.headers, format.as_deref(), &AnswerFormat::ALL)?;
     arguments.extend(tool_request.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
-    let payload = match super::is_read_method(&parts.method) {
+    let payload = match is_read_method(&parts.method) {
         true => BodyKind::Nothing,
         false => BodyKind::from_headers(&parts.headers, tool_request.takes_sql)?,
     };

@@ -10,21 +10,19 @@ use axum::response::Response;
 use headers::HeaderMapExt;
 use serde_json::Value;
 
-use super::super::answer::{entity_tag, is_known, not_modified};
+use super::super::answer::{entity_tag, matches_none_match, not_modified};
 
-/// The media type of most documents.
 pub(super) const JSON: &str = "application/json";
-/// The media type of JSON Schemas.
 pub(super) const SCHEMA: &str = "application/schema+json";
 
 /// The response with `value`, or 304 if the client has it already.
 pub(super) fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
     let tag = entity_tag(&hash(&text), false);
-    let is_known = is_known(header_map, tag.as_ref());
-    let mut response = if is_known { not_modified() } else { Response::new(Body::from(text)) };
+    let is_current = matches_none_match(header_map, tag.as_ref());
+    let mut response = if is_current { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
-    if !is_known {
+    if !is_current {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     }
     if let Some(tag) = tag {

@@ -20,10 +20,11 @@ use axum::response::Response;
 use tidegate_core::{Caller, TransportKind};
 use uuid::Uuid;
 
+use self::arguments::discard_body;
 use self::route::RestRoute;
-use super::answer::{ProblemDetails, finish, options_response, require_no_parameters};
-use super::identify::RequestCredentials;
-use super::{HttpState, PeerAddress, body};
+use super::answer::{ProblemDetails, into_response, options_response, require_no_parameters};
+use super::caller::RequestCredentials;
+use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.
 const PAGE: &str = include_str!("page.html");
@@ -33,18 +34,17 @@ const NONCE: &str = "{nonce}";
 /// Answers any request under `/rest`.
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let answered = respond(&http_state, &parts, body).await;
-    finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
+    let result = respond(&http_state, &parts, body).await;
+    into_response(&http_state, PeerAddress::from_extensions(&parts.extensions), result)
 }
 
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
-    let found = RestRoute::parse(parts.uri.path())
-        .and_then(|route| route.check_method(&parts.method).map(|taken| (route, taken)));
-    let (route, taken) = match found {
-        Ok(found) => found,
+    let route = RestRoute::parse(parts.uri.path());
+    let route = match route.and_then(|route| route.check_method(&parts.method).map(|()| route)) {
+        Ok(route) => route,
         Err(problem) => return Err(discard_body(http_state, body, problem).await),
     };
-    if taken == route::MethodHandling::Options {
+    if parts.method == Method::OPTIONS {
         return Ok(options_response(route.allow_header()));
     }
     if route == RestRoute::Page {
@@ -55,7 +55,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     let caller = match request_credentials.resolve_caller(http_state).await {
         Ok(caller) => caller,
         Err(refused) => {
-            return Err(discard_body(http_state, body, ProblemDetails::from_admission_error(&refused)).await);
+            return Err(discard_body(http_state, body, refused.into()).await);
         }
     };
     if let Err(error) = http_state.service.registry().admit_request(&caller).await {
@@ -107,15 +107,4 @@ fn page() -> Response {
     // A nonce consists of hexadecimal digits.
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response
-}
-
-/// Reads an unused body, so that the connection can be reused.
-async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
-    body::discard(body, http_state.options.read_within).await;
-    problem
-}
-
-/// Whether the method only reads.
-fn is_read_method(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
 }

@@ -10,45 +10,47 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{AnswerFormat, Caller};
 use tidegate_runtime::{Snapshot, Tool};
 
-use super::super::HttpState;
+use super::super::state::HttpState;
 use super::route::RestRoute;
-use crate::http::answer::{FORMAT, ParameterKind, QueryParameter};
-use crate::http::answer::{PROBLEM_MEDIA_TYPE, ProblemType};
+use crate::http::answer::{FORMAT, PROBLEM_MEDIA_TYPE, ParameterKind, ProblemType, QueryParameter};
 
 /// An operation that does not belong to a single tool.
 struct FixedOperation {
     id: &'static str,
     path: &'static str,
-    route: RestRoute,
     method: Method,
     summary: &'static str,
 }
 
 /// The document for `caller`.
-pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Value {
-    let about = http_state.service.description();
+pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Value {
+    let description = http_state.service.description();
     let mut paths = Map::new();
     let mut schemas = schema::common_schemas();
-    for fixed in fixed_operations() {
-        let Some(tool_request) = fixed.route.tool_request(&fixed.method) else {
+    for fixed in FIXED_OPERATIONS {
+        // A template of a path is itself a path of its route.
+        let Ok(route) = RestRoute::parse(fixed.path) else { continue };
+        let Some(tool_request) = route.tool_request(&fixed.method) else {
             add_operation(&mut paths, &fixed, read_operation(&fixed));
             continue;
         };
-        let Ok(tool) = state.tool(tool_request.tool, caller) else { continue };
+        let Ok(tool) = snapshot.tool(tool_request.tool, caller) else { continue };
         let mut operation = call_operation(fixed.id, fixed.summary, tool, tool_request.parameters);
-        operation["parameters"] = [path_parameters(fixed.path), to_list(&operation["parameters"])].concat().into();
+        if let Value::Array(parameters) = &mut operation["parameters"] {
+            parameters.splice(..0, path_parameters(fixed.path));
+        }
         if fixed.method == Method::POST {
             operation["requestBody"] = request_body(tool, tool_request.takes_sql);
         }
         add_operation(&mut paths, &fixed, operation);
     }
-    let result_paths = results::paths(http_state, state, caller);
+    let result_paths = results::paths(http_state, snapshot, caller);
     let has_results = !result_paths.is_empty();
     if has_results {
         schemas.extend(results::schemas());
         paths.extend(result_paths.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
     }
-    for tool in state.tools(caller) {
+    for tool in snapshot.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);
         let mut operation = call_operation(&format!("call_{}", tool.name), summary, tool, &[]);
         operation["requestBody"] = request_body(tool, false);
@@ -60,8 +62,8 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": about.title.as_deref().unwrap_or(&about.name),
-            "version": about.version,
+            "title": description.title.as_deref().unwrap_or(&description.name),
+            "version": description.version,
             "description": "The tools of this server. The document contains only what the caller may use.",
         },
         "paths": paths,
@@ -79,50 +81,26 @@ pub(super) fn build_document(http_state: &HttpState, state: &Snapshot, caller: &
     document
 }
 
-fn fixed_operations() -> Vec<FixedOperation> {
-    let named = || "{name}".to_owned();
-    let database = || "{database}".to_owned();
-    let table = || "{table}".to_owned();
-    let one = |id, path, route, method, summary| FixedOperation { id, path, route, method, summary };
-    vec![
-        one("list_tools", "/rest/tools", RestRoute::Tools, Method::GET, "The tools that the caller may use"),
-        one("get_tool", "/rest/tools/{name}", RestRoute::Tool(named()), Method::GET, "One tool"),
-        one(
-            "get_tool_schema",
-            "/rest/tools/{name}/schema",
-            RestRoute::Schema(named()),
-            Method::GET,
-            "The JSON Schema of the arguments of a tool",
-        ),
-        one("query", "/rest/query", RestRoute::Query, Method::POST, "Rows of a table"),
-        one("sql", "/rest/sql", RestRoute::Sql, Method::POST, "The result of one SQL statement"),
-        one("list_databases", "/rest/databases", RestRoute::Databases, Method::GET, "The databases"),
-        one(
-            "list_tables",
-            "/rest/databases/{database}/tables",
-            RestRoute::Tables { database: database() },
-            Method::GET,
-            "The tables of a database",
-        ),
-        one(
-            "get_table",
-            "/rest/databases/{database}/tables/{table}",
-            RestRoute::Table { database: database(), table: table() },
-            Method::GET,
-            "The columns of a table",
-        ),
-        one(
-            "get_rows",
-            "/rest/databases/{database}/tables/{table}/rows",
-            RestRoute::Rows { database: database(), table: table() },
-            Method::GET,
-            "Rows of a table",
-        ),
-        one("list_jobs", "/rest/jobs", RestRoute::Jobs, Method::GET, "The jobs of the caller"),
-        one("get_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::GET, "One job"),
-        one("cancel_job", "/rest/jobs/{id}", RestRoute::Job("{id}".to_owned()), Method::DELETE, "Cancels a job"),
-        one("get_openapi", "/rest/openapi.json", RestRoute::OpenApi, Method::GET, "This document"),
-    ]
+const FIXED_OPERATIONS: [FixedOperation; 13] = [
+    fixed("list_tools", "/rest/tools", Method::GET, "The tools that the caller may use"),
+    fixed("get_tool", "/rest/tools/{name}", Method::GET, "One tool"),
+    fixed("get_tool_schema", SCHEMA_PATH, Method::GET, "The JSON Schema of the arguments of a tool"),
+    fixed("query", "/rest/query", Method::POST, "Rows of a table"),
+    fixed("sql", "/rest/sql", Method::POST, "The result of one SQL statement"),
+    fixed("list_databases", "/rest/databases", Method::GET, "The databases"),
+    fixed("list_tables", "/rest/databases/{database}/tables", Method::GET, "The tables of a database"),
+    fixed("get_table", "/rest/databases/{database}/tables/{table}", Method::GET, "The columns of a table"),
+    fixed("get_rows", "/rest/databases/{database}/tables/{table}/rows", Method::GET, "Rows of a table"),
+    fixed("list_jobs", "/rest/jobs", Method::GET, "The jobs of the caller"),
+    fixed("get_job", "/rest/jobs/{id}", Method::GET, "One job"),
+    fixed("cancel_job", "/rest/jobs/{id}", Method::DELETE, "Cancels a job"),
+    fixed("get_openapi", "/rest/openapi.json", Method::GET, "This document"),
+];
+
+const SCHEMA_PATH: &str = "/rest/tools/{name}/schema";
+
+const fn fixed(id: &'static str, path: &'static str, method: Method, summary: &'static str) -> FixedOperation {
+    FixedOperation { id, path, method, summary }
 }
 
 fn add_operation(paths: &mut Map<String, Value>, fixed: &FixedOperation, operation: Value) {
@@ -132,8 +110,7 @@ fn add_operation(paths: &mut Map<String, Value>, fixed: &FixedOperation, operati
 
 /// An operation that reads the registry.
 fn read_operation(fixed: &FixedOperation) -> Value {
-    let media_type =
-        if matches!(fixed.route, RestRoute::Schema(_)) { super::document::SCHEMA } else { super::document::JSON };
+    let media_type = if fixed.path == SCHEMA_PATH { super::document::SCHEMA } else { super::document::JSON };
     let mut responses = json!({
         "200": {
             "description": "The document",
@@ -197,16 +174,15 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
         ParameterKind::Integer => json!({"type": "integer"}),
         ParameterKind::List => json!({"type": "array", "items": {"type": "string"}}),
     };
-    let mut visible =
+    let mut encoded =
         json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema});
     if parameter.kind == ParameterKind::List {
-        visible["style"] = "form".into();
-        visible["explode"] = false.into();
+        encoded["style"] = "form".into();
+        encoded["explode"] = false.into();
     }
-    visible
+    encoded
 }
 
-/// Adds all refusals to `responses`.
 fn add_problem_responses(responses: &mut Value) {
     for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
         responses[&status] = refusal;
@@ -216,17 +192,13 @@ fn add_problem_responses(responses: &mut Value) {
 /// The refusals by status code.
 fn problem_responses() -> Value {
     let mut problems = json!({});
-    for sort in ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY) {
-        let status = sort.status().as_u16().to_string();
+    for problem_type in ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY) {
+        let status = problem_type.status().as_u16().to_string();
         let before = problems[&status]["description"].as_str().map(|before| format!("{before}. "));
         problems[&status] = json!({
-            "description": format!("{}{}", before.unwrap_or_default(), sort.title()),
+            "description": format!("{}{}", before.unwrap_or_default(), problem_type.title()),
             "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         });
     }
     problems
-}
-
-fn to_list(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_default()
 }

@@ -34,19 +34,10 @@ pub(super) enum RestRoute {
     Job(String),
 }
 
-/// How a method is handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MethodHandling {
-    /// Executes the method.
-    Execute,
-    /// Answers with the supported methods.
-    Options,
-}
-
 impl RestRoute {
     /// Parses a path. Each segment is percent-decoded separately, because names may contain slashes.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let absent =
+        let no_such_path =
             || ProblemDetails::new(ProblemType::NoSuchPath, format!("there is no path {path}; /rest/ lists the tools"));
         let segments: Option<Vec<String>> = path
             .strip_prefix("/rest")
@@ -55,13 +46,12 @@ impl RestRoute {
             .skip(1)
             .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
             .collect();
-        let segments = segments.ok_or_else(|| {
-            ProblemDetails::new(ProblemType::BadRequest, "the path is not UTF-8 after percent-decoding".to_owned())
-        })?;
+        let segments =
+            segments.ok_or_else(|| ProblemDetails::bad_request("the path is not UTF-8 after percent-decoding"))?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
             let detail = format!("the name is {} bytes long; at most {NAME_BYTES_MAX}", name.len());
-            return Err(ProblemDetails::new(ProblemType::BadRequest, detail));
+            return Err(ProblemDetails::bad_request(detail));
         }
         let name = |name: &&str| (*name).to_owned();
         Ok(match segments.as_slice() {
@@ -81,23 +71,19 @@ impl RestRoute {
             }
             ["jobs"] => Self::Jobs,
             ["jobs", job] => Self::Job(name(job)),
-            _ => return Err(absent()),
+            _ => return Err(no_such_path()),
         })
     }
 
-    /// How the route handles `method`.
-    pub(super) fn check_method(&self, method: &Method) -> Result<MethodHandling, ProblemDetails> {
-        if *method == Method::OPTIONS {
-            return Ok(MethodHandling::Options);
-        }
-        if self.methods().split(", ").any(|taken| taken == method.as_str()) {
-            return Ok(MethodHandling::Execute);
+    /// Rejects a method that the route does not support.
+    pub(super) fn check_method(&self, method: &Method) -> Result<(), ProblemDetails> {
+        if self.methods().split(", ").any(|supported| supported == method.as_str()) {
+            return Ok(());
         }
         let detail = format!("{method} is not supported here; supported methods: {}", self.methods());
         Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(self.allow_header()))
     }
 
-    /// The value of `Allow`.
     pub(super) fn allow_header(&self) -> HeaderValue {
         HeaderValue::from_static(self.methods())
     }

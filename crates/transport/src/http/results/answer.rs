@@ -7,11 +7,11 @@ use axum::response::Response;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, Budget};
-use tidegate_runtime::{BodyHead, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ChunkEncoding, ProblemDetails, answer_headers, begin_response, describe, entity_tag,
-    next_event, not_modified,
+    AnswerBody, AnswerStart, ProblemDetails, answer_headers, begin_response, describe, entity_tag, next_event,
+    not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
@@ -27,7 +27,7 @@ const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The representation that a request selects, in the accepted format and coding.
 struct Representation {
-    head: BodyHead,
+    head: BodyMetadata,
     tag: Option<ETag>,
     /// The length in bytes, if it is known and reliable.
     bytes: Option<u64>,
@@ -38,31 +38,19 @@ struct Representation {
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut session_validity: Option<SessionValidity>,
+    mut validity: SessionValidity,
     route: &ResultRoute,
     result_request: &mut ResultRequest,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let begins = next_event(&mut reply);
-    let begins = match &mut session_validity {
-        Some(session_validity) => session_validity
-            .run_while_valid(begins)
-            .await
-            .map_err(|revoked| ProblemDetails::from_admission_error(&revoked.into()))?,
-        None => begins.await,
-    };
-    let (head, encoding, first) = match begins {
+    let (head, first) = match validity.run_while_valid(next_event(&mut reply)).await? {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) => (head, ChunkEncoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(head)) => (head, None),
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (
-                BodyHead { media_type, budget: Budget::default(), stable: None, file: None },
-                ChunkEncoding::Text,
-                Some(first),
-            )
+            (BodyMetadata::new(media_type, Budget::default()), Some(first))
         }
     };
     if let Some(problem) = result_request.format_problem.take().filter(|_| head.file.is_none()) {
@@ -74,13 +62,13 @@ pub(super) async fn answer(
         ConditionOutcome::Whole => None,
         ConditionOutcome::Part(part) => Some(part),
     };
-    let pieces = AnswerBody::new(reply, session_validity, encoding, first).begin().await?;
+    let pieces = AnswerBody::new(reply, validity, None, first).begin().await?;
     Ok(representation.build_response(pieces, part, route, result_request, parts))
 }
 
 impl Representation {
-    fn new(head: BodyHead, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
-        let bytes = head.stable.as_ref().and_then(|stable_body| stable_body.bytes);
+    fn new(head: BodyMetadata, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
+        let bytes = head.version.as_ref().and_then(|body_version| body_version.bytes);
         // Ranges require bytes that are the same each time; those of a content coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
         // A file is sent unchanged: its length and its tag describe the original bytes.
@@ -88,11 +76,10 @@ impl Representation {
         let coding = Some(result_request.format)
             .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
-        let tag = head.stable.as_ref().and_then(|stable_body| entity_tag(&stable_body.tag, coding.is_some()));
+        let tag = head.version.as_ref().and_then(|body_version| entity_tag(&body_version.tag, coding.is_some()));
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
 
-    /// The 304 response.
     fn not_modified(&self, result_request: &ResultRequest) -> Response {
         let mut response = not_modified();
         self.set_cache_headers(response.headers_mut(), result_request);
@@ -109,8 +96,8 @@ impl Representation {
         parts: &Parts,
     ) -> Response {
         // The metadata of a complete answer goes into the headers, unless only a part is sent.
-        let facts = match &pieces {
-            AnswerStart::Whole(_, facts) if part.is_none() => answer_headers(facts),
+        let metadata_headers = match &pieces {
+            AnswerStart::Whole(_, metadata) if part.is_none() => answer_headers(metadata),
             AnswerStart::Whole(..) | AnswerStart::Streaming(_) => HeaderMap::new(),
         };
         let mut response = match (self.coding, part.or(self.bytes.map(ByteRange::whole))) {
@@ -124,7 +111,7 @@ impl Representation {
             }
             (None, None) => begin_response(pieces, parts),
         };
-        response.headers_mut().extend(facts);
+        response.headers_mut().extend(metadata_headers);
         if let Some(part) = part {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             // Digits and letters.
@@ -157,7 +144,7 @@ impl Representation {
         if let Some(tag) = &self.tag {
             headers.typed_insert(tag.clone());
         }
-        let is_kept = self.head.stable.is_some() && !result_request.has_link;
+        let is_kept = self.head.version.is_some() && !result_request.has_link;
         headers.insert(header::CACHE_CONTROL, if is_kept { CACHE_IMMUTABLE } else { CACHE_NO_STORE });
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));
     }
@@ -167,8 +154,8 @@ impl Representation {
 ///
 /// [RFC 6266](https://www.rfc-editor.org/rfc/rfc6266)
 fn content_disposition(name: &str) -> String {
-    let is_plain = |letter: char| letter == ' ' || (letter.is_ascii_graphic() && !"\"\\%".contains(letter));
-    let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let is_plain = |char: char| char == ' ' || (char.is_ascii_graphic() && !"\"\\%".contains(char));
+    let plain: String = name.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();
     if plain == name {
         return format!("attachment; filename=\"{name}\"");
     }

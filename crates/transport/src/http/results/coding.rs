@@ -18,10 +18,8 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::super::answer::parse_quality;
 
-/// Size of an encoded piece, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentCoding {
     Zstd,
@@ -68,10 +66,7 @@ impl ContentCoding {
 
     /// The value of `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
-        }
+        self.names()[0]
     }
 
     /// Encodes `pieces` as a body while they arrive.

@@ -7,10 +7,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use headers::{ETag, HeaderMapExt, IfMatch, IfRange};
 
-use super::super::answer::{ProblemDetails, ProblemType, is_known};
+use super::super::answer::{ProblemDetails, ProblemType, matches_none_match};
 use super::range::{ByteRange, RangeHeader, RangeNotSatisfiable};
 
-/// The result of the conditions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConditionOutcome {
     Whole,
@@ -31,7 +30,7 @@ pub(super) fn evaluate_conditions(
         let detail = "the result has none of the entity tags in If-Match; omit If-Match to get the current version";
         return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
     }
-    if is_known(headers, tag) {
+    if matches_none_match(headers, tag) {
         return Ok(ConditionOutcome::NotModified);
     }
     match bytes {

@@ -15,12 +15,11 @@ use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
-use super::super::challenge::Challenge;
-use super::super::identify::{AdmissionError, HttpCallerResolver, RequestCredentials};
-use super::super::{HttpState, PeerAddress};
+use super::super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::super::protected_resource::Challenge;
+use super::super::state::{HttpState, PeerAddress};
 use super::route::ResultRoute;
-use crate::revalidation::CallerResolver;
-use crate::revalidation::{Revoked, SessionValidity};
+use crate::revalidation::{CallerResolver, Revoked, SessionValidity};
 
 /// A link replaces the key of the caller that created it.
 pub(super) const LINK: QueryParameter =
@@ -29,33 +28,30 @@ pub(super) const LINK: QueryParameter =
 /// The caller of the link in the query string, if there is one; otherwise the caller of the credentials. It is
 /// revalidated while the answer streams.
 pub(super) async fn resolve_caller(
-    endpoint: &Arc<HttpState>,
+    http_state: &Arc<HttpState>,
     parts: &Parts,
     route: &ResultRoute,
-) -> Result<(Caller, Option<SessionValidity>), ProblemDetails> {
+) -> Result<(Caller, SessionValidity), ProblemDetails> {
     let Some(link) = link_parameter(&parts.uri) else {
-        let request_credentials =
-            RequestCredentials::from_request(endpoint, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-        let caller = request_credentials
-            .resolve_caller(endpoint)
-            .await
-            .map_err(|refused| ProblemDetails::from_admission_error(&refused))?;
-        let validity = HttpCallerResolver::session_validity(endpoint, &request_credentials, &caller);
-        return Ok((caller, Some(validity)));
+        let credentials =
+            RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+        let caller = credentials.resolve_caller(http_state).await?;
+        let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_validity();
+        return Ok((caller, validity));
     };
-    let opened = endpoint.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
-    let maker =
-        opened.filter(|maker| is_maker_admitted(endpoint, &maker.principal)).ok_or_else(invalid_link_problem)?;
-    let peer = match maker.principal.auth_method {
+    let creator = http_state.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
+    let creator = creator.filter(|creator| is_creator_admitted(http_state, &creator.principal));
+    let creator = creator.ok_or_else(invalid_link_problem)?;
+    let peer = match creator.principal.auth_method {
         // Anonymous callers are distinguished by address; a link keeps the address of its creator.
-        AuthMethod::Anonymous => maker.origin.peer,
+        AuthMethod::Anonymous => creator.origin.peer,
         _ => PeerAddress::from_extensions(&parts.extensions),
     };
     let origin = CallOrigin { transport: TransportKind::Rest, peer };
-    let caller = Caller { origin, is_link_only: true, ..maker };
-    let maker = LinkCallerResolver { http_state: endpoint.clone(), caller: caller.clone() };
-    let validity = SessionValidity::new(Arc::new(maker), endpoint.service.registry());
-    Ok((caller, Some(validity)))
+    let caller = Caller { origin, is_link_only: true, ..creator };
+    let resolver = LinkCallerResolver { http_state: http_state.clone(), caller: caller.clone() };
+    let validity = SessionValidity::new(Arc::new(resolver), http_state.service.registry());
+    Ok((caller, validity))
 }
 
 /// The creator of a link, while an answer is streamed. A link does not outlive the configuration and the load of keys
@@ -76,7 +72,7 @@ impl CallerResolver for LinkCallerResolver {
     }
 
     async fn is_admitted(&self) -> bool {
-        is_maker_admitted(&self.http_state, &self.caller.principal)
+        is_creator_admitted(&self.http_state, &self.caller.principal)
     }
 
     fn credential_reloads(&self) -> watch::Receiver<u64> {
@@ -85,10 +81,10 @@ impl CallerResolver for LinkCallerResolver {
 }
 
 /// Whether the creator of a link would still be admitted, as far as is known without its credentials.
-fn is_maker_admitted(http_state: &HttpState, principal: &Principal) -> bool {
-    let is_of_now = http_state.service.registry().snapshot().matches_generation(principal)
+fn is_creator_admitted(http_state: &HttpState, principal: &Principal) -> bool {
+    let is_current = http_state.service.registry().snapshot().matches_generation(principal)
         && principal.is_valid_at(SystemTime::now());
-    is_of_now && http_state.options.authenticator.is_still_valid(principal)
+    is_current && http_state.options.authenticator.is_still_valid(principal)
 }
 
 /// The link in the query string. Duplicates are rejected later, when the caller is known.

@@ -25,17 +25,17 @@ use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};
 use self::route::ResultRoute;
 pub(super) use self::route::{ResultView, view_uri};
-use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, finish, options_response};
-use super::{HttpState, PeerAddress, body};
+use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
+use super::body;
+use super::state::{HttpState, PeerAddress};
 
-/// The methods of every path.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Answers any request under `/results`.
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let answered = respond(&http_state, &parts, body).await;
-    finish(&http_state, PeerAddress::from_extensions(&parts.extensions), answered)
+    let result = respond(&http_state, &parts, body).await;
+    into_response(&http_state, PeerAddress::from_extensions(&parts.extensions), result)
 }
 
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
@@ -51,7 +51,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
             return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }
-    let (caller, session_validity) = link::resolve_caller(http_state, parts, &route).await?;
+    let (caller, validity) = link::resolve_caller(http_state, parts, &route).await?;
     http_state.service.registry().admit_request(&caller).await?;
     let mut result_request = ResultRequest::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(not_found_problem(http_state, &caller, &route)) };
@@ -60,7 +60,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     call.format = Some(result_request.format);
     apply_trace_headers(&mut call, &parts.headers);
     let reply = http_state.service.registry().call(call)?;
-    answer::answer(reply, session_validity, &route, &mut result_request, parts).await
+    answer::answer(reply, validity, &route, &mut result_request, parts).await
 }
 
 /// The problem of a path that no result can have: the same as for a result that does not exist.

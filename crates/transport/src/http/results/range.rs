@@ -14,7 +14,6 @@ use futures::stream::{self, BoxStream};
 
 use super::super::body::broken_body_error;
 
-/// The parsed `Range` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeHeader {
     /// No range, several ranges, or an invalid header.
@@ -29,12 +28,9 @@ pub(super) enum RangeHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RangeNotSatisfiable;
 
-/// A range of bytes of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
-    /// The first byte.
     pub(super) first: u64,
-    /// The number of bytes.
     pub(super) count: u64,
     /// The total length of the representation.
     pub(super) total: u64,
@@ -109,7 +105,6 @@ impl ByteRange {
     }
 }
 
-/// The remaining part of a range.
 struct BodySlice {
     pieces: BoxStream<'static, io::Result<Bytes>>,
     skip: u64,

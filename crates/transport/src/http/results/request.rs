@@ -15,7 +15,6 @@ pub(in super::super) const PARTIAL: QueryParameter =
 #[derive(Debug)]
 pub(super) struct ResultRequest {
     pub(super) format: AnswerFormat,
-    /// The arguments of the call.
     pub(super) arguments: Map<String, Value>,
     /// Why no row format is acceptable. The result may still be a file, which needs no row format.
     pub(super) format_problem: Option<ProblemDetails>,
@@ -26,19 +25,19 @@ pub(super) struct ResultRequest {
 impl ResultRequest {
     /// Reads the query string and the headers.
     pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
-        let known: &[QueryParameter] = match route.view {
+        let parameters: &[QueryParameter] = match route.view {
             ResultView::Data => &[PARTIAL, LINK],
             ResultView::Block(_) | ResultView::Manifest => &[LINK],
         };
-        let (mut arguments, format) = parse_query(&parts.uri, known)?;
+        let (mut arguments, format) = parse_query(&parts.uri, parameters)?;
         let has_link = arguments.remove(LINK.name).is_some();
         let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered_formats(&route.view));
         let may_be_file = route.view == ResultView::Data && format.is_none();
         let (format, refused) = match accepted {
             Ok(accepted) => {
                 // A format in the query string applies to any kind of result.
-                let named = format.filter(|_| route.view == ResultView::Data);
-                arguments.extend(named.map(|named| (FORMAT.name.to_owned(), named.into())));
+                let requested = format.filter(|_| route.view == ResultView::Data);
+                arguments.extend(requested.map(|format| (FORMAT.name.to_owned(), format.into())));
                 (accepted, None)
             }
             Err(problem) if may_be_file => (AnswerFormat::Arrow, Some(problem)),
@@ -58,7 +57,6 @@ pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> 
     std::iter::once(AnswerFormat::Arrow).chain(AnswerFormat::ALL.into_iter().filter(is_other)).collect()
 }
 
-/// The file name extension for rows in `format`.
 pub(super) fn file_extension(format: AnswerFormat) -> &'static str {
     match format {
         // The registered extension of streams; `.arrow` is for files, which have an index at the end.

@@ -5,7 +5,6 @@ use uuid::Uuid;
 
 use super::super::answer::{ProblemDetails, ProblemType};
 
-/// The prefix of the URIs of stored results.
 const URI_PREFIX: &str = "tidegate://results/";
 /// Number of digits of an id in a file name.
 const FILE_ID_DIGITS: usize = 8;
@@ -21,18 +20,15 @@ pub(super) struct ResultRoute {
     is_valid: bool,
 }
 
-/// The view of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum ResultView {
     Manifest,
     /// One block, by its number.
     Block(String),
-    /// All rows.
     Data,
 }
 
 impl ResultRoute {
-    /// Parses a path.
     pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
         let below: Vec<&str> = path.strip_prefix("/results/").unwrap_or_default().split('/').collect();
         let (id, view) = match below.as_slice() {
@@ -87,7 +83,6 @@ impl ResultRoute {
     }
 }
 
-/// The URI of a view of the result `id`.
 pub(in super::super) fn view_uri(id: &str, view: &ResultView) -> String {
     match view {
         ResultView::Manifest => format!("{URI_PREFIX}{id}"),

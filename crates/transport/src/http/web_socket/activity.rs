@@ -3,15 +3,10 @@
 //! Detects messages that do not end in time, by counting bytes below the frames. An unfinished message holds memory,
 //! and its fragments are not visible above this layer.
 
-use std::io::{IoSlice, Result};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 /// Read buffer size. A smaller amount of received data does not count as an unfinished message.
@@ -19,54 +14,6 @@ pub(super) const READ_BYTES: usize = 16 * 1024;
 
 /// A control frame has a header of two bytes and a mask of four before its payload.
 const CONTROL_HEAD_BYTES: usize = 6;
-
-/// A stream that counts the bytes read from it.
-pub(super) struct CountingStream<S> {
-    stream: S,
-    received_bytes: Arc<AtomicU64>,
-}
-
-impl<S> CountingStream<S> {
-    /// Wraps `stream` and adds the bytes read to `received_bytes`.
-    pub(super) fn new(stream: S, received_bytes: Arc<AtomicU64>) -> Self {
-        Self { stream, received_bytes }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for CountingStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        let filled_before = bytes.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, bytes);
-        self.received_bytes.fetch_add((bytes.filled().len() - filled_before) as u64, Ordering::Relaxed);
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for CountingStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
 
 /// A message times out if it was unfinished at two consecutive checks and did not end between them.
 #[derive(Default)]
@@ -108,7 +55,6 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// The state of a new connection.
     pub(super) fn new() -> Self {
         let last_used = Mutex::new(Instant::now());
         Self { had_activity: AtomicBool::new(true), is_writing: AtomicBool::new(false), last_used }
@@ -130,7 +76,6 @@ impl Liveness {
         self.touch();
     }
 
-    /// Whether a message is being sent.
     pub(super) fn is_writing(&self) -> bool {
         self.is_writing.load(Ordering::Relaxed)
     }

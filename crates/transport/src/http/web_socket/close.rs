@@ -11,6 +11,8 @@ use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::http::caller::AdmissionError;
+
 /// How long a client may take to receive the close frame.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// The longest reason that fits into a control frame, in bytes.
@@ -22,68 +24,53 @@ const DISCARDED_BYTES: usize = 16 * 1024;
 pub(super) enum CloseReason {
     /// The client closed it or disconnected; nothing more can be sent.
     Gone,
-    /// The server shuts down.
     Shutdown,
-    /// No message for too long.
-    Idle,
-    /// No answer to a ping.
-    PingTimeout,
-    /// The caller is no longer admitted.
-    NotAdmitted(String),
-    /// A message began and was not complete in time.
-    TooSlow,
-    /// A binary message.
-    Binary,
-    /// A message over the limit, in bytes.
-    TooLarge(usize),
-    /// A text message that is not UTF-8.
-    InvalidUtf8,
-    /// The client violated the protocol.
-    ProtocolError(String),
+    /// No message, or no answer to a ping, for too long.
+    Quiet(CloseCode, &'static str),
+    /// The client caused it, which is reported as a rejected message.
+    ClientError(CloseCode, String),
 }
 
 impl CloseReason {
+    pub(super) const IDLE: Self = Self::Quiet(CloseCode::Normal, "idle for too long");
+    pub(super) const PING_TIMEOUT: Self = Self::Quiet(CloseCode::Away, "no answer to a ping");
+
+    pub(super) fn too_slow() -> Self {
+        Self::ClientError(CloseCode::Policy, "the message arrived too slowly".to_owned())
+    }
+
+    pub(super) fn binary() -> Self {
+        Self::ClientError(CloseCode::Unsupported, "binary messages are not supported; send text".to_owned())
+    }
+
+    /// The caller is no longer admitted.
+    pub(super) fn not_admitted(refused: &AdmissionError) -> Self {
+        Self::ClientError(CloseCode::Policy, refused.to_rpc_error().message)
+    }
+
     /// The reason for a read error.
     pub(super) fn from_error(error: &Error, message_bytes_max: usize) -> Self {
         use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
-        match error {
-            Error::Capacity(_) => Self::TooLarge(message_bytes_max),
-            Error::Utf8(_) => Self::InvalidUtf8,
-            Error::Protocol(ResetWithoutClosingHandshake) => Self::Gone,
-            Error::Protocol(error) => Self::ProtocolError(error.to_string()),
-            _ => Self::Gone,
-        }
-    }
-
-    /// Whether the client caused it, which is reported as a rejected message.
-    pub(super) fn is_client_error(&self) -> bool {
-        matches!(
-            self,
-            Self::NotAdmitted(_)
-                | Self::TooSlow
-                | Self::Binary
-                | Self::TooLarge(_)
-                | Self::InvalidUtf8
-                | Self::ProtocolError(_)
-        )
+        let (code, reason) = match error {
+            Error::Capacity(_) => (CloseCode::Size, format!("the message is longer than {message_bytes_max} bytes")),
+            Error::Utf8(_) => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
+            Error::Protocol(ResetWithoutClosingHandshake) => return Self::Gone,
+            Error::Protocol(error) => (CloseCode::Protocol, error.to_string()),
+            _ => return Self::Gone,
+        };
+        Self::ClientError(code, reason)
     }
 
     /// The close frame for the client; `None` if it is disconnected.
     pub(super) fn to_close_frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Gone => return None,
-            Self::Shutdown => (CloseCode::Away, "the server is shutting down".to_owned()),
-            Self::Idle => (CloseCode::Normal, "idle for too long".to_owned()),
-            Self::PingTimeout => (CloseCode::Away, "no answer to a ping".to_owned()),
-            Self::NotAdmitted(reason) => (CloseCode::Policy, reason.clone()),
-            Self::TooSlow => (CloseCode::Policy, "the message arrived too slowly".to_owned()),
-            Self::Binary => (CloseCode::Unsupported, "binary messages are not supported; send text".to_owned()),
-            Self::TooLarge(bytes_max) => (CloseCode::Size, format!("the message is longer than {bytes_max} bytes")),
-            Self::InvalidUtf8 => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
-            Self::ProtocolError(reason) => (CloseCode::Protocol, reason.clone()),
+            Self::Shutdown => (CloseCode::Away, "the server is shutting down"),
+            Self::Quiet(code, reason) => (*code, *reason),
+            Self::ClientError(code, reason) => (*code, reason.as_str()),
         };
-        let cut = reason.floor_char_boundary(REASON_BYTES_MAX);
-        Some(CloseFrame { code, reason: reason[..cut].into() })
+        let end = reason.floor_char_boundary(REASON_BYTES_MAX);
+        Some(CloseFrame { code, reason: reason[..end].into() })
     }
 }
 

@@ -15,23 +15,21 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_util::io::InspectReader;
 
-use super::activity::{CountingStream, MessageTimeout, READ_BYTES};
-use super::activity::{Liveness, PING_EVERY};
+use super::activity::{Liveness, MessageTimeout, PING_EVERY, READ_BYTES};
 use super::close::{CLOSE_WITHIN, CloseReason, close};
 use super::write::{FRAGMENT_BYTES_MAX, write_messages};
-use crate::conversation::Conversation;
-use crate::http::identify::HttpCallerResolver;
-use crate::http::{CONVERSATION_LIMITS, HttpState};
-use crate::revalidation::CallerResolver;
-use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
+use crate::http::caller::HttpCallerResolver;
+use crate::http::state::{CONNECTION_LIMITS, HttpState};
+use crate::mcp_connection::McpConnection;
+use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers};
 
 /// Short messages are written together up to this size.
 const WRITE_BYTES: usize = 16 * 1024;
 
 const TRANSPORT: TransportKind = TransportKind::WebSocket;
 
-/// A WebSocket and the resolver of its caller.
 pub(super) struct WebSocketConnection {
     http_state: Arc<HttpState>,
     resolver: Arc<HttpCallerResolver>,
@@ -55,14 +53,18 @@ impl WebSocketConnection {
             .max_write_buffer_size(WRITE_BYTES + 2 * FRAGMENT_BYTES_MAX)
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
-        let stream = CountingStream::new(TokioIo::new(upgraded), self.received_bytes.clone());
-        self.run_conversation(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
+        let received_bytes = self.received_bytes.clone();
+        let count = move |bytes: &[u8]| {
+            received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        };
+        let stream = InspectReader::new(TokioIo::new(upgraded), count);
+        self.run_mcp(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
         events.emit(Event::ConnectionClosed { transport: TRANSPORT });
     }
 
-    async fn run_conversation(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
-        let (conversation, outbox) =
-            Conversation::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONVERSATION_LIMITS);
+    async fn run_mcp(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
+        let (connection, outbox) =
+            McpConnection::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONNECTION_LIMITS);
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {
@@ -72,21 +74,20 @@ impl WebSocketConnection {
                 // Also if a client that does not read blocks further reading.
                 () = self.http_state.draining.cancelled() => CloseReason::Shutdown,
                 _ = &mut writing => CloseReason::Gone,
-                end = self.read_until_end(&conversation, &mut stream, pings) => end,
+                end = self.read_until_end(&connection, &mut stream, pings) => end,
             };
             if end == CloseReason::Shutdown {
-                conversation.finish();
+                connection.finish();
                 let _ = tokio::time::timeout(self.http_state.options.drain_within, writing).await;
             }
             end
         };
-        conversation.abandon();
-        if end.is_client_error()
-            && let Some(frame) = end.to_close_frame()
-        {
-            conversation.report_rejection(&frame.reason);
+        connection.abandon();
+        let frame = end.to_close_frame();
+        if let (CloseReason::ClientError(..), Some(frame)) = (&end, &frame) {
+            connection.report_rejection(&frame.reason);
         }
-        if let (Some(frame), Ok(socket)) = (end.to_close_frame(), stream.reunite(sink)) {
+        if let (Some(frame), Ok(socket)) = (frame, stream.reunite(sink)) {
             let within = if end == CloseReason::Shutdown { self.http_state.options.drain_within } else { CLOSE_WITHIN };
             close(socket, frame, within.min(CLOSE_WITHIN)).await;
         }
@@ -94,7 +95,7 @@ impl WebSocketConnection {
 
     async fn read_until_end(
         &self,
-        conversation: &Conversation,
+        connection: &Arc<McpConnection>,
         stream: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
         pings: mpsc::Sender<()>,
     ) -> CloseReason {
@@ -122,23 +123,23 @@ impl WebSocketConnection {
                         Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => message_timeout.control_frame_received(bytes.len()),
                         _ => {}
                     }
-                    if let Err(end) = self.receive(conversation, message).await {
+                    if let Err(end) = self.receive(connection, message).await {
                         return end;
                     }
                 }
                 () = sleep_until(idle_at) => {
                     let quiet_since = self.liveness.idle_since();
-                    if !conversation.is_idle() {
+                    if !connection.is_idle() {
                         idle_at = Instant::now() + idle_max;
                     } else if quiet_since.elapsed() >= idle_max {
-                        return CloseReason::Idle;
+                        return CloseReason::IDLE;
                     } else {
                         idle_at = quiet_since + idle_max;
                     }
                 }
                 // Revalidation is more frequent while answers are produced or sent.
                 _ = answer_interval.tick() => {
-                    let is_answering = !conversation.is_idle() || self.liveness.is_writing();
+                    let is_answering = !connection.is_idle() || self.liveness.is_writing();
                     if is_answering && let Err(end) = self.revalidate().await {
                         return end;
                     }
@@ -148,10 +149,10 @@ impl WebSocketConnection {
                         return end;
                     }
                     if !self.liveness.take_activity() {
-                        return CloseReason::PingTimeout;
+                        return CloseReason::PING_TIMEOUT;
                     }
                     if !message_timeout.is_within_limit(self.received_bytes.load(Ordering::Relaxed)) {
-                        return CloseReason::TooSlow;
+                        return CloseReason::too_slow();
                     }
                     // Full if the last ping has not been sent yet.
                     let _ = pings.try_send(());
@@ -162,12 +163,12 @@ impl WebSocketConnection {
 
     async fn receive(
         &self,
-        conversation: &Conversation,
+        connection: &Arc<McpConnection>,
         message: Option<Result<Message, Error>>,
     ) -> Result<(), CloseReason> {
         let text = match message {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Binary(_))) => return Err(CloseReason::Binary),
+            Some(Ok(Message::Binary(_))) => return Err(CloseReason::binary()),
             // The WebSocket library handles control frames.
             Some(Ok(_)) => return Ok(()),
             Some(Err(error)) => return Err(CloseReason::from_error(&error, self.http_state.options.body_bytes_max)),
@@ -175,17 +176,17 @@ impl WebSocketConnection {
         };
         self.liveness.touch();
         let caller = match self.resolver.resolve_caller().await {
-            Err(refused) if refused.is_final() => return Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
+            Err(refused) if refused.is_final() => return Err(CloseReason::not_admitted(&refused)),
             caller => caller.map_err(|refused| refused.to_rpc_error()),
         };
         let identity: Arc<dyn CallerResolver> = self.resolver.clone();
-        conversation.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
+        connection.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
         Ok(())
     }
 
     async fn revalidate(&self) -> Result<(), CloseReason> {
         match self.resolver.resolve_caller().await {
-            Err(refused) if refused.is_final() => Err(CloseReason::NotAdmitted(refused.to_rpc_error().message)),
+            Err(refused) if refused.is_final() => Err(CloseReason::not_admitted(&refused)),
             Ok(_) | Err(_) => Ok(()),
         }
     }

@@ -12,7 +12,6 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http::response::refusal;
 
-/// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 const VERSION: &str = "13";
 const KEY_BYTES: usize = 16;
@@ -21,71 +20,52 @@ const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Why a request does not open a WebSocket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HandshakeError {
-    /// An ordinary HTTP request.
-    #[error("this path accepts only WebSocket upgrades; use /mcp for plain HTTP")]
-    NoUpgrade,
-    /// Another version of the protocol.
-    #[error("Sec-WebSocket-Version must be {VERSION}")]
-    Version,
-    /// A missing or invalid nonce.
-    #[error("Sec-WebSocket-Key must be {KEY_BYTES} bytes as Base64")]
-    Key,
-    /// The client does not offer the subprotocol `mcp`.
-    #[error("the client must offer the subprotocol: Sec-WebSocket-Protocol: {SUBPROTOCOL}")]
-    Subprotocol,
+#[derive(Debug)]
+pub(super) struct HandshakeError {
+    status: StatusCode,
+    pub(super) message: String,
+    /// What the client has to do instead, for status 426.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl HandshakeError {
-    /// The error message for the client.
-    pub(super) fn message(self) -> String {
-        format!("Invalid request: {self}")
+    fn new(status: StatusCode, problem: &str, headers: Vec<(HeaderName, HeaderValue)>) -> Self {
+        Self { status, message: format!("Invalid request: {problem}"), headers }
     }
 
-    /// 400, or 426 with the protocol to upgrade to.
     pub(super) fn into_response(self) -> Response {
-        let error = RpcError::invalid_request(self.message());
-        match self {
-            Self::NoUpgrade => {
-                let mut response = refusal(StatusCode::UPGRADE_REQUIRED, None, &error);
-                response.headers_mut().insert(header::UPGRADE, WEB_SOCKET);
-                response.headers_mut().insert(header::CONNECTION, UPGRADE);
-                response
-            }
-            Self::Version => {
-                let mut response = refusal(StatusCode::UPGRADE_REQUIRED, None, &error);
-                let version = HeaderValue::from_static(VERSION);
-                response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, version);
-                response
-            }
-            Self::Key | Self::Subprotocol => refusal(StatusCode::BAD_REQUEST, None, &error),
-        }
+        let mut response = refusal(self.status, None, &RpcError::invalid_request(self.message));
+        response.headers_mut().extend(self.headers);
+        response
     }
 }
 
 /// The response that turns the connection into a WebSocket.
-///
-/// # Errors
-/// What is wrong with the request.
 pub(super) fn accept_upgrade(headers: &HeaderMap) -> Result<Response, HandshakeError> {
     let is_upgrade =
         has_token(headers, header::CONNECTION, "upgrade") && has_token(headers, header::UPGRADE, "websocket");
     if !is_upgrade {
-        return Err(HandshakeError::NoUpgrade);
+        let problem = "this path accepts only WebSocket upgrades; use /mcp for plain HTTP";
+        let headers = vec![(header::UPGRADE, WEB_SOCKET), (header::CONNECTION, UPGRADE)];
+        return Err(HandshakeError::new(StatusCode::UPGRADE_REQUIRED, problem, headers));
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != VERSION) {
-        return Err(HandshakeError::Version);
+        let problem = format!("Sec-WebSocket-Version must be {VERSION}");
+        let headers = vec![(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION))];
+        return Err(HandshakeError::new(StatusCode::UPGRADE_REQUIRED, &problem, headers));
     }
+    let bad_request = |problem: String| HandshakeError::new(StatusCode::BAD_REQUEST, &problem, Vec::new());
+    let invalid_key = || bad_request(format!("Sec-WebSocket-Key must be {KEY_BYTES} bytes as Base64"));
     let key = headers.get(header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     if STANDARD.decode(key).map_or(0, |nonce| nonce.len()) != KEY_BYTES {
-        return Err(HandshakeError::Key);
+        return Err(invalid_key());
     }
     if !has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
-        return Err(HandshakeError::Subprotocol);
+        let problem = format!("the client must offer the subprotocol: Sec-WebSocket-Protocol: {SUBPROTOCOL}");
+        return Err(bad_request(problem));
     }
     // The derived key is Base64.
-    let accept = HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| HandshakeError::Key)?;
+    let accept = HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| invalid_key())?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let all = response.headers_mut();

@@ -16,43 +16,32 @@ use axum::response::Response;
 use tidegate_core::Caller;
 
 use self::connection::WebSocketConnection;
-use super::HttpState;
-use super::identify::{HttpCallerResolver, RequestCredentials};
-use super::response::too_many_sessions;
-use super::server::HttpConnectionPermit;
+use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::response::Refusal;
+use super::state::{HttpConnectionPermit, HttpState};
 
 /// GET: upgrades the connection to a WebSocket, or answers with an error.
 pub(super) async fn open(
-    State(endpoint): State<Arc<HttpState>>,
+    State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Extension(request_credentials): Extension<RequestCredentials>,
+    Extension(credentials): Extension<RequestCredentials>,
     mut request: Request,
-) -> Response {
-    let switching = match handshake::accept_upgrade(request.headers()) {
-        Ok(accepted) => accepted,
-        Err(refused) => {
-            endpoint.report_rejection(request_credentials.origin, &refused.message());
-            return refused.into_response();
-        }
-    };
-    let permit = match endpoint.acquire_session_permit(&caller) {
-        Ok(permit) => permit,
-        Err(level) => return too_many_sessions(None, level),
-    };
+) -> Result<Response, Refusal> {
+    let switching = handshake::accept_upgrade(request.headers()).map_err(|refused| {
+        http_state.report_rejection(credentials.origin, &refused.message);
+        refused.into_response()
+    })?;
+    let permit = http_state.acquire_session_permit(&caller, None)?;
     let http_connection_permit = request.extensions_mut().remove::<HttpConnectionPermit>();
     let upgrade = hyper::upgrade::on(&mut request);
-    let resolver = Arc::new(HttpCallerResolver {
-        http_state: endpoint.clone(),
-        credentials: request_credentials,
-        owner: caller.principal,
-    });
-    let connection = WebSocketConnection::new(endpoint.clone(), resolver);
-    endpoint.tasks.spawn(async move {
+    let resolver = Arc::new(HttpCallerResolver::new(&http_state, credentials, &caller));
+    let connection = WebSocketConnection::new(http_state.clone(), resolver);
+    http_state.tasks.spawn(async move {
         // An error means that the client disconnected before it received the response.
         if let Ok(upgraded) = upgrade.await {
             connection.serve(upgraded).await;
         }
         drop((permit, http_connection_permit));
     });
-    switching
+    Ok(switching)
 }

@@ -13,27 +13,23 @@ use crate::outbox::{Outbox, OutgoingMessage};
 /// Maximum size of a fragment in bytes; longer messages are split.
 pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Writes the messages of `outbox`, and a ping for each item of `pings`, until the conversation ends.
-///
-/// # Errors
-/// When the connection breaks, or the disk that stores an answer fails.
+/// Writes the messages of `outbox`, and a ping for each item of `pings`, until the connection ends.
 pub(super) async fn write_messages(
     mut outbox: Outbox,
     mut pings: mpsc::Receiver<()>,
-    sink: impl Sink<Message, Error = Error> + Unpin,
+    mut sink: impl Sink<Message, Error = Error> + Unpin,
     liveness: &Liveness,
 ) -> Result<(), Error> {
-    let mut writer = FrameWriter { sink };
     loop {
         tokio::select! {
             biased;
-            Some(()) = pings.recv() => writer.ping().await?,
+            Some(()) = pings.recv() => sink.send(Message::Ping(Bytes::new())).await?,
             message = outbox.next() => {
                 let Some(message) = message else { return Ok(()) };
                 liveness.set_writing(true);
-                writer.write_message(message, &mut pings).await?;
+                write_message(&mut sink, message, &mut pings).await?;
                 if outbox.is_empty() {
-                    writer.sink.flush().await?;
+                    sink.flush().await?;
                 }
                 liveness.set_writing(false);
             }
@@ -41,40 +37,29 @@ pub(super) async fn write_messages(
     }
 }
 
-struct FrameWriter<S> {
-    sink: S,
-}
-
-impl<S: Sink<Message, Error = Error> + Unpin> FrameWriter<S> {
-    async fn ping(&mut self) -> Result<(), Error> {
-        self.sink.send(Message::Ping(Bytes::new())).await
-    }
-
-    async fn write_message(
-        &mut self,
-        mut message: OutgoingMessage,
-        pings: &mut mpsc::Receiver<()>,
-    ) -> Result<(), Error> {
-        let mut opcode = Data::Text;
-        // The last fragment is marked as the last, so each fragment waits until the next one exists.
-        let mut waiting: Option<Bytes> = None;
-        while let Some(mut piece) = message.next().await? {
-            while !piece.is_empty() {
-                let fragment = piece.split_to(piece.len().min(FRAGMENT_BYTES_MAX));
-                if let Some(fragment) = waiting.replace(fragment) {
-                    self.write_fragment(fragment, opcode, false).await?;
-                    opcode = Data::Continue;
-                }
-                if pings.try_recv().is_ok() {
-                    self.ping().await?;
-                }
+async fn write_message(
+    sink: &mut (impl Sink<Message, Error = Error> + Unpin),
+    mut message: OutgoingMessage,
+    pings: &mut mpsc::Receiver<()>,
+) -> Result<(), Error> {
+    let mut opcode = Data::Text;
+    // The last fragment is marked as the last, so each fragment waits until the next one exists.
+    let mut waiting: Option<Bytes> = None;
+    while let Some(mut piece) = message.next().await? {
+        while !piece.is_empty() {
+            let fragment = piece.split_to(piece.len().min(FRAGMENT_BYTES_MAX));
+            if let Some(fragment) = waiting.replace(fragment) {
+                sink.feed(fragment_frame(fragment, opcode, false)).await?;
+                opcode = Data::Continue;
+            }
+            if pings.try_recv().is_ok() {
+                sink.send(Message::Ping(Bytes::new())).await?;
             }
         }
-        self.write_fragment(waiting.unwrap_or_default(), opcode, true).await
     }
+    sink.feed(fragment_frame(waiting.unwrap_or_default(), opcode, true)).await
+}
 
-    async fn write_fragment(&mut self, bytes: Bytes, opcode: Data, is_last: bool) -> Result<(), Error> {
-        let frame = Frame::message(bytes, OpCode::Data(opcode), is_last);
-        self.sink.feed(Message::Frame(frame)).await
-    }
+fn fragment_frame(bytes: Bytes, opcode: Data, is_last: bool) -> Message {
+    Message::Frame(Frame::message(bytes, OpCode::Data(opcode), is_last))
 }

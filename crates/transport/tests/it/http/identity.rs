@@ -58,6 +58,7 @@ async fn key_revoked_during_the_body_is_rejected() {
     connection.send(begun).await;
     // Another connection is answered meanwhile, so the headers of the first one have been processed.
     assert_eq!(server.ask(&with_key(Post::modern("tools/list", json!({})))).await.head.status, 200);
+    // A slow body: the caller is resolved again only if reading it took more than ten milliseconds.
     tokio::time::sleep(Duration::from_millis(50)).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
     connection.send(rest).await;

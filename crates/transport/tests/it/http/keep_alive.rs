@@ -9,13 +9,14 @@ use tidegate_transport::http::HttpOptions;
 
 use super::in_process::InProcessRouter;
 use super::request::Post;
+use tidegate_testkit::paused_clock::pass_time;
 
 /// Reads the stream to its end while the call is released after 50 s. Returns the number of comments before the response, and
 /// the text of the response.
 async fn check(in_process_router: &InProcessRouter, response: Response) -> (usize, String) {
     let release = in_process_router.host.release.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(50)).await;
+        pass_time(Duration::from_secs(50)).await;
         release.cancel();
     });
     let mut stream = response.into_body().into_data_stream();

@@ -15,8 +15,9 @@ use tidegate_transport::http::HttpOptions;
 use tidegate_transport::{METRICS, Metrics};
 
 use super::request::Post;
-use super::{Server, until, wire};
+use super::{Server, wire};
 use tidegate_testkit::host::Host;
+use tidegate_testkit::wait::wait_until;
 
 impl Server {
     /// The value of a series in `/metrics`; empty if the series does not exist.
@@ -176,7 +177,7 @@ async fn gauges_return_to_zero() {
             ("tidegate_sessions{transport=\"http\"}", "0"),
             ("tidegate_connections{transport=\"http\"}", "1"),
         ] {
-            until(async || server.figure(series).await == value).await;
+            wait_until("the figure", async || server.figure(series).await == value).await;
         }
     }
 }

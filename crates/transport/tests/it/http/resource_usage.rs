@@ -1,6 +1,7 @@
 //! The resources that a server holds, according to `/metrics`: after each test they must return to the initial level.
 
-use super::{Server, until};
+use super::Server;
+use tidegate_testkit::wait::wait_until;
 
 /// Open calls, sessions, connections and tasks, by series. A missing series counts as zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +27,6 @@ impl Server {
 
     /// Waits until the usage is back at `level`.
     pub(super) async fn wait_until_back_at(&self, level: &ResourceUsage) {
-        let mut now = self.resource_usage().await;
-        let timeout = std::time::Instant::now() + super::TEST_TIMEOUT / 2;
-        until(async || {
-            now = self.resource_usage().await;
-            now == *level || timeout < std::time::Instant::now()
-        })
-        .await;
-        assert_eq!(now, *level);
+        wait_until("the usage before", async || self.resource_usage().await == *level).await;
     }
 }

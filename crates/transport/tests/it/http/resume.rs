@@ -5,9 +5,10 @@ use tidegate_mcp::Revision;
 
 use super::request::Post;
 use super::wire::{Connection, SseEvent};
-use super::{Server, Session, until};
+use super::{Server, Session};
 use tidegate_testkit::host::FLOOD_CHUNK;
 use tidegate_testkit::schema::{check_notification, check_response};
+use tidegate_testkit::wait::wait_until;
 
 /// A call on its own connection; its stream is open.
 pub(super) async fn begin(server: &Server, post: &Post) -> Connection {
@@ -146,12 +147,15 @@ async fn unread_oversized_answer_is_lost() {
     connection.event().await.unwrap();
     drop(connection);
     // The server notices the disconnect when the connection is closed; then there is no reader.
-    until(async || server.figure("tidegate_connections{transport=\"http\"}").await == "1").await;
+    wait_until("the end of the stream", async || {
+        server.figure("tidegate_connections{transport=\"http\"}").await == "1"
+    })
+    .await;
     server.host.release.cancel();
     server.until_open_calls(0).await;
     for last in ["1-0", "1-1", "1-2"] {
         let get = session.head("GET", &[("Last-Event-ID", last)]);
-        until(async || server.connect().await.ask(&get).await.head.status == 400).await;
+        wait_until("the end of the stream", async || server.connect().await.ask(&get).await.head.status == 400).await;
     }
 }
 

@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tidegate_runtime::SnapshotBuilder;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::identity::revocable_key;
@@ -20,6 +20,8 @@ use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::web_socket::Socket;
 use tidegate_testkit::message_checker::script;
+use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::wait_until;
 
 /// Seconds within which an answer ends after its caller was revoked.
 const ENDS_WITHIN: u64 = 6;
@@ -45,7 +47,7 @@ async fn cut_off(requested: impl AsyncFnOnce(&InProcessRouter) -> Response) -> (
     let in_process_router = InProcessRouter::new(options);
     let began = Instant::now();
     tokio::spawn(async move {
-        sleep(Duration::from_secs(3)).await;
+        pass_time(Duration::from_secs(3)).await;
         one_key.is_revoked.store(true, Ordering::SeqCst);
     });
     let response = requested(&in_process_router).await;
@@ -66,7 +68,8 @@ async fn cut_off(requested: impl AsyncFnOnce(&InProcessRouter) -> Response) -> (
 
 /// The calls are cancelled; those that ignore this get some time.
 async fn until_calls_end(in_process_router: &InProcessRouter) {
-    super::until(async || in_process_router.host.service.registry().jobs().open_count() == 0).await;
+    wait_until("the end of the calls", async || in_process_router.host.service.registry().jobs().open_count() == 0)
+        .await;
 }
 
 async fn rest(in_process_router: &InProcessRouter, steps: Value) -> Response {
@@ -142,7 +145,7 @@ async fn revocation_closes_web_sockets() {
     let mut socket = Socket::opened(ours, "/mcp/ws", &[("Authorization", "Bearer key")]).await.unwrap();
     let began = Instant::now();
     socket.send(json!(1), "tools/call", script(&begun())).await;
-    sleep(Duration::from_secs(1)).await;
+    pass_time(Duration::from_secs(1)).await;
     one_key.is_revoked.store(true, Ordering::SeqCst);
     let mut end = socket.hear().await;
     while let Ok(refusal) = end {
@@ -169,7 +172,7 @@ async fn revocation_ends_http_sse_streams() {
     assert_eq!(posted.status(), 202);
     let began = Instant::now();
     tokio::spawn(async move {
-        sleep(Duration::from_secs(1)).await;
+        pass_time(Duration::from_secs(1)).await;
         one_key.is_revoked.store(true, Ordering::SeqCst);
     });
     let mut received = String::new();

@@ -10,6 +10,7 @@ use tidegate_transport::http::HttpOptions;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::{Server, Session, wire};
+use tidegate_testkit::paused_clock::pass_time;
 
 #[tokio::test]
 async fn a_session_is_opened_used_and_ended() {
@@ -124,7 +125,7 @@ async fn an_idle_session_ends() {
     let (used, idle) = (router.session().await, router.session().await);
     let ping = async |session: &Session| router.ask(&session.post("ping", json!({}))).await.status();
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_secs(50)).await;
+        pass_time(Duration::from_secs(50)).await;
         assert_eq!(ping(&used).await, 200);
     }
     // Idle sessions are ended when a new one opens, and periodically by the server.
@@ -139,7 +140,7 @@ async fn a_session_that_waits_for_an_answer_is_not_idle() {
         InProcessRouter::new(HttpOptions { session_idle_max: Duration::from_secs(10), ..HttpOptions::default() });
     let session = router.session().await;
     let response = router.ask(&session.call(json!([["progress", 1], ["wait"]]))).await;
-    tokio::time::sleep(Duration::from_secs(40)).await;
+    pass_time(Duration::from_secs(40)).await;
     router.session().await;
     assert_eq!(router.ask(&session.post("ping", json!({})).of_id(2)).await.status(), 200);
     drop(response);

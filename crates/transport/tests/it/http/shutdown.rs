@@ -7,8 +7,9 @@ use tidegate_mcp::Revision;
 use tidegate_transport::http::HttpOptions;
 use tokio::net::TcpStream;
 
+use super::Server;
 use super::request::Post;
-use super::{Server, until};
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn running_calls_end_and_new_connections_are_not_taken() {
@@ -34,7 +35,7 @@ async fn running_calls_end_and_new_connections_are_not_taken() {
     assert!(idle.is_closed().await);
     assert_eq!(listening.event().await, None);
     let address = server.address;
-    until(async || TcpStream::connect(address).await.is_err()).await;
+    wait_until("the end of listening", async || TcpStream::connect(address).await.is_err()).await;
     assert_eq!(server.open_calls(), 4);
     server.host.release.cancel();
     for (number, mut connection) in connections.into_iter().enumerate() {

@@ -17,7 +17,9 @@ use super::identity::revocable_key;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::wire::Connection;
+use tidegate_testkit::paused_clock::settle;
 use tidegate_testkit::schema::{check_notification, check_response};
+use tidegate_testkit::wait::wait_until;
 use tidegate_testkit::watched_resources::WatchedResources;
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -103,7 +105,7 @@ async fn stalled_subscriber_is_disconnected() {
     // Long names, so that few changes exceed the socket buffers.
     let uris: Vec<String> = (0..50).map(|number| format!("watched://{number}-{}", "x".repeat(7_000))).collect();
     let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
-    super::until(async || {
+    wait_until("the end of the subscription", async || {
         server.host.service.registry().swap(resources.snapshot(Access::default()));
         server.resource_usage().await == before
     })
@@ -185,7 +187,7 @@ async fn slow_reader_receives_each_change_once() {
     let mut stream = in_process_router.ask(&post).await.into_body().into_data_stream();
     for _ in 0..100 {
         in_process_router.host.service.registry().swap(tidegate_testkit::host::entries(&Default::default()).build());
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        settle().await;
     }
     let message = events(&mut stream, 4).await;
     let methods = message.iter().map(|event| event.split('"').nth(7).unwrap_or(event));

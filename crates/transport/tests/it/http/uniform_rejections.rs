@@ -27,6 +27,7 @@ use tidegate_testkit::token_signer::{OTHER_RSA, RSA, Signer, claims, claims_with
 use TokenAlgorithm::{Hs256, Rs256};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
+use tidegate_testkit::wait::wait_until;
 
 /// Requests of every transport, to existing and absent paths.
 const ENDPOINTS: [(&str, &str, &str); 13] = [
@@ -225,7 +226,7 @@ async fn oversized_headers_are_rejected_first() {
     let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let head = server.connect().await.refused_head(&request("GET", "/rest/tools", &many, b"")).await;
     assert_eq!(head.status, 431);
-    super::until(async || refusals.0.lock().len() == ENDPOINTS.len() + 1).await;
+    wait_until("the rejections", async || refusals.0.lock().len() == ENDPOINTS.len() + 1).await;
 }
 
 /// Admits the principal that the header `x-user` names, if it occurs once.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use serde_json::{Map, json};
 use tidegate_runtime::Registry;
@@ -14,6 +13,7 @@ use super::fixture::TestServer;
 use super::outcome::StepResult;
 use super::step::{CallAsk, Precondition, Step, StepRequest};
 use crate::http::TEST_TIMEOUT;
+use tidegate_testkit::wait::wait_until;
 
 /// The user and the toolset of a connection.
 type Place = (Option<String>, Option<String>);
@@ -79,10 +79,8 @@ impl Replay {
         let hanging = self.world.hanging.clone();
         let hanging_before = hanging.load(Ordering::SeqCst);
         let ending = async {
-            // Only after it has sent its output.
-            while hanging.load(Ordering::SeqCst) == hanging_before {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            let has_sent_output = async || hanging.load(Ordering::SeqCst) != hanging_before;
+            wait_until("the output of the call", has_sent_output).await;
             registry.jobs().cancel_all();
         };
         let (step_result, ()) = tokio::join!(self.ask_step(step), ending);
@@ -109,9 +107,7 @@ impl Replay {
 
 /// Waits until `count` calls are open.
 async fn until_open(registry: &Registry, count: usize) {
-    while registry.jobs().open_count() < count {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    wait_until("the open calls", async || registry.jobs().open_count() >= count).await;
 }
 
 /// A call of `person` that runs until it is ended, on its own connection.

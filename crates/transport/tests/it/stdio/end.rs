@@ -10,9 +10,10 @@ use tidegate_transport::stdio::StdioOptions;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use super::{Pipe, settle};
+use super::Pipe;
 use tidegate_testkit::host::Host;
 use tidegate_testkit::message_checker::text;
+use tidegate_testkit::paused_clock::{pass_time, settle};
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_run_at_the_end_of_input_are_answered() {
@@ -22,7 +23,7 @@ async fn calls_that_run_at_the_end_of_input_are_answered() {
     pipe.call(json!("quick"), json!([["text", "at once"]])).await;
     let release = host.release.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        pass_time(Duration::from_secs(5)).await;
         release.cancel();
     });
     let rest = pipe.close().await;
@@ -38,7 +39,7 @@ async fn calls_that_run_too_long_after_it_are_cancelled() {
     let began = Instant::now();
     assert_eq!(pipe.close().await, Vec::<Value>::new());
     assert_eq!(began.elapsed().as_secs(), 10);
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    pass_time(Duration::from_secs(3)).await;
     assert_eq!(host.service.registry().jobs().open_count(), 0);
 }
 

@@ -6,13 +6,11 @@ use tidegate_core::{AnswerFormat, Caller};
 use tidegate_runtime::Snapshot;
 use uuid::Uuid;
 
-use super::super::super::HttpState;
-use super::super::super::results::{PARTIAL, ResultView, offered_formats, view_uri};
 use super::schema;
-use crate::http::answer::ProblemType;
-use crate::http::answer::{FORMAT, QueryParameter};
+use crate::http::answer::{FORMAT, ProblemType, QueryParameter};
+use crate::http::results::{PARTIAL, ResultView, offered_formats, view_uri};
+use crate::http::state::HttpState;
 
-/// One path and its view.
 struct ResultPath {
     id: &'static str,
     path: &'static str,
@@ -24,14 +22,13 @@ struct ResultPath {
 const LINK: &str = "link";
 
 /// The paths that `caller` may use, with their operations.
-pub(super) fn paths(http_state: &HttpState, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
-    let is_reached = |path: &ResultPath| state.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
+pub(super) fn paths(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
+    let is_reached = |path: &ResultPath| snapshot.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
     let operations = result_paths().into_iter().filter(is_reached);
     operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
 }
 
-/// The schemas of these paths.
 pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }
@@ -77,8 +74,10 @@ fn build_operation(http_state: &HttpState, path: &ResultPath) -> Value {
         responses.insert("206".to_owned(), part);
     }
     // A manifest has no ranges.
-    let has_it = |sort: &ProblemType| *sort != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest;
-    responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(has_it).map(schema::problem_reference));
+    let applies = |problem_type: &ProblemType| {
+        *problem_type != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest
+    };
+    responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(applies).map(schema::problem_reference));
     let mut operation = json!({
         "operationId": path.id,
         "summary": path.summary,
@@ -132,10 +131,10 @@ fn view_response(view: &ResultView, description: &str) -> Value {
         "ETag": header_schema("Identifies the bytes; present only if they never change"),
         "Tidegate-Job": header_schema("The id of the job"),
     });
-    let mut found = json!({"description": description, "headers": headers, "content": {}});
+    let mut response = json!({"description": description, "headers": headers, "content": {}});
     if *view != ResultView::Manifest {
-        found["headers"]["Accept-Ranges"] = header_schema("`bytes` if the length is known");
-        found["headers"]["Content-Disposition"] = header_schema("A file name for the download");
+        response["headers"]["Accept-Ranges"] = header_schema("`bytes` if the length is known");
+        response["headers"]["Content-Disposition"] = header_schema("A file name for the download");
     }
     for format in offered_formats(view) {
         let schema = match (view, format) {
@@ -144,13 +143,13 @@ fn view_response(view: &ResultView, description: &str) -> Value {
             (_, AnswerFormat::Arrow | AnswerFormat::Parquet) => json!({}),
             _ => json!({"type": "string"}),
         };
-        found["content"][format.media_type()] = json!({ "schema": schema });
+        response["content"][format.media_type()] = json!({ "schema": schema });
     }
     if *view == ResultView::Data {
         // A stored file keeps its own media type.
-        found["content"]["*/*"] = json!({});
+        response["content"]["*/*"] = json!({});
     }
-    found
+    response
 }
 
 fn manifest_schema() -> Value {

@@ -27,12 +27,12 @@ pub(super) fn common_schemas() -> Map<String, Value> {
     let block = json!({"type": "object", "properties": {"type": text()}, "required": ["type"]});
     let violation =
         json!({"type": "object", "properties": {"path": text(), "message": text()}, "required": ["path", "message"]});
-    let sorts = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY);
+    let problem_types = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY);
     let problem = json!({
         "type": "object",
         "description": "RFC 9457",
         "properties": {
-            "type": {"enum": sorts.map(|sort| format!("{TYPE_PREFIX}{}", sort.name())).collect::<Vec<_>>()},
+            "type": {"enum": problem_types.map(|problem_type| format!("{TYPE_PREFIX}{}", problem_type.name())).collect::<Vec<_>>()},
             "title": text(),
             "status": {"type": "integer"},
             "detail": text(),
@@ -47,25 +47,24 @@ pub(super) fn common_schemas() -> Map<String, Value> {
 }
 
 /// The status of a problem type, and the reference to its response.
-pub(super) fn problem_reference(sort: ProblemType) -> (String, Value) {
-    let status = sort.status().as_u16().to_string();
+pub(super) fn problem_reference(problem_type: ProblemType) -> (String, Value) {
+    let status = problem_type.status().as_u16().to_string();
     let refusal = json!({"$ref": format!("#/components/responses/{status}")});
     (status, refusal)
 }
 
 /// The schemas of one tool by name.
 pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
-    let named = |part: &str, schema: &Value| {
+    let component = |part: &str, schema: &Value| {
         let name = format!("{}.{part}", tool.name);
         let schema = rebase_references(schema, &format!("#/components/schemas/{name}"));
         (name, schema)
     };
-    let input = named("input", tool.input_schema.json());
-    let output = tool.output_schema.as_ref().map(|schema| named("output", schema.json()));
+    let input = component("input", tool.input_schema.json());
+    let output = tool.output_schema.as_ref().map(|schema| component("output", schema.json()));
     std::iter::once(input).chain(output)
 }
 
-/// The reference to the schema of a tool's arguments.
 pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
@@ -112,21 +111,21 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
     })
 }
 
-/// Moves `schema` to `place` in a document: references to its root are rewritten to `place`.
-fn rebase_references(schema: &Value, place: &str) -> Value {
+/// Moves `schema` to `path` in a document: references to its root are rewritten to `path`.
+fn rebase_references(schema: &Value, path: &str) -> Value {
     match schema {
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| match value.as_str().filter(|_| name == "$ref").and_then(|to| to.strip_prefix('#')) {
                 // Anchors resolve wherever the schema is.
                 Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
-                    (name.clone(), format!("{place}{pointer}").into())
+                    (name.clone(), format!("{path}{pointer}").into())
                 }
-                _ => (name.clone(), rebase_references(value, place)),
+                _ => (name.clone(), rebase_references(value, path)),
             })
             .collect::<Map<String, Value>>()
             .into(),
-        Value::Array(items) => items.iter().map(|item| rebase_references(item, place)).collect(),
+        Value::Array(items) => items.iter().map(|item| rebase_references(item, path)).collect(),
         other => other.clone(),
     }
 }

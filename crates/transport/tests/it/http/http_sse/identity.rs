@@ -11,9 +11,9 @@ use tidegate_transport::http::HttpOptions;
 
 use super::super::identity::{AnyName, revocable_key};
 use super::super::request::Post;
-use super::super::until;
 use super::super::wire::request;
 use super::{Server, Stream};
+use tidegate_testkit::wait::wait_until;
 
 const KEY: (&str, &str) = ("Authorization", "Bearer key");
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -89,6 +89,7 @@ async fn transports_share_the_session_bound() {
     let initialize = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
     assert_eq!(server.ask(&initialize).await.head.status, 503);
     drop(first);
-    until(async || server.figure("tidegate_sessions{transport=\"sse\"}").await == "0").await;
+    wait_until("the end of the session", async || server.figure("tidegate_sessions{transport=\"sse\"}").await == "0")
+        .await;
     assert_eq!(server.ask(&initialize).await.head.status, 200);
 }

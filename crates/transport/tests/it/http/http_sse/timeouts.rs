@@ -10,11 +10,12 @@ use axum::http::Request;
 use futures::StreamExt;
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_transport::http::HttpOptions;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
+use tidegate_testkit::paused_clock::pass_time;
 
 /// Opens a stream and returns the URL to post to.
 async fn open(in_process_router: &InProcessRouter) -> (BodyDataStream, String) {
@@ -60,7 +61,7 @@ async fn a_message_resets_the_idle_timeout() {
     let began = Instant::now();
     let listening = tokio::spawn(stream.count());
     for _ in 0..3 {
-        sleep(Duration::from_secs(80)).await;
+        pass_time(Duration::from_secs(80)).await;
         assert_eq!(post(&in_process_router, &endpoint).await, 202);
     }
     listening.await.unwrap();
@@ -108,13 +109,13 @@ async fn a_key_that_is_revoked_ends_a_busy_stream_too() {
     let listening = tokio::spawn(stream.count());
     keys.0.store(true, Ordering::SeqCst);
     for _ in 0..3 {
-        sleep(Duration::from_secs(4)).await;
+        pass_time(Duration::from_secs(4)).await;
         // Answered with an error, which is a message too.
         assert_eq!(post_body(&in_process_router, &endpoint, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await, 202);
     }
-    sleep(Duration::from_secs(2)).await;
+    pass_time(Duration::from_secs(2)).await;
     assert!(!listening.is_finished());
-    sleep(Duration::from_secs(2)).await;
+    pass_time(Duration::from_secs(2)).await;
     assert_eq!(listening.await.unwrap(), 3);
 }
 

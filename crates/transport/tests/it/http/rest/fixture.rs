@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::Budget;
 use tidegate_runtime::{
-    BodyHead, Metadata, SnapshotBuilder, Tool,
+    BodyMetadata, Metadata, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -39,10 +39,10 @@ pub(in crate::http) fn echo(name: &'static str) -> Tool {
     let handler = handler_fn(move |job, reply| async move {
         let format = job.format().unwrap();
         reply
-            .begin_body(BodyHead {
+            .begin_body(BodyMetadata {
                 media_type: format.media_type(),
                 budget: Budget::default(),
-                stable: None,
+                version: None,
                 file: None,
             })
             .await?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, UriTemplate};
 use tidegate_runtime::{
-    BodyFile, BodyHead, Job, Metadata, ReplySender, ResourceTemplate, SnapshotBuilder, StableBody,
+    BodyFile, BodyMetadata, BodyVersion, Job, Metadata, ReplySender, ResourceTemplate, SnapshotBuilder,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -110,11 +110,16 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
         }
         FILE if is_manifest => reply.send_text("{}").await?,
         FILE => {
-            let stable_body = Some(StableBody { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
+            let body_version = Some(BodyVersion { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
             let file = BodyFile { name: "Größe.html".to_owned(), media_type: Some("text/html".to_owned()) };
             let media_type = "application/octet-stream";
             reply
-                .begin_body(BodyHead { media_type, budget: Budget::default(), stable: stable_body, file: Some(file) })
+                .begin_body(BodyMetadata {
+                    media_type,
+                    budget: Budget::default(),
+                    version: body_version,
+                    file: Some(file),
+                })
                 .await?;
             write(&reply, &ROWS).await?;
         }
@@ -158,13 +163,13 @@ async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
 }
 
 /// The head of a body with `bytes` bytes, whose length is known in the stored format; `None` if it is not complete.
-fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
+fn head(job: &Job, bytes: Option<usize>) -> BodyMetadata {
     let format = job.format().unwrap();
-    let stable_body = bytes.map(|bytes| StableBody {
+    let body_version = bytes.map(|bytes| BodyVersion {
         tag: format!("tag-{}", format.name()),
         bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
     });
-    BodyHead { media_type: format.media_type(), budget: Budget::default(), stable: stable_body, file: None }
+    BodyMetadata { media_type: format.media_type(), budget: Budget::default(), version: body_version, file: None }
 }
 
 /// A request without a body. `ID` in the path is the complete result.

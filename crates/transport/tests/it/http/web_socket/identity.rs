@@ -10,6 +10,7 @@ use tidegate_transport::http::HttpOptions;
 use super::super::identity::revocable_key;
 use super::super::wire::request;
 use super::{Server, Socket};
+use tidegate_testkit::wait::wait_until;
 
 const KEY: (&str, &str) = ("Authorization", "Bearer key");
 
@@ -88,6 +89,6 @@ async fn sessions_per_principal_are_bounded() {
     assert_eq!(third.summary(), "503 -32603 you have too many open sessions; try again later");
     second.lives().await;
     first.close().await;
-    super::super::until(async || server.figure("tidegate_sessions{transport=\"ws\"}").await == "1").await;
+    wait_until("the session", async || server.figure("tidegate_sessions{transport=\"ws\"}").await == "1").await;
     Socket::at(&server, "/mcp/ws", &[KEY]).await.lives().await;
 }

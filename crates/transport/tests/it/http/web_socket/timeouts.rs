@@ -9,7 +9,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;
 use tokio::io::DuplexStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
 use super::Socket;
+use tidegate_testkit::paused_clock::pass_time;
 
 const PIPE_BYTES: usize = 64 * 1024;
 
@@ -46,12 +47,12 @@ async fn unresponsive_client_is_closed() {
     let in_process_router = InProcessRouter::new(HttpOptions::default());
     let mut socket = open(&in_process_router).await;
     socket.call(json!(1), json!([["cancelled"]])).await;
-    sleep(Duration::from_secs(1)).await;
+    pass_time(Duration::from_secs(1)).await;
     assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
     // Pinged after 30 s, missed after 60.
-    sleep(Duration::from_secs(58)).await;
+    pass_time(Duration::from_secs(58)).await;
     assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 1);
-    sleep(Duration::from_secs(2)).await;
+    pass_time(Duration::from_secs(2)).await;
     assert_eq!(in_process_router.host.service.registry().jobs().open_count(), 0);
     assert_eq!(socket.closed().await, (1001, "no answer to a ping".to_owned()));
 }
@@ -76,7 +77,7 @@ async fn an_open_request_keeps_the_connection() {
     socket.call(json!(1), json!([["wait"], ["text", "done"]])).await;
     let release = in_process_router.host.release.clone();
     tokio::spawn(async move {
-        sleep(Duration::from_secs(50)).await;
+        pass_time(Duration::from_secs(50)).await;
         release.cancel();
     });
     let began = Instant::now();
@@ -107,7 +108,7 @@ async fn blocked_writes_do_not_count_as_idle() {
     let mut bytes = [0; 20_000];
     let mut read = 0;
     for _ in 0..20 {
-        sleep(Duration::from_secs(29)).await;
+        pass_time(Duration::from_secs(29)).await;
         read += tokio::io::AsyncReadExt::read(socket.stream.get_mut(), &mut bytes).await.unwrap();
     }
     assert!(read > 200_000, "{read}");

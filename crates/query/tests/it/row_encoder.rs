@@ -12,7 +12,7 @@ use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_core::{AnswerFormat, Error, ErrorKind};
-use tidegate_query::BodyWriter;
+use tidegate_query::RowEncoder;
 
 use crate::bodies::read_arrow;
 use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
@@ -21,9 +21,9 @@ use crate::parquet::read_parquet;
 
 /// The body of `batches`.
 pub(crate) fn written(form: AnswerFormat, batches: &[RecordBatch]) -> Vec<u8> {
-    let mut writer = BodyWriter::new(form, &batches[0].schema()).unwrap();
+    let mut writer = RowEncoder::new(form, &batches[0].schema()).unwrap();
     let mut body: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap()).collect();
-    body.extend_from_slice(&writer.finish().unwrap());
+    body.extend_from_slice(&writer.finish(false).unwrap());
     body
 }
 
@@ -43,7 +43,7 @@ async fn writes_same_body_as_a_call() {
             &AnswerOptions { body: Some(form), ..AnswerOptions::default() },
         )
         .await;
-        let writer = BodyWriter::new(form, &numbers().schema()).unwrap();
+        let writer = RowEncoder::new(form, &numbers().schema()).unwrap();
         assert_eq!(writer.media_type(), seen.head.as_ref().unwrap().media_type);
         // A call looks at all first rows, a writer at those of the first batch: that of a table is one.
         let batches = if form == AnswerFormat::Table { vec![numbers()] } else { batches.to_vec() };
@@ -55,7 +55,7 @@ async fn writes_same_body_as_a_call() {
 fn a_body_of_no_rows_is_a_body() {
     for form in AnswerFormat::ALL {
         let empty = numbers().slice(0, 0);
-        let whole = BodyWriter::new(form, &empty.schema()).unwrap().finish().unwrap();
+        let whole = RowEncoder::new(form, &empty.schema()).unwrap().finish(false).unwrap();
         assert_eq!(
             without_elapsed_ms(whole.to_vec()),
             without_elapsed_ms(written(form, &[empty.clone(), empty])),
@@ -71,11 +71,10 @@ fn sends_text_per_batch_and_reports_failure() {
     let mut out = String::new();
     for form in [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table] {
         for fails in [false, true] {
-            let mut writer = BodyWriter::new(form, &rows.schema()).unwrap();
+            let mut writer = RowEncoder::new(form, &rows.schema()).unwrap();
             let mut pieces = vec![writer.write(&rows).unwrap(), writer.write(&rows.slice(1, 1)).unwrap()];
-            writer.mark_truncated();
             let error = Error::new(ErrorKind::Unavailable, "the disk is gone");
-            pieces.push(if fails { writer.fail(&error) } else { writer.finish().unwrap() });
+            pieces.push(if fails { writer.fail(&error) } else { writer.finish(true).unwrap() });
             let texts = pieces.into_iter().map(|piece| String::from_utf8(without_elapsed_ms(piece.to_vec())).unwrap());
             out.push_str(&format!("{} {:?}\n", form.name(), texts.collect::<Vec<_>>()));
         }
@@ -97,7 +96,7 @@ fn batches_of_other_columns_are_refused() {
     let one = batch(&[("n", Arc::new(Int64Array::from(vec![1])))]);
     for form in AnswerFormat::ALL {
         for (schema, rows) in [(numbers().schema(), &one), (one.schema(), &numbers())] {
-            let mut writer = BodyWriter::new(form, &schema).unwrap();
+            let mut writer = RowEncoder::new(form, &schema).unwrap();
             assert_eq!(writer.write(rows).unwrap_err().kind(), ErrorKind::Internal, "{form:?}");
         }
     }

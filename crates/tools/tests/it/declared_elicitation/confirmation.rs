@@ -1,4 +1,4 @@
-//! Consent before a tool runs: the question contains the values, and nothing is done without it.
+//! Confirmation before a tool runs: the question contains the values, and nothing is done without it.
 
 use std::collections::BTreeMap;
 

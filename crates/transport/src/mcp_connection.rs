@@ -1,4 +1,4 @@
-//! One conversation: the state of a connection that many requests share, and how each request is answered.
+//! A connection that many requests share: its state, and how each request is answered.
 //!
 //! Messages arrive one by one. Answers leave through a bounded queue in the order in which they are ready. The
 //! transports frame them as lines, WebSocket frames or events.
@@ -6,12 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, Error};
 use tidegate_mcp::{
     Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
-    Peer, RequestId, ResponseMessage, RpcError, RpcRequest,
+    RequestContext, RequestId, RpcError, RpcRequest,
 };
 use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -19,15 +18,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::notifications;
-use crate::outbox::{Outbox, OutgoingMessage};
-use crate::revalidation::{CallerResolver, DecodedMessage, with_callers};
-use crate::revalidation::{Revoked, SessionValidity};
-use crate::spool::{Spool, SpoolError};
+use crate::outbox::{Outbox, OutgoingMessage, Spool, SpoolError};
+use crate::revalidation::{CallerResolver, DecodedMessage, Revoked, SessionValidity, with_callers};
 
-/// Limits of one conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// Maximum number of concurrent requests. The conversation reads no further message while they are open.
+    /// Maximum number of concurrent requests. The connection reads no further message while they are open.
     pub(crate) requests_max: usize,
     /// Maximum number of messages in the outgoing queue. Calls wait while it is full.
     pub(crate) outgoing_max: usize,
@@ -38,11 +34,10 @@ pub(crate) struct ConnectionLimits {
     pub(crate) answer_bytes_max: u64,
 }
 
-/// One conversation with a client.
-pub(crate) struct Conversation {
+pub(crate) struct McpConnection {
     service: Arc<McpService>,
     origin: CallOrigin,
-    bounds: ConnectionLimits,
+    limits: ConnectionLimits,
     session: Mutex<Option<Arc<McpSession>>>,
     /// Cancels the notifications of the session when another handshake replaces it.
     session_notifications: Mutex<CancellationToken>,
@@ -56,32 +51,37 @@ pub(crate) struct Conversation {
     abandoned: CancellationToken,
 }
 
-impl Conversation {
-    /// Opens a conversation with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
-    pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, bounds: ConnectionLimits) -> (Self, Outbox) {
-        let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
+impl McpConnection {
+    /// Opens a connection with the client at `origin`. Its outgoing messages leave through the [`Outbox`].
+    pub(crate) fn open(service: Arc<McpService>, origin: CallOrigin, limits: ConnectionLimits) -> (Arc<Self>, Outbox) {
+        let (outgoing, messages) = mpsc::channel(limits.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());
-        let conversation = Self {
+        let connection = Self {
             service,
             origin,
-            bounds,
+            limits,
             session: Mutex::default(),
             session_notifications: Mutex::default(),
             in_flight: Arc::default(),
             outgoing,
-            request_permits: Arc::new(Semaphore::new(bounds.requests_max)),
+            request_permits: Arc::new(Semaphore::new(limits.requests_max)),
             stream_permits: Arc::new(Semaphore::new(notifications::STREAMS_MAX)),
             tasks,
             input_closed: CancellationToken::new(),
             abandoned: CancellationToken::new(),
         };
-        (conversation, outbox)
+        (Arc::new(connection), outbox)
     }
 
     /// Handles one message of `caller`. If the message has to wait for a permit, `identity` resolves the caller again.
     /// Waits while too many requests are open, and while the outgoing queue is full.
-    pub(crate) async fn receive(&self, incoming: IncomingMessage, caller: Caller, identity: &Arc<dyn CallerResolver>) {
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        incoming: IncomingMessage,
+        caller: Caller,
+        identity: &Arc<dyn CallerResolver>,
+    ) {
         match incoming {
             IncomingMessage::Request(request) if is_initialize(&request) => {
                 self.handle_initialize(&request, &caller, identity).await
@@ -91,21 +91,23 @@ impl Conversation {
             }
             IncomingMessage::Request(request) => self.spawn_request(request, caller, identity).await,
             IncomingMessage::Notification(notification) => {
-                self.service.handle_notification(&notification, &self.peer(caller))
+                self.service.handle_notification(&notification, &self.request_context(caller))
             }
-            IncomingMessage::Response(response) => self.service.handle_response(&response, &self.peer(caller)),
-            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, identity.clone()).await,
+            IncomingMessage::Response(response) => {
+                self.service.handle_response(&response, &self.request_context(caller))
+            }
+            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, identity).await,
         }
     }
 
     /// Handles a decoded message. If its caller cannot be resolved, a request or batch gets the error of `caller`.
     pub(crate) async fn receive_decoded(
-        &self,
-        read: DecodedMessage,
+        self: &Arc<Self>,
+        message: DecodedMessage,
         caller: Result<Caller, RpcError>,
         identity: &Arc<dyn CallerResolver>,
     ) {
-        match (read, caller) {
+        match (message, caller) {
             (Ok(incoming), Ok(caller)) => self.receive(incoming, caller, identity).await,
             (Ok(IncomingMessage::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
             (Ok(IncomingMessage::Batch(_)), Err(error)) => self.refuse(None, &error).await,
@@ -127,10 +129,9 @@ impl Conversation {
         self.service.registry().events().emit(event);
     }
 
-    /// Whether no request is open.
     pub(crate) fn is_idle(&self) -> bool {
         let free = (self.request_permits.available_permits(), self.stream_permits.available_permits());
-        free == (self.bounds.requests_max, notifications::STREAMS_MAX)
+        free == (self.limits.requests_max, notifications::STREAMS_MAX)
     }
 
     /// Resolves when the output is closed: the client no longer receives messages.
@@ -138,7 +139,6 @@ impl Conversation {
         self.outgoing.closed().await;
     }
 
-    /// Whether the output is closed.
     pub(crate) fn is_output_closed(&self) -> bool {
         self.outgoing.is_closed()
     }
@@ -165,12 +165,12 @@ impl Conversation {
         self.finish();
     }
 
-    /// The caller together with the state of the conversation.
-    fn peer(&self, caller: Caller) -> Peer {
+    /// The caller together with the state of the connection.
+    fn request_context(&self, caller: Caller) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
-        Peer {
+        RequestContext {
             caller,
-            inline_limit: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.inline_bytes_max) },
+            inline_limit: Budget { rows: None, bytes: is_bounded.then_some(self.limits.inline_bytes_max) },
             accepts_server_requests: true,
             session: self.session.lock().clone(),
             in_flight: Some(self.in_flight.clone()),
@@ -193,29 +193,35 @@ impl Conversation {
     fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
-        let (ending, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
+        let (input_closed, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = ending.cancelled() => {}
-                () = replaced.cancelled() => {}
-                () = notifications::forward_feed(&mut feed, &identity, &outgoing) => {}
-            }
+            let forwarding = notifications::forward_feed(&mut feed, &identity, &outgoing);
+            input_closed.run_until_cancelled(replaced.run_until_cancelled(forwarding)).await;
         });
     }
 
     /// Starts a notification stream. It has its own permit and does not count as a request.
-    async fn spawn_subscription(&self, request: RpcRequest, caller: Caller, identity: &Arc<dyn CallerResolver>) {
+    async fn spawn_subscription(
+        self: &Arc<Self>,
+        request: RpcRequest,
+        caller: Caller,
+        identity: &Arc<dyn CallerResolver>,
+    ) {
         let Ok(permit) = self.stream_permits.clone().try_acquire_owned() else {
             let message =
                 format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
-        let answering = self.request_task(caller, identity);
-        self.spawn_task(permit, async move { answering.answer(request).await });
+        let task = self.request_task(caller, identity);
+        self.spawn_task(permit, async move { task.answer(request).await });
     }
 
-    async fn spawn_request(&self, request: RpcRequest, mut caller: Caller, identity: &Arc<dyn CallerResolver>) {
+    async fn spawn_request(
+        self: &Arc<Self>,
+        request: RpcRequest,
+        mut caller: Caller,
+        identity: &Arc<dyn CallerResolver>,
+    ) {
         let permit = match self.request_permits.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
@@ -227,47 +233,37 @@ impl Conversation {
                 permit
             }
         };
-        let answering = self.request_task(caller, identity);
-        self.spawn_task(permit, async move { answering.answer(request).await });
+        let task = self.request_task(caller, identity);
+        self.spawn_task(permit, async move { task.answer(request).await });
     }
 
-    async fn spawn_batch(&self, messages: Vec<DecodedMessage>, caller: Caller, identity: Arc<dyn CallerResolver>) {
+    async fn spawn_batch(
+        self: &Arc<Self>,
+        messages: Vec<DecodedMessage>,
+        caller: Caller,
+        identity: &Arc<dyn CallerResolver>,
+    ) {
         let Some(permit) = self.acquire_permit().await else { return };
-        let answering = self.request_task(caller, &identity);
-        self.spawn_task(permit, async move { answering.answer_batch(messages).await });
+        let task = self.request_task(caller, identity);
+        self.spawn_task(permit, async move { task.answer_batch(messages).await });
     }
 
-    /// A permit for one request; `None` if the conversation was abandoned meanwhile.
+    /// A permit for one request; `None` if the connection was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
-        tokio::select! {
-            biased;
-            () = self.abandoned.cancelled() => None,
-            // The semaphore is never closed.
-            permit = self.request_permits.clone().acquire_owned() => permit.ok(),
-        }
+        // The semaphore is never closed.
+        self.abandoned.run_until_cancelled(self.request_permits.clone().acquire_owned()).await?.ok()
     }
 
     fn spawn_task(&self, permit: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = abandoned.cancelled() => {}
-                () = answering => {}
-            }
+            abandoned.run_until_cancelled(answering).await;
             drop(permit);
         });
     }
 
-    fn request_task(&self, caller: Caller, identity: &Arc<dyn CallerResolver>) -> RequestTask {
-        RequestTask {
-            identity: identity.clone(),
-            ending: self.input_closed.clone(),
-            service: self.service.clone(),
-            peer: self.peer(caller),
-            outgoing: self.outgoing.clone(),
-            answer_bytes_max: self.bounds.answer_bytes_max,
-        }
+    fn request_task(self: &Arc<Self>, caller: Caller, identity: &Arc<dyn CallerResolver>) -> RequestTask {
+        RequestTask { connection: self.clone(), identity: identity.clone(), context: self.request_context(caller) }
     }
 
     async fn send(&self, message: OutgoingMessage) {
@@ -284,57 +280,51 @@ fn is_listen_request(request: &RpcRequest) -> bool {
     request.method == "subscriptions/listen" && request.meta.protocol_version.is_some()
 }
 
-/// The response to request `id` if the credentials of its caller were revoked.
-fn revoked_response(id: &RequestId) -> Bytes {
-    revoked_error().to_bytes(Some(id))
-}
-
 fn revoked_error() -> RpcError {
     RpcError::invalid_request(AuthenticationError::Invalid.to_string())
 }
 
 /// The state of the task that answers one request.
 struct RequestTask {
+    connection: Arc<McpConnection>,
     identity: Arc<dyn CallerResolver>,
-    ending: CancellationToken,
-    service: Arc<McpService>,
-    peer: Peer,
-    outgoing: mpsc::Sender<OutgoingMessage>,
-    answer_bytes_max: u64,
+    context: RequestContext,
 }
 
 impl RequestTask {
     async fn answer(&self, request: RpcRequest) {
         let id = request.id.clone();
         // A short answer is complete before the first check of the credentials.
-        let answer = self.session_validity().run_while_valid(self.service.answer(request, &self.peer)).await;
-        let Ok(answer) = answer else { return self.send(OutgoingMessage::Whole(revoked_response(&id))).await };
+        let answering = self.connection.service.answer(request, &self.context);
+        let answer = self.session_validity().run_while_valid(answering).await;
+        let Ok(answer) = answer else { return self.send_error(&id, &revoked_error()).await };
         match answer {
             Answer::NoResponse => {}
             Answer::Whole(message) => self.send(OutgoingMessage::Whole(message.bytes)).await,
             Answer::Stream(stream) => self.spool_answer(&id, stream).await,
             Answer::Listen(stream) => {
-                notifications::forward_subscription(stream, &self.identity, &self.outgoing, &self.ending).await;
+                let McpConnection { outgoing, input_closed, .. } = &*self.connection;
+                notifications::forward_subscription(stream, &self.identity, outgoing, input_closed).await;
             }
         }
     }
 
     /// Spools the answer until it is complete. Its notifications are sent immediately.
     async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
-        let mut spool = Spool::new(self.answer_bytes_max);
+        let mut spool = Spool::new(self.connection.limits.answer_bytes_max);
         let mut session_validity = self.session_validity();
         loop {
             let frame = match session_validity.next_frame(&mut stream).await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(Revoked) => return self.send(OutgoingMessage::Whole(revoked_response(id))).await,
+                Err(Revoked) => return self.send_error(id, &revoked_error()).await,
             };
             match frame {
                 AnswerFrame::Notification(notification) => self.send(OutgoingMessage::Whole(notification)).await,
                 AnswerFrame::ResponseBytes(piece) => {
                     if let Err(error) = spool.push(piece).await {
                         let error = RpcError::new(RpcError::INTERNAL_ERROR, self.client_message(&error));
-                        return self.send(OutgoingMessage::Whole(ResponseMessage::error(Some(id), &error).bytes)).await;
+                        return self.send_error(id, &error).await;
                     }
                 }
             }
@@ -347,8 +337,12 @@ impl RequestTask {
         }
     }
 
+    async fn send_error(&self, id: &RequestId, error: &RpcError) {
+        self.send(OutgoingMessage::Whole(error.to_bytes(Some(id)))).await;
+    }
+
     fn session_validity(&self) -> SessionValidity {
-        SessionValidity::new(self.identity.clone(), self.service.registry())
+        SessionValidity::new(self.identity.clone(), self.connection.service.registry())
     }
 
     /// The part of `error` that the client may read. The cause of a disk failure is for the log.
@@ -358,14 +352,14 @@ impl RequestTask {
         }
         let fault = Error::internal(error.to_string());
         if let (Some(id), Some(detail)) = (fault.id(), fault.detail()) {
-            self.service.registry().events().emit(Event::InternalError { id, detail });
+            self.connection.service.registry().events().emit(Event::InternalError { id, detail });
         }
         fault.to_string()
     }
 
     async fn answer_batch(&self, messages: Vec<DecodedMessage>) {
-        let messages = with_callers(messages, self.identity.clone(), self.peer.caller.clone());
-        let answering = self.service.answer_batch(messages, &self.peer);
+        let messages = with_callers(messages, self.identity.clone(), self.context.caller.clone());
+        let answering = self.connection.service.answer_batch(messages, &self.context);
         let answered = self.session_validity().run_while_valid(answering).await;
         match answered.unwrap_or_else(|Revoked| Err(revoked_error())) {
             Ok(Some(answers)) => self.send(OutgoingMessage::Whole(answers)).await,
@@ -375,6 +369,6 @@ impl RequestTask {
     }
 
     async fn send(&self, message: OutgoingMessage) {
-        let _ = self.outgoing.send(message).await;
+        self.connection.send(message).await;
     }
 }

@@ -17,12 +17,12 @@ use tidegate_runtime::Snapshot;
 use tokio::sync::watch;
 
 use super::authorization::Authorization;
-use super::challenge::Challenge;
+use super::body;
 use super::path::transport_of;
+use super::protected_resource::Challenge;
 use super::response::refusal;
-use super::{HttpState, PeerAddress, body};
-use crate::revalidation::{CallerResolver, configuration_changing_error};
-use crate::revalidation::{Revoked, SessionValidity};
+use super::state::{HttpState, PeerAddress};
+use crate::revalidation::{CallerResolver, Revoked, SessionValidity, configuration_changing_error};
 use crate::tls::{TlsPeer, UntrustedCertificate};
 
 /// Number and interval of attempts while a new configuration is being applied, which takes a moment.
@@ -38,9 +38,7 @@ const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 pub(super) struct RequestCredentials {
     authorization: Authorization,
     identity_headers: Vec<(String, String)>,
-    /// The client of the TLS connection, if the connection uses TLS.
     tls: Option<Arc<TlsPeer>>,
-    /// The transport and the address of the peer.
     pub(super) origin: CallOrigin,
     pub(super) toolset: Option<String>,
 }
@@ -53,7 +51,6 @@ pub(super) struct HttpCallerResolver {
     pub(super) owner: Arc<Principal>,
 }
 
-/// Why a caller is not admitted.
 pub(super) enum AdmissionError {
     /// The credentials are missing or invalid.
     Unauthenticated(AuthenticationError),
@@ -65,7 +62,7 @@ pub(super) enum AdmissionError {
 
 /// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions. The status is 401 for missing or
 /// invalid credentials, 400 for a malformed header, and 404 for a toolset that is absent or hidden from the caller.
-pub(super) async fn identify(
+pub(super) async fn authenticate_request(
     State(http_state): State<Arc<HttpState>>,
     path: RawPathParams,
     mut request: Request,
@@ -125,8 +122,8 @@ impl RequestCredentials {
             };
             let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(AdmissionError::Unauthenticated)?;
-            let state = http_state.service.registry().snapshot();
-            match state.create_caller(principal, self.origin) {
+            let snapshot = http_state.service.registry().snapshot();
+            match snapshot.create_caller(principal, self.origin) {
                 Some(caller) => return self.enter_toolset(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
@@ -137,7 +134,7 @@ impl RequestCredentials {
     /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
-        let toolset = Snapshot::for_caller(&caller).and_then(|state| state.toolset(name, &caller).cloned());
+        let toolset = Snapshot::for_caller(&caller).and_then(|snapshot| snapshot.toolset(name, &caller).cloned());
         toolset
             .map(|toolset| caller.with_toolset(Some(toolset)))
             .ok_or_else(|| AdmissionError::NoSuchToolset(name.clone()))
@@ -145,21 +142,16 @@ impl RequestCredentials {
 }
 
 impl HttpCallerResolver {
-    /// The validity of `caller`, which was admitted just now with `request_credentials`.
-    pub(super) fn session_validity(
-        endpoint: &Arc<HttpState>,
-        request_credentials: &RequestCredentials,
-        caller: &Caller,
-    ) -> SessionValidity {
-        let resolver = Self {
-            http_state: endpoint.clone(),
-            credentials: request_credentials.clone(),
-            owner: caller.principal.clone(),
-        };
-        SessionValidity::new(Arc::new(resolver), endpoint.service.registry())
+    /// Resolves `caller`, which was admitted just now with `credentials`.
+    pub(super) fn new(http_state: &Arc<HttpState>, credentials: RequestCredentials, caller: &Caller) -> Self {
+        Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
     }
 
-    /// Resolves the caller anew.
+    pub(super) fn into_validity(self) -> SessionValidity {
+        let http_state = self.http_state.clone();
+        SessionValidity::new(Arc::new(self), http_state.service.registry())
+    }
+
     pub(super) async fn resolve_caller(&self) -> Result<Caller, AdmissionError> {
         let caller = self.credentials.resolve_caller(&self.http_state).await?;
         if caller.principal.is_same_identity(&self.owner) {
@@ -201,7 +193,6 @@ impl AdmissionError {
         !matches!(self, Self::ConfigurationChanging)
     }
 
-    /// The error message for the caller.
     pub(super) fn to_rpc_error(&self) -> RpcError {
         match self {
             Self::Unauthenticated(reason) => RpcError::invalid_request(reason.to_string()),

@@ -1,4 +1,4 @@
-//! The consent of the person behind a call, which a declared tool with `confirm` requires before it runs.
+//! The confirmation of the person behind a call, which a declared tool with `confirm` requires before it runs.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest};
@@ -15,13 +15,13 @@ const LIST_VALUES_MAX: usize = 20;
 const CONFIRM_FIELD: &str = "confirm";
 
 #[derive(Debug)]
-pub(super) struct Consent {
+pub(super) struct Confirmation {
     question: TextTemplate,
     inputs: Vec<DeclaredInput>,
 }
 
-impl Consent {
-    /// The consent for `question`, which may contain names of `inputs`.
+impl Confirmation {
+    /// The confirmation for `question`, which may contain names of `inputs`.
     ///
     /// # Errors
     /// For undeclared names, and for an empty question.
