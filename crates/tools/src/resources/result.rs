@@ -205,9 +205,9 @@ async fn send_arrow_stream(
         let block = result.block(index).await?;
         if index == 0 {
             let progress = result.progress();
-            let stable =
+            let version =
                 || BodyVersion { tag: progress.entity_tag(), bytes: Some(block.stream_bytes(&progress.blocks)) };
-            let body_version = (progress.end == Some(ResultEnd::Complete)).then(stable);
+            let body_version = (progress.end == Some(ResultEnd::Complete)).then(version);
             reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), body_version)).await?;
             send_chunks(block.schema_message(), reply).await?;
         }
