@@ -217,7 +217,7 @@ fn a_node_has_one_fingerprint_for_all_its_databases() {
     let of_seven = fingerprint(&databases, json!({"region": 7}));
     assert_eq!(fingerprint(&databases, json!({"region": 7, "exp": 1})), of_seven);
     assert_ne!(fingerprint(&databases, json!({"region": 8})), of_seven);
-    // Nobody is told apart whom nothing binds.
+    // Callers to whom no policy applies share the fingerprint zero.
     assert_ne!(of_seven, 0);
     assert_eq!(fingerprint(&databases, json!({"exp": 1})), 0);
     assert_eq!(fingerprint(&bound(None), json!({"region": 7})), 0);
