@@ -1,21 +1,14 @@
-//! Errors for failed requests to an API.
+//! Errors for requests that an API rejects.
 //!
 //! A caller reads the host and a short reason. The secrets of the request are removed, even where the API repeats them.
 
-use std::error::Error as _;
-use std::io;
-
-use reqwest::Url;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tidegate_core::{Error, ErrorKind};
 
 use super::api_result::{MediaType, media_type};
 use super::client::HttpResponse;
-use super::resolver::DisallowedAddresses;
 use super::secrets::Secrets;
-use super::url_template::host_and_port;
 
-pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
 const DATE_CHARACTERS_MAX: usize = 40;
@@ -50,59 +43,6 @@ pub(super) fn status_error(fetched: &HttpResponse, secrets: &Secrets) -> Error {
         400..=499 => with_api_message(ErrorKind::InvalidArguments, "the API rejects these arguments"),
         500..=599 => with_retry_hint(Error::new(ErrorKind::Unavailable, format!("{host} fails ({status})")), headers),
         _ => Error::new(ErrorKind::Unavailable, format!("{host} answers {status}, which http tools do not support")),
-    }
-}
-
-pub(super) fn transport_error(url: &Url, error: reqwest::Error) -> Error {
-    let host = host_and_port(url);
-    let (kind, reason) = failure_reason(url, &error);
-    // The URL may contain secrets, which neither the caller nor the log may see.
-    let error = error.without_url();
-    let mut detail = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail.push_str(": ");
-        detail.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    Error::new(kind, format!("{host} {reason}")).with_detail(format!("http tool, {host}: {detail}"))
-}
-
-fn failure_reason(url: &Url, error: &reqwest::Error) -> (ErrorKind, &'static str) {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if cause.is::<DisallowedAddresses>() {
-            return (ErrorKind::Unavailable, "has no address that http tools may reach");
-        }
-        let io_kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        if let Some(reason) = io_kind.filter(|_| !error.is_dns()).and_then(io_reason) {
-            return (ErrorKind::Unavailable, reason);
-        }
-        source = cause.source();
-    }
-    if error.is_dns() {
-        (ErrorKind::Unavailable, "is an unknown host name")
-    } else if error.is_timeout() {
-        (ErrorKind::TimedOut, "did not answer in time")
-    } else if error.is_connect() && url.scheme() == "https" {
-        (ErrorKind::Unavailable, "could not be reached: the TLS connection failed, or its certificate is not trusted")
-    } else if error.is_connect() {
-        (ErrorKind::Unavailable, "could not be reached")
-    } else {
-        (ErrorKind::Unavailable, "closed the connection early, or did not answer with HTTP")
-    }
-}
-
-fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
-    match kind {
-        io::ErrorKind::ConnectionRefused => Some("refused the connection"),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
-            Some("closed the connection")
-        }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            Some("could not be reached: there is no route to it")
-        }
-        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The HTTP client of all http tools: sends requests, follows allowed redirects, reads bounded bodies.
 
+use std::error::Error as _;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +10,12 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retr
 use tidegate_core::{Error, ErrorKind};
 
 use super::allowed_hosts::AllowedHosts;
-use super::api_error::{ERROR_BODY_BYTES_MAX, transport_error};
 use super::request::HttpRequest;
-use super::resolver::{AllowListResolver, DnsResolver, SystemResolver};
+use super::resolver::{AllowListResolver, DisallowedAddresses, DnsResolver, SystemResolver};
 use super::url_template::{host_and_port, is_same_origin};
 
+/// Bytes of an error's body that are read for its message.
+const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
 const REDIRECTS_MAX: usize = 5;
 /// The time limit for connecting; the time limit of the tool applies as well.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -200,6 +203,59 @@ async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>,
         }
     }
     Ok((body, false))
+}
+
+fn transport_error(url: &Url, error: reqwest::Error) -> Error {
+    let host = host_and_port(url);
+    let (kind, reason) = failure_reason(url, &error);
+    // The URL may contain secrets, which neither the caller nor the log may see.
+    let error = error.without_url();
+    let mut detail = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        detail.push_str(": ");
+        detail.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    Error::new(kind, format!("{host} {reason}")).with_detail(format!("http tool, {host}: {detail}"))
+}
+
+fn failure_reason(url: &Url, error: &reqwest::Error) -> (ErrorKind, &'static str) {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<DisallowedAddresses>() {
+            return (ErrorKind::Unavailable, "has no address that http tools may reach");
+        }
+        let io_kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        if let Some(reason) = io_kind.filter(|_| !error.is_dns()).and_then(io_reason) {
+            return (ErrorKind::Unavailable, reason);
+        }
+        source = cause.source();
+    }
+    if error.is_dns() {
+        (ErrorKind::Unavailable, "is an unknown host name")
+    } else if error.is_timeout() {
+        (ErrorKind::TimedOut, "did not answer in time")
+    } else if error.is_connect() && url.scheme() == "https" {
+        (ErrorKind::Unavailable, "could not be reached: the TLS connection failed, or its certificate is not trusted")
+    } else if error.is_connect() {
+        (ErrorKind::Unavailable, "could not be reached")
+    } else {
+        (ErrorKind::Unavailable, "closed the connection early, or did not answer with HTTP")
+    }
+}
+
+fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::ConnectionRefused => Some("refused the connection"),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            Some("closed the connection")
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            Some("could not be reached: there is no route to it")
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
