@@ -74,12 +74,10 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
     serde_json::from_slice(line).map_err(|_| malformed)
 }
 
-/// The number of dropped lines that `line` reports, if it does.
 pub(crate) fn dropped_count(line: &str) -> Option<u64> {
     serde_json::from_str::<ParsedLine>(line).ok().and_then(|parsed| parsed.dropped)
 }
 
-/// The hash of `text`, keyed if `key` is set.
 pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     let Some(key) = key else { return to_hex(Sha256::digest(text)) };
     // HMAC accepts keys of any length.

@@ -10,7 +10,6 @@ use crate::options::AuditKey;
 
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The file beside `log` with that suffix.
 pub(crate) fn with_suffix(log: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(log.as_os_str());
     name.push(ending);
@@ -22,7 +21,6 @@ pub(crate) fn rotated_path(log: &Path, rotations: usize) -> PathBuf {
     with_suffix(log, &format!(".{rotations}"))
 }
 
-/// The existing files of `log`, oldest first.
 pub(crate) fn existing_files(log: &Path) -> Vec<PathBuf> {
     let older = (1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
     let mut files: Vec<PathBuf> = older.collect();
@@ -52,10 +50,7 @@ pub(crate) struct FileTail {
     pub(crate) torn_bytes: u64,
 }
 
-/// Reads the end of `file`.
-///
-/// # Errors
-/// Read errors; `InvalidData` when the last complete line does not belong to this chain.
+/// Reads the end of `file`; `InvalidData` when the last complete line does not belong to this chain.
 pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<FileTail> {
     let bytes = file.metadata()?.len();
     let tail_bytes = bytes.min(2 * LINE_BYTES_MAX as u64);
@@ -75,7 +70,6 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     Ok(FileTail { last: Some(line.link()), whole_bytes: bytes - torn_bytes, torn_bytes })
 }
 
-/// The number of the first line of `path`, if it can be read.
 pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
     read_first_seq(&mut BufReader::new(File::open(path).ok()?), key).ok()?
 }

@@ -59,7 +59,6 @@ impl RefusalCounter {
         None
     }
 
-    /// When the counted messages are to be logged.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + WINDOW)
     }

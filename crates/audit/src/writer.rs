@@ -45,10 +45,8 @@ impl WriterState {
     }
 }
 
-/// Writes records until the log is closed.
 pub(crate) struct LogWriter {
     sink: Box<dyn AuditSink>,
-    /// The last written line.
     last: ChainLink,
     /// Chained lines that are not written yet, each with its position.
     pending: VecDeque<(String, ChainLink)>,

@@ -49,7 +49,6 @@ impl ApiKeys {
         Ok(Self(keys))
     }
 
-    /// The principal of the key `text`; `None` if the key is not valid at `now`.
     pub(crate) fn principal_for(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
         let parsed_key = ParsedKey::parse(text)?;
         let key = self.0.get(parsed_key.id);

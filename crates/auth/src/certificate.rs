@@ -30,7 +30,6 @@ pub enum CertificateName {
     AlternativeName(String),
 }
 
-/// Certificate rules by name, each with its position.
 #[derive(Default)]
 pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 

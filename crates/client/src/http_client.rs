@@ -12,9 +12,6 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// A client that connects directly and neither follows redirects nor repeats requests. Idle connections are closed
 /// after `idle_timeout`, before a server closes them.
-///
-/// # Errors
-/// Fails if TLS cannot be set up.
 pub(crate) fn http_client(connect_timeout: Duration, idle_timeout: Duration) -> Result<Client, reqwest::Error> {
     Client::builder()
         .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))

@@ -77,7 +77,6 @@ impl InputRound {
         Ok(Self { states: states.clone(), caller: caller.clone(), method, received_answers: answers })
     }
 
-    /// The answers for the handler.
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
         let provided = self.received_answers.iter().filter_map(|(key, received_answer)| {
             let value = parse_input_answer(&received_answer.result).ok()?;

@@ -85,7 +85,6 @@ impl McpService {
     }
 }
 
-/// The response with the page of `entries` that `request` names.
 fn respond_with_page<T>(
     request: &InFlightRequest<'_>,
     snapshot: &Snapshot,

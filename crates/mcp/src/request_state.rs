@@ -79,7 +79,6 @@ pub(crate) struct VerifiedState {
 struct SignedState {
     round: InputRoundState,
     owner: String,
-    /// The fingerprint of its request.
     request: String,
     expires_ms: u64,
     nonce: Uuid,
@@ -108,11 +107,7 @@ impl RequestStateStore {
         Ok(URL_SAFE_NO_PAD.encode([&signature[..], &payload].concat()))
     }
 
-    /// The state in `text`, if it was issued to `caller` for `request`.
-    ///
-    /// # Errors
-    /// `-32602` if it was not signed by this process, was issued to another caller or for another request, or has
-    /// expired.
+    /// The state in `text`, if this process signed it for `caller` and `request` and it has not expired; else `-32602`.
     pub(crate) fn verify(&self, text: &str, request: &str, caller: &Caller) -> Result<VerifiedState, RpcError> {
         // One error for everything that was never issued to this caller for this request, so that it learns nothing
         // about other states.
@@ -135,10 +130,7 @@ impl RequestStateStore {
         Ok(VerifiedState { round, holder: Owner::for_quota(caller), expires_ms, nonce })
     }
 
-    /// Marks a state as used.
-    ///
-    /// # Errors
-    /// `-32602` if it was used before, `-31000` if too many states were used recently.
+    /// Marks a state as used: `-32602` if it already was, `-31000` if too many states were used recently.
     pub(crate) fn consume(&self, state: VerifiedState) -> Result<InputRoundState, RpcError> {
         let VerifiedState { round, holder, expires_ms, nonce } = state;
         self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;

@@ -19,7 +19,6 @@ use crate::messages::{encode_input_request, encode_server_request, parse_input_a
 /// connection: if all of these waited for answers, the server would read no further messages, and so no answers.
 const PENDING_MAX: usize = 32;
 
-/// The server requests of one session that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ServerRequests {
     last_id: AtomicU64,

@@ -227,7 +227,6 @@ fn encode_resource_link(link: &ResourceLink) -> Value {
     ])
 }
 
-/// The contents of a resource, read or embedded.
 pub(crate) fn encode_resource_contents(contents: &ResourceContents) -> Value {
     let body = match &contents.body {
         ResourceBody::Text(text) => ("text", Some(text.as_str().into())),

@@ -147,12 +147,10 @@ pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
     if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
 }
 
-/// The columns of `table`, without the hidden columns of a virtual table.
 pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
     Ok(reading.run_internal(|connection| load_columns(connection, table))?)
 }
 
-/// The columns of `table` that are visible to the caller.
 pub(crate) fn visible_columns(
     reading: &ReadTransaction<'_>,
     table: &SqliteTable,

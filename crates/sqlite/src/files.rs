@@ -127,7 +127,6 @@ fn read_wal_version(path: &Path) -> Option<FileVersion> {
     FileVersion::read(&wal_path(path)).ok().filter(|version| version.bytes > 0)
 }
 
-/// The path of the write-ahead log of the file at `path`.
 pub(crate) fn wal_path(path: &Path) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push("-wal");

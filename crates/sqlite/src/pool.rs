@@ -95,7 +95,6 @@ impl Pool {
     }
 }
 
-/// A piece of work and the permit that it holds until it is done.
 struct WorkItem {
     work: Box<dyn FnOnce(&mut SqliteSession) -> CompletionCallback + Send>,
     permit: OwnedSemaphorePermit,

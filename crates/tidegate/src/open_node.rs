@@ -114,7 +114,6 @@ impl OpenNode {
         &self.assembly.node
     }
 
-    /// The user of this process, at the endpoint of `toolset`.
     pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, CommandError> {
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
         let caller = Caller::new(self.authenticator.local_principal(), origin);
@@ -236,7 +235,6 @@ fn to_store_limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
     })
 }
 
-/// The user's cache folder for Tidegate.
 fn user_cache_folder() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));

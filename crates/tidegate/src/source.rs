@@ -69,7 +69,6 @@ impl DatabaseSource {
         }
     }
 
-    /// A folder of files with a name.
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
         Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
     }

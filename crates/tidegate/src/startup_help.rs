@@ -22,7 +22,6 @@ pub(crate) enum StartupHelp {
     ConnectionAndExampleQuestions,
 }
 
-/// Prints the address of the server, and `help`, to standard error.
 pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
     let url = format!("{scheme}://{address}/mcp");
     let mut text = format!("listening on {url}\n");

@@ -24,7 +24,6 @@ pub(crate) fn parse_arguments<T: DeserializeOwned>(job: &Job) -> Result<T, Error
     })
 }
 
-/// Output options of every tool that returns a table.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct OutputArguments {
     #[serde(default)]
@@ -48,7 +47,6 @@ impl OutputArguments {
     }
 }
 
-/// Paging arguments of every tool that queries a database.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
     pub(crate) cursor: Option<String>,
@@ -110,10 +108,8 @@ impl PagingArguments {
     }
 }
 
-/// The names of the output arguments.
 pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
-/// The output arguments of every tool with a table.
 pub(crate) fn output_properties() -> Map<String, Value> {
     let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
@@ -122,7 +118,6 @@ pub(crate) fn output_properties() -> Map<String, Value> {
     ])
 }
 
-/// The paging arguments of every tool whose answers may be stored.
 pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {

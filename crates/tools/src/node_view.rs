@@ -60,10 +60,8 @@ impl NodeView {
     }
 
     /// Checks that `caller` may still query what `result` contains: it may call the tool, query the database where that
-    /// is a separate right, and is bound by the same row policies; or may read the resource of a file.
-    ///
-    /// # Errors
-    /// `NotFound`, with the same text as for a result that never existed.
+    /// is a separate right, and is bound by the same row policies; or may read the resource of a file. The error is the
+    /// same as for a result that never existed.
     pub(crate) fn authorize_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
         let head = result.header();
         if head.file.is_some() {

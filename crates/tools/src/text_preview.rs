@@ -16,9 +16,6 @@ pub(crate) enum PreviewExtent {
 }
 
 /// Sends the text in `pieces`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
-///
-/// # Errors
-/// Errors of the pieces; `CancelJob` when the client is gone.
 pub(crate) async fn send_preview(
     mut chunks: impl Stream<Item = Result<Bytes, Error>> + Unpin,
     bytes_max: Option<usize>,

@@ -12,7 +12,6 @@ use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotation
 
 use crate::node_view::NodeView;
 
-/// A read-only tool. `properties` are its arguments.
 pub(crate) fn read_only_tool(
     name: &str,
     title: &str,
@@ -24,7 +23,6 @@ pub(crate) fn read_only_tool(
     built_in_tool(name, title, description, input, hints, handler)
 }
 
-/// A tool with the annotations `hints`.
 pub(crate) fn built_in_tool(
     name: &str,
     title: &str,
@@ -38,7 +36,6 @@ pub(crate) fn built_in_tool(
     tool
 }
 
-/// A handler that runs `function` with the node.
 pub(crate) fn node_handler<F, Fut>(node: &Arc<NodeView>, function: F) -> Arc<dyn Handler>
 where
     F: Fn(Arc<NodeView>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,

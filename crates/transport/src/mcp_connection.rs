@@ -122,7 +122,6 @@ impl McpConnection {
         self.send(OutgoingMessage::Whole(error.to_bytes(id))).await;
     }
 
-    /// Reports a rejected message to the log and the metrics.
     pub(crate) fn report_rejection(&self, reason: &str) {
         let CallOrigin { transport, peer } = self.origin;
         let event = Event::MessageRefused { transport, peer, reason };
@@ -165,7 +164,6 @@ impl McpConnection {
         self.finish();
     }
 
-    /// The caller together with the state of the connection.
     fn request_context(&self, caller: Caller) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         RequestContext {
@@ -248,7 +246,6 @@ impl McpConnection {
         self.spawn_task(permit, async move { task.answer_batch(messages).await });
     }
 
-    /// A permit for one request; `None` if the connection was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         self.abandoned.run_until_cancelled(self.request_permits.clone().acquire_owned()).await?.ok()
@@ -284,7 +281,6 @@ fn revoked_error() -> RpcError {
     RpcError::invalid_request(AuthenticationError::Invalid.to_string())
 }
 
-/// The state of the task that answers one request.
 struct RequestTask {
     connection: Arc<McpConnection>,
     identity: Arc<dyn CallerResolver>,

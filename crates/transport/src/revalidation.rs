@@ -45,12 +45,10 @@ impl RevalidationTriggers {
     }
 }
 
-/// The caller is no longer admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
 impl SessionValidity {
-    /// The validity of a caller of `registry` that was admitted just now.
     pub(crate) fn new(identity: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
         let changes = RevalidationTriggers::subscribe(&*identity, registry);
         Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
@@ -70,7 +68,6 @@ impl SessionValidity {
         }
     }
 
-    /// The next frame of `stream`; `None` at its end.
     pub(crate) async fn next_frame(&mut self, stream: &mut AnswerStream) -> Result<Option<AnswerFrame>, Revoked> {
         self.run_while_valid(stream.next()).await
     }

@@ -110,7 +110,6 @@ async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send)
     writer.flush().await
 }
 
-/// Writes `message` and a line feed.
 async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin + Send),
     mut message: OutgoingMessage,

@@ -178,7 +178,6 @@ impl Ownership {
         }
     }
 
-    /// Gives `file` the same owner, group and mode.
     pub(super) fn apply_to(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 

@@ -25,7 +25,6 @@ pub(crate) struct ProviderClient {
     client: OnceLock<Option<Client>>,
 }
 
-/// A response with status 200.
 pub(crate) struct ProviderResponse {
     pub(crate) body: Vec<u8>,
     /// The lifetime in `Cache-Control`, if present; zero if the response must not be cached.
@@ -144,7 +143,6 @@ impl LogThrottle {
     }
 }
 
-/// Why a request to the identity provider failed, for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProviderError {
     #[error("it answered with the status {0}")]
@@ -181,10 +179,7 @@ impl From<reqwest::Error> for ProviderError {
     }
 }
 
-/// Parses the URL `text` of an identity provider.
-///
-/// # Errors
-/// Why it is not allowed. The URL is not repeated, because it may contain a password.
+/// The error does not repeat the URL, because it may contain a password.
 pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
     const MALFORMED: &str = "is not a complete URL such as https://login.example.com/keys";
     let url = Url::parse(text).map_err(|_| MALFORMED)?;
@@ -208,7 +203,6 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
 pub(super) const NOT_PRIVATE: &str =
     "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)";
 
-/// Whether the host of `url` is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');

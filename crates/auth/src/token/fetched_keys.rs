@@ -106,7 +106,6 @@ impl FetchedKeys {
         Self { shared: Arc::new(shared), worker: OnceLock::new() }
     }
 
-    /// Whether `other` fetches the same keys for the same algorithms.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         self.shared.source == other.shared.source && self.shared.algorithms == other.shared.algorithms
     }
@@ -204,7 +203,6 @@ impl FetcherState {
         self.attempts.borrow().may_start(now)
     }
 
-    /// Fetches the keys and returns the time until the next fetch.
     async fn fetch(&self) -> Duration {
         let begun = self.clock.now();
         self.attempts.send_modify(|attempts| {

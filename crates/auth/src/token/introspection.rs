@@ -80,7 +80,6 @@ impl Introspector {
         })
     }
 
-    /// Whether the token of this digest was rejected recently.
     pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
         let mut rejected = self.rejected.lock();
         match rejected.get(digest) {
@@ -93,7 +92,6 @@ impl Introspector {
         }
     }
 
-    /// Caches for a short time that the token of this digest is invalid.
     pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
         self.rejected.lock().put(digest, now + REJECTED_SECONDS);
     }

@@ -25,7 +25,6 @@ pub(super) struct IntrospectionPermit<'a> {
     _queue: NetworkQueue<'a>,
 }
 
-/// Keeps the queue of a network while it is in use.
 struct NetworkQueue<'a> {
     permits: &'a IntrospectionPermits,
     network: Option<IpAddr>,

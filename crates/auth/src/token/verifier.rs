@@ -23,7 +23,6 @@ pub(super) struct TokenVerifier {
     audiences: Vec<String>,
     leeway: Seconds,
     tenant_claim: Option<String>,
-    /// Whether a token without an audience is rejected.
     needs_audience: bool,
 }
 

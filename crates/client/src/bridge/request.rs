@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::BridgeError;
 
-/// A request, or a batch.
 #[derive(Debug, Clone)]
 pub(super) struct ClientRequest {
     /// The line of the client, unchanged.
@@ -66,10 +65,7 @@ pub(super) struct PendingRequestGuard {
 }
 
 impl PendingRequests {
-    /// Adds a request until the guard is dropped. A batch has several ids.
-    ///
-    /// # Errors
-    /// `-32600` when an id is in use.
+    /// Adds a request until the guard is dropped; `-32600` when one of its ids is in use.
     pub(super) fn add(self: &Arc<Self>, request: &ClientRequest) -> Result<PendingRequestGuard, RpcError> {
         let mut guard = PendingRequestGuard { requests: self.clone(), ids: Vec::new() };
         let (is_modern, is_stream) = (request.modern.is_some(), request.is_stream());
@@ -163,7 +159,6 @@ impl ClientRequest {
         Self { modern, ..Self::legacy(line, request.id.clone()) }
     }
 
-    /// A request of a legacy session.
     pub(super) fn legacy(line: Bytes, id: RequestId) -> Self {
         Self { line, ids: vec![id], is_batch: false, modern: None, state: Arc::default() }
     }
@@ -189,7 +184,6 @@ impl ClientRequest {
 }
 
 impl ModernMetadata {
-    /// The metadata of a modern notification.
     pub(super) fn from_notification(notification: &RpcNotification) -> Option<Self> {
         let version = notification.params::<NotificationMeta>().ok()?.meta.version?;
         Some(Self { version, method: notification.method.clone(), name: None })

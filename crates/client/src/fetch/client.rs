@@ -197,7 +197,6 @@ pub(crate) enum RequestFailure {
     /// A later attempt may succeed.
     Transient {
         reason: String,
-        /// The delay that the server requests.
         retry_after: Duration,
         /// Whether the server may have received the request.
         may_have_been_received: bool,

@@ -99,7 +99,6 @@ impl FetchError {
         }
     }
 
-    /// The error of a task on another thread that panicked or was cancelled.
     pub(crate) fn from_join_error(error: &tokio::task::JoinError) -> Self {
         Self::Internal(error.to_string())
     }

@@ -30,10 +30,8 @@ pub(crate) struct PartialDownload {
 }
 
 impl PartialDownload {
-    /// Opens the folder of `destination` for blocks of the result `id`. Blocks of another result are removed.
-    ///
-    /// # Errors
-    /// Fails if another run uses the folder, or if the folder is not writable.
+    /// Opens the folder of `destination` for blocks of the result `id`, unless another run uses it. Blocks of another
+    /// result are removed.
     pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
         let folder = destination.partial_folder();
         let failed = |doing| FetchError::disk_error(&folder, doing);

@@ -71,7 +71,6 @@ impl ResultFileWriter {
         Ok(())
     }
 
-    /// The encoder for rows with `schema`, which must equal that of the first block.
     fn encoder_for(&mut self, block: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
         let (first, encoder) = match self.encoder.take() {
             Some(encoder) => self.encoder.insert(encoder),

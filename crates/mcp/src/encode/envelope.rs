@@ -102,7 +102,6 @@ impl ResponseEnvelope {
         message.into()
     }
 
-    /// A complete response message with `members`.
     pub(crate) fn respond(&self, members: &str, cache: Option<CacheHint>) -> ResponseMessage {
         ResponseMessage::result(self.encode_response(members, &Metadata::new(), cache))
     }

@@ -36,16 +36,13 @@ pub struct NotificationFeed {
     watch: Arc<Watch>,
     tasks: Option<TaskFeed>,
     subscribed: ListFlags,
-    /// The subscribed lists that changed.
     changed: ListFlags,
     /// The id of the request whose stream the notifications belong to; `None` for a legacy session.
     stream: Option<RequestId>,
-    /// The first message of the stream.
     acknowledgement: Option<Bytes>,
 }
 
 impl NotificationFeed {
-    /// The notifications for the stream of that request.
     pub(super) fn for_stream(
         watch: Arc<Watch>,
         subscribed: ListFlags,
@@ -127,7 +124,6 @@ impl NotificationFeed {
 }
 
 impl ListFlags {
-    /// Returns the first set flag and clears it.
     fn take_next(&mut self) -> Option<ListKind> {
         let lists = [
             (&mut self.tools, ListKind::Tools),

@@ -64,7 +64,6 @@ fn sort_and_dedup(uris: Vec<BoundedUri>) -> Vec<String> {
 }
 
 impl SubscriptionFilter {
-    /// Decodes the filter of a request.
     fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
         let invalid = |subject: &str| RpcError::invalid_params(format!("params.notifications is wrong: {subject}"));

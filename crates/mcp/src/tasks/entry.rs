@@ -15,7 +15,6 @@ use crate::messages::{encode_input_requests, parse_input_answer};
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) metadata: TaskMetadata,
-    /// The job, while it runs.
     pub(super) job: Option<Arc<Job>>,
     /// The result, if it is not stored on disk.
     pub(super) result: Option<TaskResult>,
@@ -60,7 +59,6 @@ impl TaskEntry {
         Ok(())
     }
 
-    /// Sets the progress message for people.
     pub(super) fn set_message(&mut self, message: String) {
         if self.metadata.message.as_ref() != Some(&message) {
             self.update_status(self.metadata.status, Some(message));
@@ -88,7 +86,6 @@ impl TaskEntry {
         self.listeners.mark_changed(self.metadata.id);
     }
 
-    /// The members of a `DetailedTask` for pending input requests, as JSON text that starts with a comma.
     pub(super) fn input_request_members(&self) -> String {
         if self.metadata.status != TaskStatus::InputRequired {
             return String::new();

@@ -44,7 +44,6 @@ impl TaskStore {
 }
 
 impl TaskFeed {
-    /// Resolves when there is a notification.
     pub(crate) async fn changed(&self) {
         while self.ready_notification.is_none() && self.listener.next_changed().is_none() {
             self.listener.woken.notified().await;
@@ -62,7 +61,6 @@ impl TaskFeed {
         }
     }
 
-    /// The next notification, if one is ready.
     pub(crate) fn next_message(&mut self) -> Option<Bytes> {
         self.ready_notification.take()
     }

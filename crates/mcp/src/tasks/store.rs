@@ -25,7 +25,6 @@ pub(crate) struct TaskLimits {
     /// How long a task is stored after its creation, and at least after its end.
     pub(crate) time_to_live: Duration,
     pub(crate) kept_after_end: Duration,
-    /// The maximum number of stored tasks.
     pub(crate) kept_max: usize,
     pub(crate) kept_per_owner_max: usize,
     pub(crate) running_per_owner_max: usize,
@@ -38,7 +37,6 @@ pub(crate) struct TaskLimits {
 }
 
 impl TaskLimits {
-    /// The limits if results are stored in memory.
     fn in_memory(self) -> Self {
         Self {
             kept_max: 1_000,
@@ -65,7 +63,6 @@ impl Default for TaskLimits {
     }
 }
 
-/// All tasks of a node.
 #[derive(Debug)]
 pub(crate) struct TaskStore {
     pub(super) limits: TaskLimits,
@@ -89,7 +86,6 @@ struct TaskTable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TaskUsage {
     tasks: usize,
-    /// The number of running tasks among these.
     running: usize,
     bytes: u64,
 }
@@ -119,7 +115,6 @@ impl TaskStore {
         Arc::new(Self { limits, folder, table: Mutex::new(table), recorders: TaskTracker::new() })
     }
 
-    /// Stores a new task.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
         let record = TaskRecord { metadata: entry.metadata.clone(), result: TaskResult::default() };
@@ -165,10 +160,7 @@ impl TaskStore {
     }
 
     /// Finds the task with the id `text`, if `caller` owns it, still has its roles and row policies, may call its tool
-    /// and query its databases, and if it has not expired.
-    ///
-    /// # Errors
-    /// `-32602`, whether the task belongs to another caller or never existed.
+    /// and query its databases, and if it has not expired. The error does not reveal whether the task ever existed.
     pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
         let (owner, now) = (Owner::from_caller(caller), Utc::now());
         let id = TaskId::parse(text).filter(|id| {
@@ -257,7 +249,6 @@ impl TaskTable {
         }
     }
 
-    /// Ends a running task.
     fn end(&mut self, id: TaskId, metadata: TaskMetadata, result: Option<TaskResult>) {
         self.count(&metadata.owner, |kept| {
             kept.running -= 1;

@@ -25,7 +25,6 @@ pub(crate) struct TaskTransition {
     tasks: Arc<TaskStore>,
     deadline: Instant,
     was_requested: bool,
-    /// The task while it is being stored.
     pending: Option<PendingTask>,
 }
 

@@ -71,8 +71,6 @@ impl Job {
         self.interaction.input_answers.get(key).cloned()
     }
 
-    /// # Errors
-    /// `MissingClientCapability` with the missing capabilities.
     pub(crate) fn require_capabilities(&self, needed: ClientCapabilities) -> Result<(), Error> {
         if self.client_capabilities().includes(needed) { Ok(()) } else { Err(Error::missing_client_capability(needed)) }
     }

@@ -274,7 +274,6 @@ impl Job {
         self.cancel();
     }
 
-    /// The error of a job that was cancelled at its deadline.
     pub(crate) fn timeout_error(&self) -> Option<&Error> {
         self.timeout_error.get()
     }

@@ -13,7 +13,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::charges::{ReachedLimit, UsageCharges};
 use super::meter::{OpenCallPermit, UsageMeter};
 
-/// The result of the admission of a call.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
@@ -32,7 +31,6 @@ pub(crate) struct AdmissionGuard {
 }
 
 impl AdmissionGuard {
-    /// Counts one more open call of `meter`.
     pub(super) fn open_call(
         &mut self,
         level: LimitLevel,

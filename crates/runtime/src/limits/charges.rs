@@ -21,7 +21,6 @@ pub(crate) struct UsageCharges {
     exceeded: OnceLock<ReachedLimit>,
 }
 
-/// One meter with its daily limits.
 struct ChargedMeter {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
@@ -79,14 +78,12 @@ impl fmt::Debug for UsageCharges {
     }
 }
 
-/// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReachedLimit {
     pub(crate) level: LimitLevel,
     pub(crate) measure: LimitMeasure,
     /// The limit: requests at once, calls, rows, bytes, seconds.
     pub(crate) bound: u64,
-    /// The time after which the caller can try again.
     pub(crate) retry_after: Duration,
 }
 

@@ -22,7 +22,6 @@ use super::usage::{DailyUsage, UsageAmount};
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
     pub(super) slots: ResizableSemaphore,
-    /// Calls that run or wait.
     open_calls: AtomicUsize,
     usage: Mutex<DailyUsage>,
 }
@@ -118,7 +117,6 @@ struct ActiveRate {
     rate: RateLimit,
     limiter: GovernorLimiter,
     clock: ElapsedClock,
-    /// The time of the last request.
     last_request: Instant,
 }
 
@@ -135,10 +133,7 @@ impl GovernorClock for ElapsedClock {
 }
 
 impl RateMeter {
-    /// Counts one more request, if `rate` admits it.
-    ///
-    /// # Errors
-    /// The time until `rate` admits it.
+    /// Counts one more request. The error is the time until `rate` admits it.
     pub(super) fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
         let mut state = self.0.lock();
         let active = match &mut *state {

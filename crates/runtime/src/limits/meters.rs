@@ -27,7 +27,6 @@ pub(crate) struct Meters {
     has_changed: Arc<AtomicBool>,
 }
 
-/// A meter and its limits.
 struct AppliedLimit {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
@@ -120,9 +119,6 @@ impl Meters {
     }
 
     /// Restores the usage of `file`, if it is from today.
-    ///
-    /// # Errors
-    /// If the file exists and cannot be read.
     pub(crate) fn restore(&self, file: &Path) -> std::io::Result<()> {
         let day = self.calendar.day();
         if let Some(record) = UsageRecord::read(file)?.filter(|record| record.day == day) {

@@ -83,7 +83,6 @@ impl From<UsageAmount> for [u64; 3] {
 }
 
 impl Calendar {
-    /// A calendar that reads the time from `clock`.
     pub(crate) fn new(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(clock))
     }

@@ -211,9 +211,6 @@ impl Snapshot {
 
     /// The entry that serves `uri`, if the caller may read it: the resource with that URI, else the most specific
     /// template. If that entry is hidden, the URI does not exist for the caller; no broader template serves it instead.
-    ///
-    /// # Errors
-    /// As for tools.
     pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<ResourceMatch<'_>, Error> {
         let absent = || not_found("resource", uri, Vec::new());
         let (access, name, readable) = match self.resources.get(uri) {

@@ -51,7 +51,6 @@ struct BufferState {
     ready: VecDeque<RecordBatch>,
     /// How the rows ended, until the consumer takes it.
     end: Option<Result<(), Error>>,
-    /// Whether the consumer was dropped.
     is_abandoned: bool,
 }
 

@@ -162,7 +162,6 @@ impl Plan for SqlitePlan {
     }
 }
 
-/// Reads the rows of `statement` into `sender`.
 fn send_rows(
     reading: &ReadTransaction<'_>,
     statement: &SqliteStatement,

@@ -87,7 +87,6 @@ fn literal(value: &RowValue) -> String {
     }
 }
 
-/// `value` as a literal. A plain literal is not possible with a NUL, which ends the SQL text.
 fn text_literal(value: &str) -> String {
     if !value.contains('\0') {
         return format!("'{}'", value.replace('\'', "''"));

@@ -63,7 +63,6 @@ pub(crate) struct PolicyViews {
 }
 
 impl PolicyViews {
-    /// The visibility of the table; `None` if all of it is visible.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.visibilities.get(&table_key(&table.schema, &table.name))
     }

@@ -35,7 +35,6 @@ pub(crate) struct PolicyViewCache {
 struct FileSchemas {
     versions: Vec<i64>,
     tables: Vec<TableShape>,
-    /// The shadow tables, in which virtual tables store their rows.
     shadow_tables: Vec<TableKey>,
 }
 
@@ -233,7 +232,6 @@ impl PolicyViewCache {
         self.execute_ddl(connection, std::iter::once(view.sql.clone()))
     }
 
-    /// The names of the active views, in lower case.
     pub(crate) fn active_view_names(&self) -> BTreeSet<String> {
         self.active_views.borrow().0.iter().map(|name| name.to_ascii_lowercase()).collect()
     }

@@ -50,7 +50,6 @@ pub(crate) struct ViewDefinition {
 }
 
 impl ViewDefinition {
-    /// The view `name` with `definition`, the SQL after the name.
     fn new(name: &str, definition: &str) -> Self {
         Self { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{definition}", quote_identifier(name)) }
     }

@@ -49,7 +49,6 @@ impl ConfigLocations {
         Ok(Self { system, home, settings, project, codex_home: set("CODEX_HOME") })
     }
 
-    /// The folder of programs that use `~/.config` on all systems.
     fn dot_config(&self) -> PathBuf {
         if self.system == OperatingSystem::Linux { self.settings.clone() } else { self.home.join(".config") }
     }

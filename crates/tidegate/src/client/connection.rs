@@ -14,7 +14,6 @@ pub(crate) enum McpServerConnection {
     Http { url: String, bearer: Option<BearerSource> },
 }
 
-/// The source of the key that a client sends with each request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum BearerSource {
     /// The key itself, which is then part of the file.

@@ -52,7 +52,6 @@ impl fmt::Display for EditPosition {
     }
 }
 
-/// Checks that `after` is `before` with `entry`, and nothing else has changed.
 pub(super) fn check_only_entry_differs(
     mut before: Value,
     after: &Value,

@@ -60,7 +60,6 @@ pub(super) fn replace(
     Ok(backup)
 }
 
-/// Writes `content` beside `file` under the first free name, with the permissions of `file`.
 fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     let access = FilePermissions::read_from(file, false)
         .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;

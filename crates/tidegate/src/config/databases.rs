@@ -31,7 +31,6 @@ struct OpenedDatabase {
     /// The key of the hash masks of its policies.
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
-    /// The database with its type, to inspect it.
     engine: DatabaseEngine,
 }
 
@@ -248,7 +247,6 @@ fn open_database(
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
 }
 
-/// Reports keys of another kind of database.
 fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<ConfigProblem>> {
     let postgres_keys = [
         ("role", entry.role.is_some()),

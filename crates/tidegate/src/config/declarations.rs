@@ -279,7 +279,6 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
     }
 }
 
-/// The access of the entry at `path`.
 fn parse_access(
     names: &[String],
     scopes: &[String],

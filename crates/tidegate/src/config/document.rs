@@ -45,7 +45,6 @@ impl Document {
         Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text), variables)
     }
 
-    /// Parses `text`, the content of the file at `path`.
     pub(crate) fn parse(path: &Path, text: &str, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let mut builder = YamlTreeBuilder::default();
         for event in Parser::new_from_str(text) {
@@ -96,12 +95,10 @@ impl Document {
         }
     }
 
-    /// The value at `path` before expansion, if it has variables.
     pub(crate) fn source_text(&self, path: &str) -> Option<&str> {
         self.expanded.get(path).map(|text| text.source_text.as_str())
     }
 
-    /// The value at `path` with its variables, if it has any.
     pub(crate) fn expanded(&self, path: &str) -> Option<&ExpandedText> {
         self.expanded.get(path)
     }
@@ -146,7 +143,6 @@ pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: O
     text
 }
 
-/// Whether `path` is `around`, or below it.
 fn is_within(path: &str, around: &str) -> bool {
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }

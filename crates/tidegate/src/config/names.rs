@@ -33,7 +33,6 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
     Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
 }
 
-/// Reports duplicate names, also of built-in entries, and invalid names of tools.
 pub(super) fn check_duplicates(config: &Config, built_in: &Snapshot, problems: &mut Vec<ConfigProblem>) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);

@@ -79,7 +79,6 @@ impl NodeAssembler {
         }
     }
 
-    /// From now on, rejects configurations without authentication.
     pub(crate) fn require_authentication(&self) {
         self.requires_authentication.store(true, Ordering::Relaxed);
     }
@@ -104,10 +103,7 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    /// Applies `loaded`.
-    ///
-    /// # Errors
-    /// All problems; then nothing has changed.
+    /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         let (declared, credential_authenticator, databases, mut report) =

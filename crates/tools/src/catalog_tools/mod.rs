@@ -13,18 +13,13 @@ use tidegate_query::{Catalog, Database, Databases, TableEntry};
 
 pub(crate) use samples::{fetch_examples, read_first_rows};
 
-/// One database with its catalog, or the error of reading it.
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
     pub(crate) catalog: Result<Arc<Catalog>, Error>,
 }
 
-/// The database of that name, or all databases, sorted by name.
-///
-/// A database that is unavailable does not affect the others: its listing contains the error.
-///
-/// # Errors
-/// When no database has that name.
+/// The database of that name, or all databases, sorted by name. A database that is unavailable does not affect the
+/// others: its listing contains the error.
 pub(crate) async fn list_catalogs(
     databases: &Databases,
     name: Option<&str>,

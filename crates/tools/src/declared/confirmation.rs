@@ -22,9 +22,6 @@ pub(super) struct Confirmation {
 
 impl Confirmation {
     /// The confirmation for `question`, which may contain names of `inputs`.
-    ///
-    /// # Errors
-    /// For undeclared names, and for an empty question.
     pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let declared = || inputs.iter().map(|input| input.name.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));
@@ -44,11 +41,7 @@ impl Confirmation {
         if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
     }
 
-    /// Waits until the person behind the call has agreed to run it with `arguments`.
-    ///
-    /// # Errors
-    /// `Forbidden` when the person declines, `MissingClientCapability` when the client does not support elicitation;
-    /// those of [`ReplySender::request_inputs`].
+    /// Waits until the person behind the call has agreed to run it with `arguments`; declining is `Forbidden`.
     pub(super) async fn request(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);

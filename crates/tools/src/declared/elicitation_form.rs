@@ -49,7 +49,6 @@ fn scalar_field(scalar: ScalarType, constraints: &Map<String, Value>) -> Value {
     field
 }
 
-/// The allowed values of `input`, if they are listed.
 fn choices(input: &DeclaredInput) -> Option<Vec<Value>> {
     match &input.kind {
         InputKind::Identifier(allowed) => Some(allowed.iter().map(|name| name.as_str().into()).collect()),

@@ -26,9 +26,6 @@ struct ElicitedParameter {
 
 impl ElicitedParameters {
     /// Those of `inputs` with `ask`.
-    ///
-    /// # Errors
-    /// For parameters that do not support `ask`.
     pub(super) fn from_inputs(inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let (mut elicited_parameters, mut problems) = (Vec::new(), Vec::new());
         for input in inputs {
@@ -44,11 +41,8 @@ impl ElicitedParameters {
         if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
-    /// The arguments of `job`, with the person's values for those that are missing.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when the client does not support elicitation, or the answers are invalid; `Forbidden` when
-    /// the person gives no answer; those of [`ReplySender::request_inputs`].
+    /// The arguments of `job`, with the person's values for those that are missing. Invalid answers are
+    /// `InvalidArguments`, no answer is `Forbidden`.
     pub(super) async fn complete<'a>(
         &self,
         job: &'a Job,
@@ -83,7 +77,6 @@ impl ElicitedParameter {
         Ok(Self { input: input.clone(), question: question.to_owned(), schema })
     }
 
-    /// The value in the completed form.
     fn read(&self, filled: &Map<String, Value>) -> Result<Value, Vec<Violation>> {
         let name = &self.input.name;
         let value =

@@ -87,7 +87,6 @@ impl ScalarType {
         }
     }
 
-    /// A sample value, to prepare a statement.
     fn sample_value(self) -> Value {
         match self {
             Self::String => json!("a"),
@@ -124,7 +123,6 @@ impl DeclaredInput {
         schema
     }
 
-    /// The description for the model.
     fn model_description(&self) -> Option<String> {
         match (&self.description, &self.ask) {
             (Some(description), Some(_)) => Some(format!("{description}; {OMITTED_NOTE}")),

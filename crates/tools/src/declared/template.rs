@@ -129,7 +129,6 @@ impl TextTemplate {
         self.arguments().next().is_none().then(|| self.texts().collect())
     }
 
-    /// The template with each fixed text changed.
     pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
         let parts = self.parts.into_iter().map(|part| match part {
             TemplatePart::Text(text) => TemplatePart::Text(change(&text)),

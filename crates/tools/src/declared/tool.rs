@@ -38,7 +38,6 @@ pub struct DeclaredTool<A> {
 }
 
 impl<A> DeclaredTool<A> {
-    /// Rejects inputs with `reserved` names.
     pub(super) fn check_reserved_names(&self, reserved: &[&str]) -> Result<(), Vec<DeclarationProblem>> {
         let conflicts = self.inputs.iter().filter(|input| reserved.contains(&input.name.as_str()));
         let problems: Vec<DeclarationProblem> = conflicts

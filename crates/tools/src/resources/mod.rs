@@ -24,7 +24,6 @@ fn uri_template(text: &str) -> UriTemplate {
     UriTemplate::parse(text).expect("a built-in URI template is valid")
 }
 
-/// A template of JSON resources.
 fn json_template(
     template: &str,
     name: &str,
@@ -39,7 +38,6 @@ fn json_template(
     template
 }
 
-/// One resource of `template`, with its handler.
 fn resource_from_template(
     template: &ResourceTemplate,
     values: &[&str],
@@ -68,7 +66,6 @@ impl ResourceWatcher for TablesWatcher {
     }
 }
 
-/// Whether the caller accepts the stored part of an incomplete result.
 fn accepts_partial(job: &Job) -> bool {
     job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
 }

@@ -172,7 +172,6 @@ async fn send_first_rows(
     node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
 }
 
-/// Watches a stored result: its blocks and its end.
 struct ResultWatcher(Arc<NodeView>);
 
 #[async_trait]

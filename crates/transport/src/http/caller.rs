@@ -87,7 +87,6 @@ pub(super) async fn authenticate_request(
 }
 
 impl RequestCredentials {
-    /// The credentials in the headers of a request to the endpoint of `toolset`.
     pub(super) fn from_request(
         http_state: &HttpState,
         headers: &HeaderMap,
@@ -131,7 +130,6 @@ impl RequestCredentials {
         Err(AdmissionError::ConfigurationChanging)
     }
 
-    /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
         let toolset = Snapshot::for_caller(&caller).and_then(|snapshot| snapshot.toolset(name, &caller).cloned());
@@ -142,7 +140,6 @@ impl RequestCredentials {
 }
 
 impl HttpCallerResolver {
-    /// Resolves `caller`, which was admitted just now with `credentials`.
     pub(super) fn new(http_state: &Arc<HttpState>, credentials: RequestCredentials, caller: &Caller) -> Self {
         Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
     }
@@ -203,7 +200,6 @@ impl AdmissionError {
         }
     }
 
-    /// The refusal of a whole request from `origin`.
     pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
         let error = self.to_rpc_error();
         match self {

@@ -65,7 +65,6 @@ pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(refusal(StatusCode::NOT_ACCEPTABLE, None, &error).into())
 }
 
-/// Resumes the stream of event `id` after that event.
 fn resume(session: &HttpSession, id: &str) -> Result<Response, Refusal> {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     let reader = reader.ok_or_else(|| {

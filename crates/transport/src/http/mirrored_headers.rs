@@ -26,7 +26,6 @@ struct MirroredParams {
     arguments: Option<Box<RawValue>>,
 }
 
-/// Checks all mirrored headers of `request`.
 pub(super) fn check_headers(
     headers: &HeaderMap,
     request: &RpcRequest,

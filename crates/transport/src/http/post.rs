@@ -41,7 +41,6 @@ impl RequestHead {
         HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_validity()
     }
 
-    /// The session that the request names.
     fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, Refusal> {
         let session = http_state.sessions.get(session_id(&self.headers, id)?, &self.caller.principal);
         session.ok_or_else(|| no_such_session(id).into())

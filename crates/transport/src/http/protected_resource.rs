@@ -23,7 +23,6 @@ pub struct ProtectedResource {
     resource: String,
     authorization_servers: Vec<String>,
     scopes: Vec<String>,
-    /// The URL of the metadata.
     metadata: String,
 }
 
@@ -130,7 +129,6 @@ impl SharedProtectedResource {
         self.0.load().is_some()
     }
 
-    /// The `WWW-Authenticate` header for `challenge`.
     pub(super) fn challenge_header(&self, challenge: &Challenge) -> HeaderValue {
         let mut text = "Bearer realm=\"tidegate\"".to_owned();
         let published = self.0.load();

@@ -35,7 +35,6 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -43,7 +42,6 @@ pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     response
 }
 
-/// A refusal with `status` and a JSON-RPC error.
 pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcError) -> Response {
     json(status, error.to_bytes(id))
 }
@@ -155,7 +153,6 @@ pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: Session
     response
 }
 
-/// An SSE stream with the bytes of `body`.
 pub(super) fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

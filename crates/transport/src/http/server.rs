@@ -169,7 +169,6 @@ struct HttpConnection<'a> {
 }
 
 impl HttpConnection<'_> {
-    /// Answers requests until the client disconnects or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { peer, permit, tls, app, http_state, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {

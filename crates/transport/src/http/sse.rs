@@ -20,7 +20,6 @@ pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// A comment, which keeps a quiet connection open.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Encodes the frames of one answer as events.
 pub(super) struct EventWriter {
     is_open: bool,
 }
@@ -30,7 +29,6 @@ impl EventWriter {
         Self { is_open: false }
     }
 
-    /// Whether an event has begun and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -49,7 +47,6 @@ impl EventWriter {
         }
     }
 
-    /// The end of the open event, if there is one.
     pub(super) fn end(&mut self) -> Option<Bytes> {
         std::mem::take(&mut self.is_open).then_some(EVENT_END)
     }

@@ -159,7 +159,6 @@ impl HttpState {
         })
     }
 
-    /// A permit for a session of `caller`, opened by the request `id`.
     pub(super) fn acquire_session_permit(
         &self,
         caller: &Caller,
@@ -172,7 +171,6 @@ impl HttpState {
         self.session_permits.acquire(caller, of_one_max).map_err(|level| too_many_sessions(id, level).into())
     }
 
-    /// Reports a rejected message to the log and the metrics.
     pub(super) fn report_rejection(&self, origin: CallOrigin, reason: &str) {
         let CallOrigin { transport, peer } = origin;
         self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });

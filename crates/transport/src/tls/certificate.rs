@@ -133,17 +133,14 @@ fn read_validity(der: &CertificateDer<'_>, now: DateTime<Utc>) -> Option<Certifi
 
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The certificates in the file at `path`, in their order.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     read_items(path, "a certificate", "BEGIN CERTIFICATE")
 }
 
-/// The revocation lists in the file at `path`.
 pub(super) fn read_revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     read_items(path, "a list of revoked certificates", "BEGIN X509 CRL")
 }
 
-/// The private key in the file at `path`.
 pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read_file(path)?;
     PrivateKeyDer::from_pem_slice(&bytes)

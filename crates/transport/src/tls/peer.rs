@@ -38,7 +38,6 @@ impl TlsPeer {
         Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }
 
-    /// The certificate of the client, if it presented one.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {

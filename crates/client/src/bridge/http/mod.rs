@@ -120,8 +120,6 @@ impl ServerTransport for HttpTransport {
 }
 
 impl HttpTransport {
-    /// # Errors
-    /// When TLS cannot be set up.
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
         let client = http_client(options.wait_within, IDLE_WITHIN).map_err(std::io::Error::other)?;
         let (reachability, session, tool_headers) =

@@ -21,7 +21,6 @@ use crate::refusal::{ServerMessage, ServerRefusal};
 
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
-/// Why a connection could not be established.
 pub(super) enum ConnectError {
     /// Another attempt may succeed.
     Unreachable(String),

@@ -30,13 +30,11 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// The polls of one entry.
 pub(super) struct VersionTagPoll {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
     pub(super) watcher: ResolvedWatcher,
     pub(super) tenant_permits: Arc<Semaphore>,
-    /// Fires when the entry is removed.
     pub(super) ended: CancellationToken,
 }
 
@@ -48,7 +46,6 @@ pub(super) struct WatchTable {
     listeners: HashMap<ListenerId, Listener>,
     entries: HashMap<PolledEntryId, PolledEntry>,
     ids: HashMap<PolledKey, PolledEntryId>,
-    /// The polls that have not started.
     new_polls: Vec<VersionTagPoll>,
     /// The poll permits of each tenant; those of callers without a tenant as of one tenant.
     tenant_permits: HashMap<Option<String>, Weak<Semaphore>>,

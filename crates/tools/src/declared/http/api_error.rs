@@ -121,7 +121,6 @@ fn is_date(text: &str) -> bool {
     !text.is_empty() && text.len() <= DATE_CHARACTERS_MAX && text.chars().all(is_of_date)
 }
 
-/// The API's own message, if it is text.
 fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     let is_readable = match media_type(&fetched.headers) {
         Some(media_type) => match MediaType::classify(&media_type) {

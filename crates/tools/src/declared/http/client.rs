@@ -152,7 +152,6 @@ impl HttpRequest {
     }
 }
 
-/// The target of a redirect, if `response` is one.
 fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect) else { return Ok(None) };

@@ -38,9 +38,6 @@ struct InferredColumns {
 }
 
 /// The table of `items`. `extract` is the requested column, which an empty table has as well.
-///
-/// # Errors
-/// `TooLarge` when the objects have too many different members.
 pub(super) fn rows_from_json(items: Vec<Value>, extract: Option<&str>) -> Result<QueryRows, Error> {
     let mut columns = InferredColumns::infer(&items)?;
     if let (true, Some(name)) = (items.is_empty(), extract) {

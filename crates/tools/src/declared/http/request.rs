@@ -57,7 +57,6 @@ pub struct HttpRequestTemplate {
     pub(super) bytes_max: usize,
 }
 
-/// A request with all arguments filled in.
 #[derive(Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
@@ -119,12 +118,10 @@ impl HttpRequestTemplate {
         host_and_port(self.address.origin())
     }
 
-    /// The secrets to remove from texts for callers.
     pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Fills in `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
         let call_arguments = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();

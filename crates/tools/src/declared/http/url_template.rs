@@ -23,10 +23,8 @@ pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').re
 const PATH_ENCODE_SET: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
 
-/// A URL with arguments.
 #[derive(Clone)]
 pub(super) struct UrlTemplate {
-    /// Scheme, host and port, with an empty path.
     origin: Url,
     segments: Vec<TextTemplate>,
     query: Vec<QueryPair>,
@@ -70,12 +68,10 @@ impl UrlTemplate {
         self.segments.iter().flat_map(TextTemplate::arguments)
     }
 
-    /// The arguments in the query.
     pub(super) fn query_arguments(&self) -> impl Iterator<Item = &str> {
         self.query.iter().flat_map(|pair| pair.value.arguments())
     }
 
-    /// Fills in the arguments.
     pub(super) fn render(&self, call_arguments: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
         let before = violations.len();
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
@@ -126,7 +122,6 @@ impl UrlTemplate {
     }
 }
 
-/// Whether both have the same scheme, host and port.
 pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
     let origin = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
     origin(one) == origin(other)
@@ -192,7 +187,6 @@ fn add_pair(name: &str, value: &Value, query: &mut Vec<QueryPair>, problems: &mu
     }
 }
 
-/// The parts of a configured URL.
 struct UrlParts<'a> {
     scheme: &'a str,
     authority: &'a str,

@@ -22,7 +22,6 @@ pub(in crate::http) struct Accept {
     files: Vec<(String, String)>,
 }
 
-/// One media range, with its quality in thousandths.
 struct MediaRange {
     kind: String,
     subtype: String,
@@ -51,7 +50,6 @@ impl Accept {
         if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
     }
 
-    /// The format in `offered` that a client prefers, where only these formats exist.
     pub(in crate::http) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
@@ -83,7 +81,6 @@ impl Accept {
         }
     }
 
-    /// The format for a table.
     pub(in crate::http) fn best(&self) -> AnswerFormat {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
@@ -100,7 +97,6 @@ impl Accept {
         self.formats.iter().find(is_fit).copied()
     }
 
-    /// Whether a specific range accepts a file of this type.
     pub(in crate::http) fn accepts_file(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let Some((kind, subtype)) = essence.split_once('/') else { return false };

@@ -48,7 +48,6 @@ pub(in crate::http) enum AnswerStart {
 }
 
 impl AnswerBody {
-    /// The body of `reply`, which begins with `first`.
     pub(in crate::http) fn new(
         reply: Reply,
         validity: SessionValidity,
@@ -79,7 +78,6 @@ impl AnswerBody {
         }
     }
 
-    /// The next bytes, if the caller is still admitted.
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
             self.validity.check_if_due().await?;
@@ -150,7 +148,6 @@ impl AnswerBody {
         self.end.as_ref()?.as_ref().ok()
     }
 
-    /// The body of a streamed response.
     pub(in crate::http) fn into_body(self, takes_trailers: bool) -> Body {
         let pieces = stream::unfold(Some(self), move |pieces| async move {
             let mut pieces = pieces?;

@@ -30,7 +30,6 @@ pub(super) struct ToolRequest<'a> {
 }
 
 impl RestRoute {
-    /// The tool that the route calls with `method`; `None` if it calls none.
     pub(super) fn tool_request(&self, method: &Method) -> Option<ToolRequest<'_>> {
         let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
         Some(match self {
@@ -54,7 +53,6 @@ impl RestRoute {
     }
 }
 
-/// Calls the tool of `route` and answers in a format that the request accepts.
 pub(super) async fn call(
     http_state: &Arc<HttpState>,
     route: &RestRoute,

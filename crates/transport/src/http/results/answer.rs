@@ -86,7 +86,6 @@ impl Representation {
         response
     }
 
-    /// The response with `part` of the body, or all of it.
     fn build_response(
         &self,
         pieces: AnswerStart,
@@ -163,7 +162,6 @@ fn content_disposition(name: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// The response with `body` and one further header.
 fn response_with_header(body: Body, name: HeaderName, value: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(name, value);

@@ -44,7 +44,6 @@ impl MessageTimeout {
 /// Ping interval. A client without a sign of life between two pings counts as disconnected.
 pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// The state of the other end.
 pub(super) struct Liveness {
     /// Whether there was a sign of life since the last check.
     had_activity: AtomicBool,
@@ -65,12 +64,10 @@ impl Liveness {
         self.had_activity.store(true, Ordering::Relaxed);
     }
 
-    /// Records a received message.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// Records that a message begins to be sent, or was sent.
     pub(super) fn set_writing(&self, is_writing: bool) {
         self.is_writing.store(is_writing, Ordering::Relaxed);
         self.touch();
@@ -85,7 +82,6 @@ impl Liveness {
         self.had_activity.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
     }
 
-    /// The time since which no message was received or sent.
     pub(super) fn idle_since(&self) -> Instant {
         if self.is_writing.load(Ordering::Relaxed) { Instant::now() } else { *self.last_used.lock() }
     }

@@ -19,7 +19,6 @@ pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 const REASON_BYTES_MAX: usize = 123;
 const DISCARDED_BYTES: usize = 16 * 1024;
 
-/// Why a WebSocket ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// The client closed it or disconnected; nothing more can be sent.
@@ -43,12 +42,10 @@ impl CloseReason {
         Self::ClientError(CloseCode::Unsupported, "binary messages are not supported; send text".to_owned())
     }
 
-    /// The caller is no longer admitted.
     pub(super) fn not_admitted(refused: &AdmissionError) -> Self {
         Self::ClientError(CloseCode::Policy, refused.to_rpc_error().message)
     }
 
-    /// The reason for a read error.
     pub(super) fn from_error(error: &Error, message_bytes_max: usize) -> Self {
         use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         let (code, reason) = match error {

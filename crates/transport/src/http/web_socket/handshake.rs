@@ -19,7 +19,6 @@ const KEY_BYTES: usize = 16;
 const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
-/// Why a request does not open a WebSocket.
 #[derive(Debug)]
 pub(super) struct HandshakeError {
     status: StatusCode,
