@@ -42,11 +42,8 @@ pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileTail {
-    /// The last complete line, if any.
     pub(crate) last: Option<ChainLink>,
-    /// Bytes up to the end of that line.
     pub(crate) whole_bytes: u64,
-    /// Bytes after that line.
     pub(crate) torn_bytes: u64,
 }
 
@@ -82,7 +79,6 @@ pub(crate) fn read_first_seq(lines: &mut BufReader<File>, key: Option<&AuditKey>
     Ok(parsed.map(|parsed| parsed.link().seq))
 }
 
-/// Whether a process writes the log with this newest file.
 pub(crate) fn has_writer(log: &Path) -> bool {
     File::open(with_suffix(log, ".lock"))
         .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -101,7 +97,6 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     }
 }
 
-/// Renames the files of `log` for a rotation and keeps `kept` rotated ones.
 pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
     // Left from a time with a larger limit. The oldest is removed first, so that an interruption leaves no gap in the
     // chain.

@@ -8,7 +8,6 @@ use tidegate_core::{CallOrigin, Principal};
 use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
 use crate::redaction::truncate;
 
-/// Bytes of a subject, tenant, role, database or table in a line at most.
 const WORD_BYTES_MAX: usize = 256;
 const ROLES_MAX: usize = 32;
 

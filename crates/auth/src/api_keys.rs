@@ -12,7 +12,6 @@ use crate::roles::Roles;
 use crate::secret::ParsedKey;
 use crate::secret::{Digest, sha256};
 
-/// The keys of a key file, without the revoked ones, as of the time it was read.
 pub(crate) struct ApiKeys(HashMap<String, ApiKey>);
 
 struct ApiKey {

@@ -205,7 +205,6 @@ impl Authenticator for CredentialAuthenticator {
 /// Holds the current authenticator. A changed configuration replaces it as a whole.
 pub struct ReloadableAuthenticator {
     current: ArcSwap<CredentialAuthenticator>,
-    /// How often the authenticator was replaced.
     credential_reloads: watch::Sender<u64>,
 }
 

@@ -27,7 +27,6 @@ pub struct ProxyOptions {
     pub roles: Option<String>,
 }
 
-/// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
     networks: Vec<IpNetwork>,
     user: String,

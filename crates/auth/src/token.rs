@@ -35,7 +35,6 @@ pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsErro
 /// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// Verifies tokens and caches valid ones.
 pub(crate) struct TokenAuthenticator {
     verifier: TokenVerifier,
     source: VerificationSource,
@@ -158,7 +157,6 @@ impl TokenAuthenticator {
         }
     }
 
-    /// The principal of a token that the issuer introspects.
     async fn introspect(
         &self,
         introspector: &Introspector,

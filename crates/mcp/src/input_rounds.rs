@@ -20,10 +20,8 @@ use crate::messages::{encode_input_requests, parse_input_answer};
 use crate::request::InFlightRequest;
 use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
 
-/// The maximum number of answers in one request.
 const ANSWERS_MAX: usize = 100;
 
-/// The additional params of a request that is sent again.
 #[derive(Deserialize)]
 struct InputParams {
     #[serde(rename = "inputResponses", default)]
@@ -85,7 +83,6 @@ impl InputRound {
         provided.collect()
     }
 
-    /// The complete response with the input requests of `expected`, for a call of `target` with `arguments`.
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,

@@ -19,7 +19,6 @@ pub(crate) enum ListKind {
     Prompts,
 }
 
-/// The stream is open and sends the notifications of `accepted`, a `SubscriptionFilter`.
 pub(crate) fn encode_acknowledgement(accepted: &Value, stream: &RequestId) -> Bytes {
     let params = format!("{},\"notifications\":{accepted}", subscription_meta(stream));
     encode_message("notifications/subscriptions/acknowledged", &params)

@@ -28,11 +28,9 @@ const STATE_BYTES_MAX: usize = 256 * 1024;
 /// can have half of these.
 const USED_PER_PRINCIPAL_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
-/// The minimum time between two removals of expired states.
 const EXPIRY_INTERVAL_MS: u64 = 1_000;
 const PURPOSE: &str = "request state";
 
-/// Signs states, and stores which of them were used.
 #[derive(Debug)]
 pub(crate) struct RequestStateStore {
     signer: HmacSigner,
@@ -52,13 +50,10 @@ struct UsedStates {
 /// The state of one round: its input requests, and the answers of earlier rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InputRoundState {
-    /// The fingerprint of each input request, by key.
     pub(crate) requested: BTreeMap<String, String>,
-    /// Answers of earlier rounds, by key.
     pub(crate) answers: BTreeMap<String, ReceivedAnswer>,
 }
 
-/// An answer as received.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
@@ -69,7 +64,6 @@ pub(crate) struct ReceivedAnswer {
 /// A valid state that has not been used.
 pub(crate) struct VerifiedState {
     pub(crate) round: InputRoundState,
-    /// The holder that its use counts for.
     holder: Owner,
     expires_ms: u64,
     nonce: Uuid,
@@ -89,7 +83,6 @@ impl RequestStateStore {
         Self { signer: HmacSigner::with_random_key(), started: Instant::now(), used: Mutex::default() }
     }
 
-    /// Issues a state of `round` for the request `request` of `caller`.
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,

@@ -13,7 +13,6 @@ use crate::revision::Dialect;
 /// The maximum number of cached pages; the oldest page is evicted.
 const CACHED_PAGES_MAX: usize = 64;
 
-/// The cached first pages of `tools/list`, as the members of their results.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
     pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,

@@ -60,7 +60,6 @@ pub(crate) fn encode_server_capabilities(dialect: &Dialect) -> Value {
     capabilities
 }
 
-/// Decodes a client's capabilities (`ClientCapabilities`).
 pub(crate) fn parse_client_capabilities(capabilities: &Value) -> ClientCapabilities {
     let has = |name: &str| capabilities.get(name).is_some_and(Value::is_object);
     let elicits = |mode: &str| capabilities["elicitation"].get(mode).is_some_and(Value::is_object);
@@ -256,7 +255,6 @@ fn role_name(role: ContentRole) -> &'static str {
     }
 }
 
-/// An object with those `members` that have a value.
 pub(crate) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

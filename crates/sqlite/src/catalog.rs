@@ -22,7 +22,6 @@ pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTab
     Ok(tables.into_iter().filter(is_of_a_file).collect())
 }
 
-/// The table `name` of `schema`, if callers can read it.
 pub(crate) fn lookup_table(
     reading: &ReadTransaction<'_>,
     schema: &str,
@@ -66,7 +65,6 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
     Ok(Catalog::from_tables(entries))
 }
 
-/// The row count of each table, from the last ANALYZE.
 fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(String, u64)>> {
     let sql =
         format!("SELECT tbl, max(CAST(stat AS INTEGER)) FROM {}.sqlite_stat1 GROUP BY tbl", quote_identifier(schema));

@@ -13,7 +13,6 @@ const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// The maximum number of files that SQLite can attach to one connection.
 const FILES_MAX: usize = 10;
 
-/// The schema name of a single file.
 pub(crate) const MAIN_SCHEMA: &str = "main";
 
 #[derive(Debug)]
@@ -133,7 +132,6 @@ pub(crate) fn wal_path(path: &Path) -> PathBuf {
     path.into()
 }
 
-/// The device and the inode number.
 #[cfg(unix)]
 fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;

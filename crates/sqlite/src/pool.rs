@@ -137,7 +137,6 @@ impl Worker {
     }
 }
 
-/// The receiving end, in the thread.
 struct WorkerThread {
     id: u64,
     work_items: Receiver<(WorkItem, Worker)>,
@@ -147,7 +146,6 @@ struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Processes work items until the pool is closed or the idle time is over.
     fn run(mut self) {
         loop {
             let received = match self.work_items.recv_timeout(self.idle_timeout) {

@@ -118,7 +118,6 @@ pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusq
     Ok(columns)
 }
 
-/// The targets of foreign keys, by column names in lower case.
 fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
     let mut statement =
         connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;

@@ -71,7 +71,6 @@ impl WorkError {
         }
     }
 
-    /// Whether stopped work fails with this error.
     pub(crate) fn is_interruption(&self) -> bool {
         match self {
             Self::Cancelled => true,
@@ -141,7 +140,6 @@ fn error_code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// Whether the statement is wrong and not the files.
 fn is_statement_error(code: Option<ErrorCode>) -> bool {
     matches!(code, None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
 }

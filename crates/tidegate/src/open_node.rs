@@ -25,7 +25,6 @@ pub(crate) struct OpenNode {
     pub(crate) assembly: Arc<NodeAssembler>,
     pub(crate) authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) loaded_config: Arc<LoadedConfig>,
-    /// The files of the configuration, hashed before they were read.
     file_hashes: FileHashes,
     pub(crate) has_file: bool,
     pub(crate) apply_report: ApplyReport,
@@ -121,7 +120,6 @@ impl OpenNode {
         Ok(caller.with_toolset(toolset))
     }
 
-    /// The toolset of that name, if `caller` may use its endpoint.
     pub(crate) fn toolset(&self, name: &str, caller: &Caller) -> Result<Arc<Toolset>, CommandError> {
         let snapshot = self.node().registry().snapshot();
         snapshot.toolset(name, caller).cloned().ok_or_else(|| {
@@ -181,7 +179,6 @@ impl OpenNode {
     }
 }
 
-/// Keeps the daily usage of callers across restarts.
 fn persist_usage(node: &Node, loaded: &LoadedConfig) {
     let file = config::usage_file(loaded, &user_cache_folder());
     if let Err(error) = node.registry().persist_usage(file.clone()) {

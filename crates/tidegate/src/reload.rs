@@ -158,7 +158,6 @@ impl FolderWatcher {
     }
 }
 
-/// Watches the handlers of all databases of the applied configuration, until `ended` fires.
 pub(crate) fn spawn_handler_watcher(assembly: Arc<NodeAssembler>, ended: CancellationToken) {
     tokio::spawn(async move {
         tokio::select! {

@@ -55,7 +55,6 @@ pub(crate) struct PagingArguments {
 }
 
 impl PagingArguments {
-    /// The next page of an earlier answer, if the call has a cursor.
     pub(crate) async fn read_page(
         &self,
         node: &NodeView,

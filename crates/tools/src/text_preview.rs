@@ -5,7 +5,6 @@ use futures::{Stream, StreamExt};
 use tidegate_core::Error;
 use tidegate_runtime::ReplySender;
 
-/// How much of a file an answer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewExtent {
     Complete,

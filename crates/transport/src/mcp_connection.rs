@@ -116,7 +116,6 @@ impl McpConnection {
         }
     }
 
-    /// Rejects a message, under its id if the id could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.report_rejection(&error.message);
         self.send(OutgoingMessage::Whole(error.to_bytes(id))).await;
@@ -187,7 +186,6 @@ impl McpConnection {
         }
     }
 
-    /// Sends change notifications of the session, independently of requests.
     fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();

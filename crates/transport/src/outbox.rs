@@ -28,7 +28,6 @@ impl OutgoingMessage {
     }
 }
 
-/// The receiving end of the outgoing queue of one connection.
 pub(crate) struct Outbox {
     messages: mpsc::Receiver<OutgoingMessage>,
     /// The open requests; closed when the connection accepts no more.
@@ -68,7 +67,6 @@ pub(crate) enum SpoolError {
     Io(#[from] std::io::Error),
 }
 
-/// An answer that grows until it is complete.
 #[derive(Debug)]
 pub(crate) struct Spool {
     bytes_max: u64,

@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 /// Interval between two checks. Shorter answers are not checked.
 pub(crate) const REVALIDATE_EVERY: Duration = Duration::from_secs(5);
 
-/// The caller of one answer, and the time of the next check.
 pub(crate) struct SessionValidity {
     identity: Arc<dyn CallerResolver>,
     changes: RevalidationTriggers,
@@ -31,7 +30,6 @@ pub(crate) struct RevalidationTriggers {
 }
 
 impl RevalidationTriggers {
-    /// Subscribes to the changes of `registry` and to the credential reloads of `identity` from now on.
     pub(crate) fn subscribe(identity: &dyn CallerResolver, registry: &Registry) -> Self {
         Self { versions: registry.versions(), renewals: identity.credential_reloads() }
     }

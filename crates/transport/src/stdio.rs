@@ -120,7 +120,6 @@ async fn write_line(
     writer.write_all(b"\n").await
 }
 
-/// Resolves the user of the process, restricted to a toolset if one is configured.
 struct LocalCallerResolver {
     service: Arc<McpService>,
     authenticator: Arc<dyn Authenticator>,
@@ -154,7 +153,6 @@ impl CallerResolver for LocalCallerResolver {
         Ok(caller.with_toolset(toolset))
     }
 
-    /// The user that started the process is always admitted.
     async fn is_admitted(&self) -> bool {
         true
     }

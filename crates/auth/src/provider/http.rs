@@ -108,10 +108,8 @@ fn cache_lifetime(headers: &HeaderMap) -> Option<Duration> {
     seconds.map(Duration::from_secs)
 }
 
-/// The least time between two log lines for the same failure.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts failures and decides when the next one is logged.
 #[derive(Default)]
 pub(crate) struct LogThrottle {
     state: Mutex<ThrottleState>,

@@ -27,7 +27,6 @@ const REJECTED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
-/// How long a rejected token stays in the cache.
 const REJECTED_SECONDS: Seconds = 5.0;
 /// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
@@ -47,7 +46,6 @@ pub(super) struct Introspector {
     failures: LogThrottle,
 }
 
-/// The answer of the issuer about a token.
 pub(super) enum IntrospectionResult {
     /// The token is active and has these claims.
     Active(Map<String, Value>),

@@ -14,7 +14,6 @@ const QUERIES_PER_NETWORK_MAX: usize = 8;
 
 pub(super) struct IntrospectionPermits {
     all: Semaphore,
-    /// The queues of networks with waiting or running introspections.
     queues: Mutex<HashMap<Option<IpAddr>, Arc<Semaphore>>>,
 }
 

@@ -42,7 +42,6 @@ pub(super) enum TokenVerdict {
     Invalid,
 }
 
-/// The parts of a token's header that choose the key.
 struct TokenHeader {
     algorithm: TokenAlgorithm,
     key_id: Option<String>,

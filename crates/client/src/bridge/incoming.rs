@@ -75,7 +75,6 @@ impl MessageMeter {
         *self.state.lock() = MeterState::default();
     }
 
-    /// Parses the complete message `text`, and begins to count the next one.
     pub(super) fn finish(&self, text: impl Into<Bytes> + AsRef<str>) -> Result<ReceivedMessage, ReceiveError> {
         let MeterState { permit, .. } = std::mem::take(&mut *self.state.lock());
         let shape = MessageShape::parse(text.as_ref())?;
@@ -89,7 +88,6 @@ impl ReceivedMessage {
     }
 }
 
-/// Collects the body of `response`, which is one message.
 pub(super) async fn receive_body(
     mut response: reqwest::Response,
     meter: &MessageMeter,

@@ -19,7 +19,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
 
-/// Maximum delay that a server can request with `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct ResultClient {
@@ -198,7 +197,6 @@ pub(crate) enum RequestFailure {
     Transient {
         reason: String,
         retry_after: Duration,
-        /// Whether the server may have received the request.
         may_have_been_received: bool,
     },
     /// A later attempt would fail too.

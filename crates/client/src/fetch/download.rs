@@ -208,7 +208,6 @@ pub(crate) async fn run_until_cancelled<T>(
     }
 }
 
-/// The result of `work`, which runs on a thread for blocking operations.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {

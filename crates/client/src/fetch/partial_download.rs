@@ -24,7 +24,6 @@ const BLOCK_EXTENSION: &str = ".arrow";
 /// The folder of the blocks, used by one run at a time.
 pub(crate) struct PartialDownload {
     folder: Arc<Path>,
-    /// Locked while this run uses the folder.
     lock: File,
     tasks: TaskTracker,
 }

@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-/// The beginning of a text block of MCP, up to the first quote of its text.
 pub(super) const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
-/// The end of a text block, from the last quote of its text on.
 const TEXT_CLOSING: &str = "\"}";
 
 /// The state of a growing list of blocks.
@@ -65,7 +63,6 @@ impl ContentBlocks {
         piece
     }
 
-    /// Everything before the next block.
     fn begin_block(&mut self) -> String {
         let mut piece = std::mem::take(&mut self.opening);
         piece.push_str(self.end_text());

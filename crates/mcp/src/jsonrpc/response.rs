@@ -62,7 +62,6 @@ impl ResponseMessage {
         Self { bytes, error_code: None, rejection: None }
     }
 
-    /// A result that reports the failure of its call.
     pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
         Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
     }

@@ -14,7 +14,6 @@ use crate::messages::{self, ListKind};
 use crate::session::McpSession;
 use crate::tasks::TaskFeed;
 
-/// One flag for each list of the registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ListFlags {
     pub(super) tools: bool,

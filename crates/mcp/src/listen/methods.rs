@@ -20,7 +20,6 @@ const TASKS_MAX: usize = 100;
 /// The notifications that a client requests or receives (`SubscriptionFilter`). Unknown members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SubscriptionFilter {
-    /// Lists whose changes are sent.
     lists: ListFlags,
     /// Resources whose changes are sent; `None` if the member is missing.
     resources: Option<Vec<String>>,

@@ -109,7 +109,6 @@ impl TaskListener {
         self.woken.notify_one();
     }
 
-    /// The next task to report, with its number of changes.
     pub(super) fn next_changed(&self) -> Option<(TaskId, u64)> {
         self.changed.lock().first_key_value().map(|(id, times)| (*id, *times))
     }

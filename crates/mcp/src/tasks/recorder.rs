@@ -144,7 +144,6 @@ impl TaskRecorder {
     }
 }
 
-/// Whether a failure is an error of the task instead of a result that reports it.
 fn is_task_error(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Internal | ErrorKind::MissingClientCapability | ErrorKind::Unauthenticated)
         || !error.scopes().is_empty()

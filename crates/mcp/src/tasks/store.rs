@@ -16,7 +16,6 @@ use super::folder::TaskFolder;
 use super::record::{TaskId, TaskMetadata, TaskRecord, TaskResult, TaskStatus};
 use crate::jsonrpc::RpcError;
 
-/// The minimum time between two checks for expired tasks.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limits of tasks. The principals of one tenant together can have half of the totals.
@@ -32,7 +31,6 @@ pub(crate) struct TaskLimits {
     pub(crate) result_bytes_max: usize,
     /// The maximum size of all stored results in bytes; beyond it no task is created.
     pub(crate) kept_bytes_max: u64,
-    /// The maximum size of the stored results of one owner.
     pub(crate) kept_bytes_per_owner_max: u64,
 }
 
@@ -82,7 +80,6 @@ struct TaskTable {
     next_expiry_check: Option<Instant>,
 }
 
-/// The number of stored tasks, and the length of their results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TaskUsage {
     tasks: usize,
@@ -154,7 +151,6 @@ impl TaskStore {
         self.table.lock().end(id, metadata, (!is_written).then_some(result));
     }
 
-    /// Applies `look` to the task `id`, if it exists.
     pub(super) fn with_entry<T>(&self, id: TaskId, look: impl FnOnce(&mut TaskEntry) -> T) -> Option<T> {
         self.table.lock().entries.get_mut(&id).map(look)
     }
@@ -259,7 +255,6 @@ impl TaskTable {
         }
     }
 
-    /// Updates the counts of the owner, its tenant and the node.
     fn count(&mut self, owner: &Owner, count: impl Fn(&mut TaskUsage)) {
         count(&mut self.usage);
         count(self.owner_usage.entry(owner.clone()).or_default());

@@ -41,7 +41,6 @@ impl TaskTransition {
         Self { tasks, deadline: Instant::now() + after, was_requested: false, pending: None }
     }
 
-    /// Resolves when the handler requests a task.
     pub(crate) async fn requested(&mut self, job: &Job) {
         job.task_requested().await;
         self.was_requested = true;

@@ -49,7 +49,6 @@ impl CallTimer {
         self.deadline_changed.notify_one();
     }
 
-    /// Pauses the timer, for at most `answer_within`.
     pub(crate) fn pause(&self, answer_within: Duration) {
         let mut state = self.state.lock();
         if state.open_pauses == 0 {

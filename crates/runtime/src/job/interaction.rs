@@ -118,7 +118,6 @@ impl Job {
 pub(crate) struct InputPause<'a>(&'a Job);
 
 impl InputPause<'_> {
-    /// Resumes the timer and waits for a run permit again.
     pub(crate) async fn end(self) -> Result<(), Error> {
         let caller = self.0;
         drop(self);

@@ -18,7 +18,6 @@ pub(crate) struct Admission {
     /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
     pub(crate) permit_queues: Option<PermitQueues>,
     pub(crate) charges: UsageCharges,
-    /// What the call holds until it has ended.
     pub(crate) guard: AdmissionGuard,
 }
 

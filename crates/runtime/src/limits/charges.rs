@@ -10,14 +10,12 @@ use tidegate_core::{DailyLimits, Error, ErrorKind, LimitLevel, LimitMeasure};
 use super::meter::UsageMeter;
 use super::usage::{Calendar, UsageAmount};
 
-/// The meters that a call is charged to.
 #[derive(Default)]
 pub(crate) struct UsageCharges {
     meters: Vec<ChargedMeter>,
     calendar: Option<Calendar>,
     /// Set when there is usage to write to the usage file.
     has_changed: Arc<AtomicBool>,
-    /// The first limit that was exceeded.
     exceeded: OnceLock<ReachedLimit>,
 }
 
@@ -91,7 +89,6 @@ pub(crate) struct ReachedLimit {
 const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ReachedLimit {
-    /// The error that `bound` calls of `level` are open.
     pub(crate) fn open_calls(level: LimitLevel, bound: usize) -> Self {
         Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }

@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 use super::usage::{DailyUsage, UsageAmount};
 
-/// The current usage of one principal, tenant, tool or node.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
@@ -53,7 +52,6 @@ impl UsageMeter {
         self.usage.lock().on_day(day)
     }
 
-    /// Replaces the daily usage, for example with that of the usage file.
     pub(super) fn restore(&self, usage: DailyUsage) {
         *self.usage.lock() = usage;
     }
@@ -120,7 +118,6 @@ struct ActiveRate {
     last_request: Instant,
 }
 
-/// Tokio's time since an instant.
 #[derive(Debug, Clone, Copy)]
 struct ElapsedClock(Instant);
 

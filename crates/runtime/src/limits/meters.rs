@@ -23,7 +23,6 @@ pub(crate) struct Meters {
     tools: MeterTable,
     node: Arc<UsageMeter>,
     calendar: Calendar,
-    /// Whether there were charges since the usage file was written.
     has_changed: Arc<AtomicBool>,
 }
 
@@ -130,7 +129,6 @@ impl Meters {
         Ok(())
     }
 
-    /// The usage to write, if it changed since the last call of this function.
     pub(super) fn take_changed_usage(&self) -> Option<UsageRecord> {
         let day = self.calendar.day();
         self.has_changed.swap(false, Ordering::Relaxed).then(|| UsageRecord {
@@ -142,7 +140,6 @@ impl Meters {
         })
     }
 
-    /// Records that the usage could not be written.
     pub(super) fn mark_changed(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }

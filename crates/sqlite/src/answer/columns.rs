@@ -14,7 +14,6 @@ use crate::session::ReadTransaction;
 use crate::tables::{SqliteType, TableKind};
 use crate::work_error::WorkError;
 
-/// The metadata key of a field that holds the declared type of the column.
 const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +48,6 @@ pub(super) fn any_fields() -> UnionFields {
     FIELDS.clone()
 }
 
-/// The columns of `statement`, which was just prepared from `sql`.
 pub(crate) fn describe_columns(
     reading: &ReadTransaction<'_>,
     statement: &Statement<'_>,

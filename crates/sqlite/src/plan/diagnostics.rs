@@ -13,7 +13,6 @@ use crate::work_error::{WorkError, sqlite_message};
 
 const COLUMNS_MAX: usize = 60;
 
-/// Converts the planning error of `statement` for the caller and adds suggestions.
 pub(super) fn add_suggestions(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
@@ -136,7 +135,6 @@ fn diagnose(
     Ok(None)
 }
 
-/// The columns of the tables that `statement` reads, similar names first.
 fn suggest_columns(
     reading: &ReadTransaction<'_>,
     statement: &SqliteStatement,

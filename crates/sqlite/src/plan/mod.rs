@@ -32,7 +32,6 @@ pub(crate) struct SqliteStatement {
     pub(crate) tables: Vec<String>,
     /// The parsed statement; `None` if only SQLite parses it.
     pub(crate) parsed: Option<Statement>,
-    /// Whether the statement was written by the owner and not by the caller.
     pub(crate) is_by_owner: bool,
 }
 
@@ -234,7 +233,6 @@ fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Re
 struct PlanSummary {
     /// The steps as an indented tree.
     text: String,
-    /// Whether the first row requires the whole input.
     is_pipeline_breaking: bool,
     /// The maximum number of rows, if the statement limits it.
     rows_max: Option<u64>,

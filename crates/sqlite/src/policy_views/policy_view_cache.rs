@@ -62,7 +62,6 @@ impl PolicyViewCache {
         })
     }
 
-    /// Whether views were created or dropped since the last call.
     pub(crate) fn take_changed(&self) -> bool {
         self.is_changed.take()
     }

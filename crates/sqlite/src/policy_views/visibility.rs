@@ -10,7 +10,6 @@ use super::{PolicyCaller, filter_sql};
 use crate::files::DatabaseFiles;
 use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition};
 
-/// The prefix of the name of the function that shortens and hashes values.
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
 pub(crate) enum TableVisibility {
@@ -20,7 +19,6 @@ pub(crate) enum TableVisibility {
 }
 
 impl TableVisibility {
-    /// The names of the views that may read the table directly.
     pub(super) fn security_barriers(&self) -> Vec<String> {
         match self {
             Self::Filtered(filtered) => {
@@ -35,7 +33,6 @@ impl TableVisibility {
 pub(crate) struct FilteredTable {
     pub(crate) view_name: String,
     pub(crate) masks: Vec<(String, Option<Mask>)>,
-    /// The name of the security barrier, which the view reads.
     pub(super) security_barrier: String,
     /// Views by their names, in the order of creation.
     pub(super) views: Vec<ViewDefinition>,

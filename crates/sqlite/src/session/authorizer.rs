@@ -72,7 +72,6 @@ impl Authorizer {
         }
     }
 
-    /// The action that a row policy forbids, if any.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
         let active_policy = self.active_policy.lock();
         let Some((policy_views, active_views)) = active_policy.as_ref() else {

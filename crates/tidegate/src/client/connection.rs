@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::error::ClientConfigError;
 
-/// Clients put the name of a server before the names of its tools.
 const NAME_LENGTH_MAX: usize = 64;
 
 #[derive(Clone, PartialEq, Eq)]

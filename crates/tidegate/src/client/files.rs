@@ -93,7 +93,6 @@ fn write_new(path: &Path, content: &[u8], access: &FilePermissions) -> io::Resul
 
 struct FilePermissions {
     mode: u32,
-    /// The owner and group of the file to be replaced.
     owner: Option<(u32, u32)>,
 }
 

@@ -28,7 +28,6 @@ pub(super) struct OpenDatabases {
 struct OpenedDatabase {
     entry: DatabaseEntry,
     path: String,
-    /// The key of the hash masks of its policies.
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
     engine: DatabaseEngine,

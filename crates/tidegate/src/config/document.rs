@@ -24,7 +24,6 @@ pub(crate) struct Document {
     positions: BTreeMap<String, SourcePosition>,
     /// The texts with variables, whose values are secret.
     expanded: BTreeMap<String, ExpandedText>,
-    /// Keys and texts that were written in a deprecated form.
     pub(super) deprecations: Vec<ConfigProblem>,
 }
 
@@ -116,7 +115,6 @@ impl Document {
         within.flat_map(|(_, text)| text.values.iter().map(VariableValue::value))
     }
 
-    /// The nearest value at or around `path` that has variables, before expansion.
     pub(crate) fn enclosing_source_text(&self, path: &str) -> Option<&str> {
         let mut around = self.expanded.iter().filter(|(other, _)| is_within(path, other));
         around.next_back().map(|(_, text)| text.source_text.as_str())

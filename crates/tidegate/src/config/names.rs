@@ -13,7 +13,6 @@ use crate::node::NodeState;
 /// Names under /mcp/ that are other endpoints.
 const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];
 
-/// Adds the toolsets of the configuration, and reports invalid names.
 pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));

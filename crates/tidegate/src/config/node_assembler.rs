@@ -35,7 +35,6 @@ pub(crate) struct NodeAssembler {
     /// The limits of flags and environment, else those of the file, else the defaults.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     command_line_databases: Vec<Arc<dyn Database>>,
-    /// Set if the server listens beyond this machine.
     requires_authentication: AtomicBool,
     current_config: Mutex<Option<Arc<LoadedConfig>>>,
     /// The number of applied configurations. Principals and snapshots carry it, so that generations are never mixed.

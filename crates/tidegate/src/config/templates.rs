@@ -116,7 +116,6 @@ fn visit_json(value: &mut Value, path: &str, visit: &mut dyn FnMut(&str, bool, &
     }
 }
 
-/// Whether all texts are templates, and their arguments are the `parameters`.
 fn uses_exactly(texts: &[String], parameters: &BTreeSet<&str>) -> bool {
     let mut used = BTreeSet::new();
     for text in texts {

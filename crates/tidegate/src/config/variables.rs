@@ -90,7 +90,6 @@ impl<'a> VariableResolver<'a> {
         Self { lookup: Box::new(lookup), folder: folder.to_owned(), files: RefCell::default() }
     }
 
-    /// The files of `${file:…}` so far, hashed before they were read.
     pub(crate) fn files(&self) -> FileHashes {
         self.files.borrow().clone()
     }

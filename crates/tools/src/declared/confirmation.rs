@@ -11,7 +11,6 @@ use super::{DeclarationProblem, TextTemplate};
 const VALUE_CHARACTERS_MAX: usize = 200;
 /// Displayed values of a list at most; the number of further ones is given.
 const LIST_VALUES_MAX: usize = 20;
-/// The key of the input request, and the field of its form.
 const CONFIRM_FIELD: &str = "confirm";
 
 #[derive(Debug)]
@@ -21,7 +20,6 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// The confirmation for `question`, which may contain names of `inputs`.
     pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let declared = || inputs.iter().map(|input| input.name.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));

@@ -6,11 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::input::{DeclaredInput, InputKind, ScalarType};
 
-/// The constraints of forms for texts, and for numbers.
 const TEXT_CONSTRAINTS: [&str; 2] = ["minLength", "maxLength"];
 const NUMBER_CONSTRAINTS: [&str; 2] = ["minimum", "maximum"];
 
-/// The form field for `input`, with the title `question`.
 pub(super) fn form_field(input: &DeclaredInput, question: &str) -> Value {
     let mut field = match (choices(input), &input.kind) {
         (Some(choices), _) => json!({"type": "string", "enum": choices.iter().map(choice_text).collect::<Vec<_>>()}),

@@ -9,9 +9,7 @@ use tidegate_runtime::{Job, ReplySender};
 use super::input::{DeclaredInput, InputKind};
 use super::{DeclarationProblem, elicitation_form};
 
-/// Attempts with invalid answers at most.
 const ATTEMPTS_MAX: usize = 3;
-/// The key of the form among the input requests of a call.
 const FORM_KEY: &str = "parameters";
 
 #[derive(Debug, Default)]

@@ -38,7 +38,6 @@ pub(super) struct FileResourceHandler {
     pub(super) mime_type: Option<String>,
 }
 
-/// An open file, with its metadata at that time.
 struct OpenResourceFile {
     file: File,
     metadata: std::fs::Metadata,

@@ -4,9 +4,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::{Parameter, SqlDialect, TemplateValue};
 
-/// Values of a list at most.
 const LIST_VALUES_MAX: usize = 500;
-/// Added to the description of a parameter with `ask`.
 const OMITTED_NOTE: &str = "if omitted, the person is asked";
 
 /// A parameter of a declared entry.

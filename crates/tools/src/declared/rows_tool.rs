@@ -16,6 +16,9 @@ use crate::node_view::NodeView;
 #[async_trait]
 pub trait StatementSource: Send + Sync + 'static {
     /// The statement that answers `job`, which was called with `arguments` of the tool's own.
+    ///
+    /// # Errors
+    /// Any [`Error`], written for the caller.
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error>;
 
     /// Called when the call `job` with `arguments` has ended; `failure` is its error, if any.

@@ -117,7 +117,6 @@ impl TextTemplate {
         })
     }
 
-    /// The argument, if the template consists of one.
     pub(super) fn only_argument(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [TemplatePart::Argument(name)] => Some(name),

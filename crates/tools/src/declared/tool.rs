@@ -63,7 +63,6 @@ impl<A> DeclaredTool<A> {
         }
     }
 
-    /// The tool with `handler`, and with `arguments` in addition to its inputs.
     pub(super) fn into_tool(
         self,
         handler: Arc<dyn Handler>,

@@ -50,7 +50,6 @@ impl TypedUriVariables {
         self.parse_values(|name| job.variable(name).unwrap_or_default().to_owned())
     }
 
-    /// The values of the variables, whose texts `text` returns.
     pub(super) fn parse_values(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {

@@ -57,7 +57,6 @@ pub(super) async fn send_raw_file(
     check_complete(result, accepts_partial(job))
 }
 
-/// Sends as much of `file` as the answer carries.
 pub(super) async fn send_text_preview(
     result: &Arc<StoredResult>,
     file: &FileDescription,

@@ -9,7 +9,6 @@ use tidegate_core::Caller;
 
 use super::state::HttpState;
 
-/// The access name that reading metrics requires.
 const METRICS_ACCESS: &str = "metrics";
 
 /// The process runs.

@@ -14,7 +14,6 @@ use tidegate_runtime::Registry;
 
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
-/// Maximum depth in a tool's schema at which `x-mcp-header` is found.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Deserialize)]

@@ -171,7 +171,6 @@ async fn answer_modern(
     answer_in_session(http_state, head, request, None, wants_events).await
 }
 
-/// Answers a request of `session`, or a modern one.
 async fn answer_in_session(
     http_state: &Arc<HttpState>,
     head: &RequestHead,

@@ -94,7 +94,6 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
 pub(super) enum Challenge {
     /// Credentials.
     Missing {
-        /// The OAuth scopes that the call requires, if they are known.
         scopes: Vec<String>,
     },
     /// Valid credentials.

@@ -28,7 +28,6 @@ pub(super) struct ReplayBuffer {
 struct ReplayState {
     items: VecDeque<ReplayItem>,
     kept_bytes: usize,
-    /// The position of the first stored item.
     first: u64,
     next_read: u64,
     /// The number of the newest reader; earlier readers end.

@@ -134,7 +134,6 @@ pub(super) struct SseSessions {
     by_id: Mutex<HashMap<String, Arc<SseSession>>>,
 }
 
-/// The state that an event stream and the messages posted to it share.
 pub(super) struct SseSession {
     pub(super) connection: Arc<McpConnection>,
     /// The principal that opened the session; for all others it does not exist.

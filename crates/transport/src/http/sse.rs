@@ -15,9 +15,7 @@ use crate::revalidation::{Revoked, SessionValidity};
 const DATA_PREFIX: &[u8] = b"data: ";
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
-/// Interval of the comments on a quiet stream.
 pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// A comment, which keeps a quiet connection open.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
 pub(super) struct EventWriter {

@@ -13,7 +13,6 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,
-    /// Runs while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 

@@ -39,7 +39,6 @@ use crate::http_client::{http_client, innermost_cause};
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Maximum number of pages of a tool list that are read to find one tool.
 const PAGES_MAX: usize = 100;
 
 pub(super) struct HttpTransport {

@@ -10,7 +10,6 @@ use crate::bridge::options::{BridgeNotice, BridgeOptions, reconnection_backoff};
 
 #[derive(Debug)]
 pub(super) struct Reachability {
-    /// The number of times that the server became reachable again.
     epoch: AtomicU64,
     is_lost: AtomicBool,
     backoff: Mutex<Backoff>,

@@ -25,7 +25,6 @@ pub(super) enum HandshakeState {
     Broken(BridgeError),
 }
 
-/// The current handshake, which calls read and the listener follows.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamSession {
     state: watch::Sender<HandshakeState>,

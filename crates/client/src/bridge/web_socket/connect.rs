@@ -29,7 +29,6 @@ pub(super) enum ConnectError {
 }
 
 impl WebSocketTransport {
-    /// Establishes a connection on which the client can continue its session.
     pub(super) async fn connect(&self) -> Result<(WebSocketConnection, SplitStream<WebSocket>), ConnectError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.options.server_message_bytes_max))

@@ -16,7 +16,6 @@ use super::secrets::Secrets;
 use super::url_template::host_and_port;
 
 pub(super) const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;
-/// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
 const DATE_CHARACTERS_MAX: usize = 40;
 

@@ -32,7 +32,6 @@ pub(super) struct HttpResponse {
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
     pub(super) is_cut: bool,
-    /// The host of the last redirect.
     pub(super) host: String,
 }
 
@@ -183,7 +182,6 @@ fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
     }
 }
 
-/// The body up to `bytes_max` bytes, and whether there is more.
 async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let announced: usize = announced.unwrap_or(0);

@@ -17,7 +17,6 @@ use tidegate_query::QueryRows;
 
 const COLUMNS_MAX: usize = 1_000;
 const BATCH_ROWS: usize = 1_024;
-/// The column of items that are not objects.
 const VALUE_COLUMN: &str = "value";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +109,6 @@ impl JsonColumnType {
         }
     }
 
-    /// The type that holds the values of both.
     fn widen(self, other: Self) -> Self {
         match (self, other) {
             (Self::Null, kind) | (kind, Self::Null) => kind,

@@ -12,9 +12,7 @@ use crate::declared::template::TextTemplate;
 
 /// Bytes of a secret at least; shorter words would match everywhere.
 const SECRET_BYTES_MIN: usize = 6;
-/// Headers whose values are not secret.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// Parts of the names of headers with credentials.
 const CREDENTIAL_HEADER_PARTS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
 const MASK: &str = "***";
 

@@ -15,7 +15,6 @@ use super::call_arguments::{CallArguments, value_to_text};
 use super::definition::HttpProblem;
 use crate::declared::template::TextTemplate;
 
-/// Bytes of a URL at most, as with most servers.
 const URL_BYTES_MAX: usize = 8_192;
 /// Encodes the value of an argument.
 pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -58,7 +57,6 @@ impl UrlTemplate {
         Some(Self { origin, segments, query })
     }
 
-    /// Scheme, host and port.
     pub(super) fn origin(&self) -> &Url {
         &self.origin
     }
@@ -163,7 +161,6 @@ fn render_segment(segment: &TextTemplate, call_arguments: CallArguments<'_>) -> 
     Ok(encoded)
 }
 
-/// Whether the segment, or a part of it after decoding, is `.` or `..`.
 fn has_dot_segment(encoded: &str) -> bool {
     let decoded = percent_decode_str(encoded).decode_utf8_lossy();
     decoded.split(['/', '\\']).any(|part| part == "." || part == "..")

@@ -7,7 +7,6 @@ use tidegate_core::AnswerFormat;
 
 use super::problem::{ProblemDetails, ProblemType};
 
-/// Further media types that select a format.
 const ALIASES: [(&str, AnswerFormat); 3] = [
     ("application/ndjson", AnswerFormat::Ndjson),
     ("application/jsonl", AnswerFormat::Ndjson),

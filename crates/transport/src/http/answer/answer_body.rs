@@ -34,14 +34,11 @@ pub(in crate::http) struct AnswerBody {
     validity: SessionValidity,
     /// Encodes the chunks if they are content blocks; `None` if they are the bytes or the text of the body.
     blocks: Option<ContentWriter>,
-    /// An event that was read before.
     first: Option<ReplyEvent>,
-    /// Pieces that were read before the headers were sent.
     ready_pieces: VecDeque<Bytes>,
     end: Option<Result<Metadata, Error>>,
 }
 
-/// The state of an answer when its headers are due.
 pub(in crate::http) enum AnswerStart {
     Whole(Bytes, Metadata),
     Streaming(Box<AnswerBody>),

@@ -4,7 +4,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use tidegate_runtime::{BodyMetadata, Metadata};
 
-/// The id of the job, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
 /// The maximum number of rows and bytes of an answer; sent before it begins.
 const ROWS_MAX: HeaderName = HeaderName::from_static("tidegate-rows-max");

@@ -59,7 +59,6 @@ impl ContentWriter {
         }
     }
 
-    /// The text after the last block of an answer that failed.
     pub(in crate::http) fn fail(&mut self, error: &Error) -> Bytes {
         match self {
             Self::Json { .. } => self.close_json(Some(("error", error.to_string().into()))),

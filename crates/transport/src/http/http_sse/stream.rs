@@ -137,7 +137,6 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    /// The beginning of an event, up to its message.
     fn begin_event(&mut self) -> Bytes {
         self.events += 1;
         format!("event: message\nid: {}\ndata: ", self.events).into()

@@ -20,7 +20,6 @@ use super::arguments::{
 };
 use super::route::RestRoute;
 
-/// The tool that a route calls, the arguments in its path, and its query parameters.
 #[derive(Debug, Default)]
 pub(super) struct ToolRequest<'a> {
     pub(super) tool: &'a str,

@@ -14,7 +14,6 @@ use super::super::state::HttpState;
 use super::route::RestRoute;
 use crate::http::answer::{FORMAT, PROBLEM_MEDIA_TYPE, ParameterKind, ProblemType, QueryParameter};
 
-/// An operation that does not belong to a single tool.
 struct FixedOperation {
     id: &'static str,
     path: &'static str,

@@ -25,7 +25,6 @@ const CACHE_IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=
 /// Responses that may change, or that were opened by a link.
 const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// The representation that a request selects, in the accepted format and coding.
 struct Representation {
     head: BodyMetadata,
     tag: Option<ETag>,

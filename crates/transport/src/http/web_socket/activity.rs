@@ -23,7 +23,6 @@ pub(super) struct MessageTimeout {
 }
 
 impl MessageTimeout {
-    /// Records the end of a message after `arrived` bytes in total.
     pub(super) fn message_ended(&mut self, arrived: u64) {
         *self = Self { bytes_at_message_end: arrived, was_under_way: false };
     }
@@ -33,7 +32,6 @@ impl MessageTimeout {
         self.bytes_at_message_end += (CONTROL_HEAD_BYTES + payload_bytes) as u64;
     }
 
-    /// Whether no message has timed out, after `arrived` bytes in total.
     pub(super) fn is_within_limit(&mut self, arrived: u64) -> bool {
         let is_under_way = arrived.saturating_sub(self.bytes_at_message_end) > READ_BYTES as u64;
         let was_under_way = std::mem::replace(&mut self.was_under_way, is_under_way);
@@ -45,7 +43,6 @@ impl MessageTimeout {
 pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
 
 pub(super) struct Liveness {
-    /// Whether there was a sign of life since the last check.
     had_activity: AtomicBool,
     /// Whether a message is being sent. Then the write timeout of the connection detects a client that does not read.
     is_writing: AtomicBool,

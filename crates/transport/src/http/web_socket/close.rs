@@ -13,9 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::http::caller::AdmissionError;
 
-/// How long a client may take to receive the close frame.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// The longest reason that fits into a control frame, in bytes.
 const REASON_BYTES_MAX: usize = 123;
 const DISCARDED_BYTES: usize = 16 * 1024;
 

@@ -23,7 +23,6 @@ const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 pub(super) struct HandshakeError {
     status: StatusCode,
     pub(super) message: String,
-    /// What the client has to do instead, for status 426.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 

@@ -18,7 +18,6 @@ struct ResultPath {
     summary: &'static str,
 }
 
-/// The name of the security scheme of links.
 const LINK: &str = "link";
 
 pub(super) fn paths(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
