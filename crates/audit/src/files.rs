@@ -34,8 +34,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_private(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
-/// Opens `path` with `options`. A new file is its owner's alone: another user could otherwise lock it and prevent a
-/// start.
+/// A new file is its owner's alone: another user could otherwise lock it and prevent a start.
 pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     tidegate_core::private_file::set_owner_only(options).open(path)
 }

@@ -68,8 +68,7 @@ impl LogSnapshot {
         Ok(now.eq(then) && read_head(named, key)? == self.head)
     }
 
-    /// Whether the oldest line that the head names was found. A rotation renames file after file, and between two
-    /// renames a name is missing.
+    /// A rotation renames file after file, and between two renames the oldest line of the head may be missing.
     fn reaches_head(&self) -> bool {
         let oldest = self.files.iter().filter_map(|part| part.first).min();
         self.head.as_ref().is_none_or(|head| oldest.is_some_and(|oldest| oldest <= head.first))

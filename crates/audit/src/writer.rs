@@ -218,8 +218,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Drops the unwritten lines; the chain continues after the last written one. Dropped lines that an unwritten line
-    /// reported are counted again.
+    /// The chain continues after the last written line; drops that an unwritten line reported are counted again.
     fn drop_pending(&mut self) {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {

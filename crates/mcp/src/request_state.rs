@@ -24,8 +24,7 @@ use crate::jsonrpc::RpcError;
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// The maximum length of states in bytes; they contain the answers of all rounds.
 const STATE_BYTES_MAX: usize = 256 * 1024;
-/// The maximum number of used states that have not expired: of one principal, and of all. The principals of one tenant
-/// can have half of these.
+/// Used states that have not expired: of one principal, and of all. Those of one tenant can have half of these.
 const USED_PER_PRINCIPAL_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
 const EXPIRY_INTERVAL_MS: u64 = 1_000;

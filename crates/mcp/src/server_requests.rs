@@ -26,8 +26,7 @@ pub(crate) struct ServerRequests {
 }
 
 impl ServerRequests {
-    /// Encodes the server request for `pending_input_request`. `None` if too many are pending; its handler then
-    /// receives no answer.
+    /// `None` if too many requests are pending; the handler then receives no answer.
     pub(crate) fn create_request(&self, pending_input_request: PendingInputRequest) -> Option<Bytes> {
         let mut waiting = self.pending.lock();
         if waiting.len() >= PENDING_MAX {
@@ -47,8 +46,7 @@ impl ServerRequests {
         Some(encode_server_request(id, method, &params))
     }
 
-    /// Passes a response of the client to its handler. Unrequested responses are ignored. After an error or an invalid
-    /// answer, the handler receives no answer.
+    /// Ignores unrequested responses. After an error or an invalid answer, the handler receives no answer.
     pub(crate) fn handle_response(&self, response: &RpcResponse) {
         let Some(id) = response.id.as_ref().and_then(|id| id.as_json().parse::<u64>().ok()) else { return };
         let Some(answer) = self.pending.lock().remove(&id) else { return };

@@ -18,8 +18,7 @@ pub(crate) struct ToolListCache {
     pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
 }
 
-/// Everything that determines which tools a caller sees and how they are encoded. Grants and toolsets are compared by
-/// address: principals with the same roles share one object.
+/// Grants and toolsets are compared by address: principals with the same roles share one object.
 #[derive(Debug)]
 pub(crate) struct ToolListKey {
     version: u64,

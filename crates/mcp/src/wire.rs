@@ -42,8 +42,7 @@ pub(crate) fn encode_implementation(description: &ServerDescription, dialect: &D
     ])
 }
 
-/// The server's capabilities. Changes are announced in every revision: to legacy sessions, and to modern clients with a
-/// subscription.
+/// Changes are announced in every revision: to legacy sessions, and to modern clients with a subscription.
 pub(crate) fn encode_server_capabilities(dialect: &Dialect) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},

@@ -110,8 +110,7 @@ pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable)
     })
 }
 
-/// Finds the table `name`: as in the catalog, or unqualified if only one file has such a table. The error suggests
-/// similar names, or the full names if several files have such a table.
+/// As in the catalog, or unqualified if only one file has such a table. The error suggests similar or full names.
 pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &str) -> Result<SqliteTable, WorkError> {
     let tables = list_tables(reading)?;
     let display = |table: &SqliteTable| reading.files.display_name(&table.schema, &table.name);

@@ -23,8 +23,7 @@ pub(crate) struct DatabaseFiles {
 
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
-    /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
-    /// an absolute path never begins with it.
+    /// Absolute, with its last parts as configured: SQLite interprets a path that begins with `file:` as a URI.
     pub(crate) path: PathBuf,
     pub(crate) schema: String,
 }
@@ -120,8 +119,7 @@ impl FileVersion {
     }
 }
 
-/// The version of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
-/// remove empty logs.
+/// `None` if the write-ahead log is absent or empty: readers create and remove empty logs.
 fn read_wal_version(path: &Path) -> Option<FileVersion> {
     FileVersion::read(&wal_path(path)).ok().filter(|version| version.bytes > 0)
 }

@@ -195,8 +195,7 @@ pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
         .collect()
 }
 
-/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
-/// to numbers.
+/// SQLite does not enforce the declared type, except that it converts texts to numbers.
 fn declared_value_kind(declared: &str) -> ValueKind {
     let declared = declared.to_uppercase();
     let has = |part: &str| declared.contains(part);

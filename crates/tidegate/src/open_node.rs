@@ -42,8 +42,7 @@ pub(crate) struct NodeSpec<'a> {
 }
 
 impl<'a> NodeSpec<'a> {
-    /// Reads what `options` and `sources` describe. Without a configuration, an empty list stands for the current folder,
-    /// and `None` for no databases.
+    /// Without a configuration, an empty list stands for the current folder, and `None` for no databases.
     pub(crate) fn read(
         sources: Option<&'a [DatabaseSource]>,
         options: &'a GlobalOptions,

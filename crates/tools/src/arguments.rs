@@ -14,10 +14,7 @@ use crate::node_view::NodeView;
 /// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
 const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
-/// Parses the arguments of `job` as a `T`.
-///
-/// The registry has already checked them against the tool's schema. A failure here concerns a rule that the schema
-/// cannot express.
+/// Parses arguments that the schema has accepted: a failure concerns a rule that the schema cannot express.
 pub(crate) fn parse_arguments<T: DeserializeOwned>(job: &Job) -> Result<T, Error> {
     serde_json::from_value(Value::Object(job.arguments().clone())).map_err(|error| {
         Error::new(ErrorKind::InvalidArguments, format!("the arguments of {} are wrong: {error}", job.target().name()))

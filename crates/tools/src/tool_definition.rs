@@ -82,8 +82,7 @@ impl InputSchemaBuilder {
             .with("no_cache", json!({"type": "boolean"}))
     }
 
-    /// Adds `format` and `extract`. The names of the formats are listed in `query` and `sql` only; an invalid one is
-    /// answered with all of them.
+    /// Adds `format` and `extract`. Only `query` and `sql` list the formats; an invalid one is answered with all.
     pub(crate) fn with_output_arguments(self) -> Self {
         self.with("format", json!({"type": "string"})).with("extract", json!({"type": "string"}))
     }

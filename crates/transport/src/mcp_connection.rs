@@ -29,8 +29,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) outgoing_max: usize,
     /// Maximum size of an inline answer where answers are bounded, in bytes before JSON escaping.
     pub(crate) inline_bytes_max: usize,
-    /// Maximum size of an answer in bytes; a longer one is refused. Answers are spooled to disk until they are
-    /// complete.
+    /// Bytes of an answer, which is spooled to disk until it is complete; a longer one is refused.
     pub(crate) answer_bytes_max: u64,
 }
 
@@ -74,8 +73,7 @@ impl McpConnection {
         (Arc::new(connection), outbox)
     }
 
-    /// Handles one message of `caller`. If the message has to wait for a permit, `identity` resolves the caller again.
-    /// Waits while too many requests are open, and while the outgoing queue is full.
+    /// Waits while too many requests are open or the outgoing queue is full. `identity` resolves the caller again then.
     pub(crate) async fn receive(
         self: &Arc<Self>,
         incoming: IncomingMessage,
@@ -147,8 +145,7 @@ impl McpConnection {
         self.tasks.close();
     }
 
-    /// Accepts no more messages and waits up to `within` for open requests. Drops the requests that are still open
-    /// then, with their calls.
+    /// Accepts no more messages, waits up to `within` for open requests, and drops the others with their calls.
     pub(crate) async fn drain(&self, within: Duration) {
         self.finish();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {

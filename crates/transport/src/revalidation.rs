@@ -106,8 +106,7 @@ pub(crate) fn configuration_changing_error() -> RpcError {
 
 pub(crate) type DecodedMessage = Result<IncomingMessage, DecodeError>;
 
-/// Pairs each message with its caller. If the caller is no longer admitted, the message becomes a rejection for
-/// `sender`.
+/// Pairs each message with its caller; if that is no longer admitted, the message becomes a rejection for `sender`.
 pub(crate) fn with_callers(
     messages: Vec<DecodedMessage>,
     identity: Arc<dyn CallerResolver>,

@@ -21,11 +21,9 @@ use crate::revalidation::{CallerResolver, configuration_changing_error};
 const OUTGOING_MAX: usize = 64;
 /// Maximum number of concurrent requests. Reading stops while they are open.
 const REQUESTS_MAX: usize = 512;
-/// Common clients refuse lines over 10 MiB. The limit counts rows before JSON escaping, which at most doubles them,
-/// except for control characters.
+/// Common clients refuse lines over 10 MiB. JSON escaping at most doubles rows, except for control characters.
 const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Number of attempts to read an authenticator and a registry of the same configuration. They differ only for a moment,
-/// while both change.
+/// Attempts to read an authenticator and a registry of the same configuration, which differ only for a moment.
 const TRIES_MAX: usize = 10_000;
 
 /// The local user, the toolset and the limits of a connection over standard input and output.

@@ -18,8 +18,7 @@ const REDIRECTS_MAX: usize = 3;
 const IDLE_CONNECTIONS_MAX: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The HTTP client. Created with the first request, because reading the system's root certificates takes time and most
-/// commands send no request.
+/// Created with the first request: reading the system's root certificates takes time, and most commands send none.
 #[derive(Default)]
 pub(crate) struct ProviderClient {
     client: OnceLock<Option<Client>>,

@@ -39,8 +39,7 @@ pub(super) struct Introspector {
     authorization: HeaderValue,
     http: ProviderClient,
     permits: IntrospectionPermits,
-    /// Introspections in flight. Each has at least one waiting request, so their number is bounded by the open
-    /// requests.
+    /// Each has at least one waiting request, so their number is bounded by the open requests.
     in_flight: Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     rejected: Mutex<LruCache<Digest, Seconds>>,
     failures: LogThrottle,
@@ -94,8 +93,7 @@ impl Introspector {
         self.rejected.lock().put(digest, now + REJECTED_SECONDS);
     }
 
-    /// Runs `introspection` once for all concurrent requests with the same token. If the running one is dropped, another one
-    /// continues.
+    /// Runs once for all concurrent requests with the same token. If the running one is dropped, another one continues.
     pub(super) async fn run_once(
         &self,
         digest: Digest,
@@ -134,8 +132,7 @@ impl Introspector {
         }
     }
 
-    /// As `query_issuer`, but status 400 is an error: an unknown issuer may use it for any request that it cannot
-    /// parse.
+    /// Status 400 is an error here: an unknown issuer may use it for any request that it cannot parse.
     pub(super) async fn query_issuer_strictly(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;

@@ -37,8 +37,7 @@ impl Default for IntrospectionPermits {
 }
 
 impl IntrospectionPermits {
-    /// Waits for a permit for `peer`. The queue of its network comes first, so that a waiting request holds no shared
-    /// permit.
+    /// The queue of its network comes first, so that a waiting request holds no shared permit.
     pub(super) async fn acquire(&self, peer: Option<IpAddr>) -> IntrospectionPermit<'_> {
         let network = peer.map(quota_address);
         let semaphore = self

@@ -172,7 +172,6 @@ impl<'a> RetryState<'a> {
         self.backoff.reset();
     }
 
-    /// Waits until the next attempt after `failure`.
     /// Fails if another attempt would not help, or if the maximum is reached.
     pub(crate) async fn wait_after_failure(&mut self, failure: RequestFailure) -> Result<(), FetchError> {
         let (reason, retry_after) = match failure {
@@ -216,8 +215,7 @@ pub(crate) enum ResultCredential {
 }
 
 impl ResultCredential {
-    /// The link if there is one, else the bearer token. With a link, the token is not sent: it may be meant for another
-    /// server.
+    /// The link if there is one, else the bearer token, which may be meant for another server than the link's.
     pub(crate) fn new(link: Option<&str>, bearer: Option<&BearerToken>) -> Self {
         match (link, bearer) {
             (Some(token), _) => Self::Link(token.to_owned()),

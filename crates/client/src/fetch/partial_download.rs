@@ -29,8 +29,7 @@ pub(crate) struct PartialDownload {
 }
 
 impl PartialDownload {
-    /// Opens the folder of `destination` for blocks of the result `id`, unless another run uses it. Blocks of another
-    /// result are removed.
+    /// Opens the folder, unless another run uses it, and removes blocks of other results than `id`.
     pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
         let folder = destination.partial_folder();
         let failed = |doing| FetchError::disk_error(&folder, doing);

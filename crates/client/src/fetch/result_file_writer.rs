@@ -82,8 +82,7 @@ impl ResultFileWriter {
         Ok(encoder)
     }
 
-    /// Completes the file, renames it, and returns its size in bytes. `is_part` marks an incomplete result, in formats
-    /// that can express it. With a `length`, a file of another length is an error.
+    /// Renames the complete file; an error if it has not `length` bytes. `is_part` marks an incomplete result.
     pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
         if let Some((_, encoder)) = self.encoder {
             self.file.write(&encoder.finish(is_part)?)?;

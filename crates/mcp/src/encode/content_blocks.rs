@@ -31,8 +31,7 @@ impl ContentBlocks {
         self.push_text_into(TEXT_OPENING, text)
     }
 
-    /// `text`, escaped into the open block. If no block is open, `opening` opens one, up to and including the first
-    /// quote of the text.
+    /// `text`, escaped into the open block, or after `opening`, which opens one up to the first quote of the text.
     pub(super) fn push_text_into(&mut self, opening: &str, text: &str) -> Bytes {
         if self.text_is_open {
             return escape_json(text);

@@ -41,8 +41,7 @@ impl TaskEntry {
         self.update_status(TaskStatus::InputRequired, None);
     }
 
-    /// Passes the client's `result` to the pending request `key`. Answers to unknown and already answered requests are
-    /// ignored. If the answer is invalid, the request stays pending.
+    /// Ignores answers to unknown and answered requests. If the answer is invalid, the request stays pending.
     pub(super) fn accept_answer(&mut self, key: &str, result: &Value) -> Result<(), String> {
         let Some(pending) = self.pending_inputs.get(key) else { return Ok(()) };
         let answer = parse_input_answer(result)?;

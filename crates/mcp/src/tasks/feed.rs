@@ -21,8 +21,7 @@ pub(crate) struct TaskFeed {
 }
 
 impl TaskStore {
-    /// A feed for those tasks of `texts` that `caller` owns, and the ids of these tasks. The feed starts with the
-    /// current state of each task.
+    /// A feed for those tasks of `texts` that `caller` owns, with their ids. It starts with the state of each task.
     pub(crate) fn listen(
         self: &Arc<Self>,
         texts: Vec<String>,

@@ -57,8 +57,7 @@ pub(crate) struct TaskMetadata {
     pub(crate) roles: BTreeSet<String>,
     /// The tool. A caller that may no longer call it cannot see the task.
     pub(crate) tool: String,
-    /// The databases that the task queried with the rights of its owner. A caller without access to one of them cannot
-    /// see the task.
+    /// Databases queried with the rights of its owner. A caller without access to one of them cannot see the task.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
     /// The fingerprint of the row policies for its owner

@@ -21,8 +21,7 @@ pub(crate) struct TaskRefusal {
 }
 
 impl TaskStore {
-    /// Creates a task from the call of `reply` and returns the members of its `CreateTaskResult`. From then on, the
-    /// task reads the reply. `message` is the progress so far.
+    /// Returns the members of `CreateTaskResult`. From then on, the task reads the reply. `message` is the progress.
     pub(crate) async fn create_task(
         self: Arc<Self>,
         reply: Reply,

@@ -195,8 +195,7 @@ impl TaskStore {
         Ok(metadata.members() + &input_requests + &result.members())
     }
 
-    /// Waits until no task is running. Their jobs must have been cancelled or have ended before. Waits at most
-    /// `within`.
+    /// Waits at most `within` until no task is running. Their jobs must have been cancelled or have ended before.
     pub(crate) async fn drain(&self, within: Duration) {
         self.recorders.close();
         let _ = tokio::time::timeout(within, self.recorders.wait()).await;

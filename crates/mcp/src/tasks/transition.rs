@@ -28,8 +28,7 @@ pub(crate) struct TaskTransition {
     pending: Option<PendingTask>,
 }
 
-/// A task that is being stored, independently of the future that waits for it: dropping that future leaves no partial
-/// task.
+/// A task that is being stored in a task of its own: dropping the future that waits leaves no partial task.
 struct PendingTask {
     job: Arc<Job>,
     creation: JoinHandle<Result<String, Box<TaskRefusal>>>,

@@ -92,8 +92,7 @@ impl Job {
         std::iter::successors(Some(self), |job| job.interaction.on_behalf_of.as_deref())
     }
 
-    /// Pauses the timer and releases the run permits until the input arrives. A call on behalf of another one uses the
-    /// permits and the time of that call.
+    /// Releases the run permits until the input arrives. A call on behalf of another one uses that call's permits.
     pub(crate) fn pause_for_input(&self) -> InputPause<'_> {
         for job in self.ancestors() {
             job.timer.pause(self.interaction.input_timeout);

@@ -56,8 +56,7 @@ impl UsageMeter {
         *self.usage.lock() = usage;
     }
 
-    /// Whether the meter can be removed without changing anything except the daily usage. The caller must make sure
-    /// that no one obtains the meter meanwhile.
+    /// Whether removal changes only the daily usage. The caller makes sure that no one obtains the meter meanwhile.
     pub(super) fn is_idle(&self) -> bool {
         self.open_calls.load(Ordering::Acquire) == 0 && self.slots.is_idle() && self.rate.is_idle()
     }
@@ -89,8 +88,7 @@ impl ResizableSemaphore {
         Arc::strong_count(&self.semaphore) == 1
     }
 
-    /// Sets the number of permits to `count`. If there are more, free permits are removed at once, and held ones in a
-    /// later call of this function.
+    /// Sets the number of permits. Of surplus permits, held ones are removed in a later call of this function.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
         let target = count.min(Semaphore::MAX_PERMITS);
         let mut current = self.permit_count.lock();
@@ -148,8 +146,7 @@ impl RateMeter {
 }
 
 impl ActiveRate {
-    /// A meter of `rate` that continues `before`: a caller that alternates between roles with two rates must not get a
-    /// full burst each time.
+    /// Continues `before`: a caller that alternates between roles with two rates must not get a full burst each time.
     fn carry_over(before: Option<&Self>, rate: RateLimit) -> Self {
         // A period that is not zero is always a valid quota.
         let quota = Quota::with_period(rate.period()).unwrap_or(Quota::per_second(rate.burst()));

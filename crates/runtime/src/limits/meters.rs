@@ -46,8 +46,7 @@ impl Meters {
         }
     }
 
-    /// Counts a request of `caller`. The caller's own rate comes first, so that excess requests of one caller use
-    /// nothing of the others' rates.
+    /// The caller's own rate comes first, so that excess requests of one caller use nothing of the others' rates.
     pub(crate) fn admit_request(&self, caller: &Caller, limits: &Limits) -> Result<(), ReachedLimit> {
         let (principal, tenant) = (principal_limits(caller, limits), tenant_limits(caller, limits));
         if let Some(rate) = principal.rate {
@@ -59,8 +58,7 @@ impl Meters {
         limits.rate.map_or(Ok(()), |rate| admit_rate(&self.node, rate, LimitLevel::Node))
     }
 
-    /// Admits `call` to an entry with the limits `entry`, if every level that applies has room for one more open call
-    /// and daily usage left.
+    /// Admits `call` if every level that applies has room for one more open call and daily usage left.
     pub(crate) fn admit_call(
         &self,
         caller: &Caller,

@@ -140,8 +140,7 @@ impl Snapshot {
         self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
     }
 
-    /// The check of calls for every entry. For an entry that the caller may not discover, it returns the error of
-    /// `absent`, as if the entry did not exist.
+    /// If the caller may not discover the entry, the error is that of `absent`, as if the entry did not exist.
     fn authorize_entry(
         &self,
         access: &Access,

@@ -87,8 +87,7 @@ struct CertainTypes {
 /// The origin name that SQLite reports for `SELECT rowid` if no column has that name.
 const ROWID: &str = "rowid";
 
-/// Keywords that combine several queries or produce rows without a table. For such a query, SQLite reports the origin
-/// of only one of the combined columns.
+/// For queries with these keywords, SQLite reports the origin of only one of the combined columns.
 const COMPOUND_KEYWORDS: &[&str] = &["union", "intersect", "except", "values"];
 
 impl CertainTypes {

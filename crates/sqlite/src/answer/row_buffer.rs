@@ -164,8 +164,7 @@ impl RowSender {
 }
 
 impl Drop for RowSender {
-    /// Without a recorded end, the rows end with this error: the work did not run, or it panicked. After the recorded
-    /// end, the consumer reads no other.
+    /// Without a recorded end, the work did not run, or it panicked; after one, the consumer reads no other.
     fn drop(&mut self) {
         self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
     }

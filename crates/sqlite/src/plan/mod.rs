@@ -193,8 +193,7 @@ fn send_rows(
     Ok(())
 }
 
-/// Prepares `statement` merged with the view in front of its table, if that gives the same `columns`. Returns `None` on
-/// any error: the statement as planned then reports it.
+/// `None` if the columns differ, and on any error: the statement as planned then reports it.
 fn prepare_merged<'a>(
     reading: &'a ReadTransaction<'_>,
     statement: &SqliteStatement,
@@ -265,8 +264,7 @@ fn format_tree(steps: &[(i64, i64, String)]) -> String {
 const AGGREGATES: &[&str] =
     &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
 
-/// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
-/// anyway.
+/// A false match in the text only delays the rows of a result that is small anyway.
 fn is_pipeline_breaking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
     let sorts = |text: &str| {
         text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")

@@ -67,8 +67,7 @@ fn operator_sql(comparator: Comparator) -> &'static str {
     }
 }
 
-/// A prefix that prevents numeric affinity: `007` must not equal 7. Other texts stay unchanged, and an index on the
-/// column stays usable.
+/// Prevents numeric affinity, so that `007` is not 7. Other texts can still use an index on the column.
 fn affinity_prefix(values: &[RowValue]) -> &'static str {
     let is_like_a_number =
         |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());

@@ -133,8 +133,7 @@ impl PolicyViews {
         })
     }
 
-    /// The key of the table that `lookup` reads, and the name of its mergeable view; `None` if it must stay behind a
-    /// security barrier.
+    /// The table that `lookup` reads, and its mergeable view; `None` if it must stay behind a security barrier.
     pub(crate) fn mergeable_view_for(&self, lookup: &PointQuery) -> Option<(TableKey, String)> {
         let names = [lookup.table.join(".")];
         let mut matches = self.visibilities.iter().filter(|((schema, name), _)| matches_any(&names, schema, name));
@@ -149,8 +148,7 @@ impl PolicyViews {
         Some((key.clone(), view.name.clone()))
     }
 
-    /// The keys of the tables whose views must exist for a statement over `tables`; all tables for a statement that may
-    /// read any.
+    /// The tables whose views must exist for a statement over `tables`; all tables if it may read any.
     pub(crate) fn required_views(&self, tables: Option<&[String]>) -> BTreeSet<TableKey> {
         let all = || self.visibilities.keys().chain(self.views.keys()).cloned().collect();
         let Some(tables) = tables else { return all() };
@@ -174,8 +172,7 @@ fn matches_any(tables: &[String], schema: &str, name: &str) -> bool {
     })
 }
 
-/// Replaces each security barrier in the `steps` (number, number of the parent, text) by one step with the name of its
-/// table. `token` is the secret suffix of the names of barriers.
+/// Replaces each security barrier by one step with the name of its table. `token` is the suffix of such names.
 pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64, i64, String)> {
     let mut hidden = BTreeSet::new();
     let mut visible = Vec::with_capacity(steps.len());

@@ -66,8 +66,7 @@ impl PolicyViewCache {
         self.is_changed.take()
     }
 
-    /// The views of `files` for a caller; `None` if all tables are visible in full. Requires that the authorizer allows
-    /// internal SQL.
+    /// `None` if all tables are visible in full. Requires that the authorizer allows internal SQL.
     pub(crate) fn views_for(
         &self,
         connection: &Connection,
@@ -169,8 +168,7 @@ impl PolicyViewCache {
         }
     }
 
-    /// Drops the views that belong to another set. Requires that the authorizer allows internal SQL. After an error, the
-    /// connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn drop_views_of_others(
         &self,
         connection: &Connection,
@@ -186,8 +184,7 @@ impl PolicyViewCache {
         Ok(())
     }
 
-    /// Creates the missing views of the tables `keys`. Requires that the authorizer allows internal SQL. After an error,
-    /// the connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn create_views(
         &self,
         connection: &Connection,
@@ -211,8 +208,7 @@ impl PolicyViewCache {
         self.execute_ddl(connection, missing.into_iter().map(|view| view.sql.clone()))
     }
 
-    /// Creates the mergeable view of the table `key`, if it does not exist. Requires that the authorizer allows internal
-    /// SQL. After an error, the connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn create_mergeable_view(
         &self,
         connection: &Connection,

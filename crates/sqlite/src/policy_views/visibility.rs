@@ -174,8 +174,7 @@ fn mask_code(mask: Mask) -> Option<(u8, u32)> {
     }
 }
 
-/// A copy of the owner's view as a view of `temp` called `name`; `None` if its definition does not have SQLite's usual
-/// form.
+/// A copy of the owner's view in `temp`; `None` if its definition does not have SQLite's usual form.
 pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
     let sql = read_definition(connection, table).ok()?;
     Some(ViewDefinition::new(name, skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?))
@@ -210,8 +209,7 @@ pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) ->
         .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
 }
 
-/// The error for a table that fails over policy views. The caller does not receive the `reason`, which may contain
-/// hidden names.
+/// The caller does not receive the `reason`, which may contain hidden names.
 pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &SqliteTable, reason: &str) -> Error {
     let name = files.display_name(&table.schema, &table.name);
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))

@@ -46,8 +46,7 @@ pub(super) fn build_authenticator(
     }
 }
 
-/// Builds the authenticator of an applied configuration with the current keys. If keys or tokens cannot be read, none of
-/// them is valid, and an error is logged.
+/// Builds the authenticator with the current keys. Unreadable keys or tokens are not valid, and an error is logged.
 pub(super) fn rebuild_authenticator(
     loaded: &LoadedConfig,
     generation: u64,

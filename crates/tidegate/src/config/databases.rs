@@ -42,8 +42,7 @@ enum DatabaseEngine {
 }
 
 impl OpenDatabases {
-    /// Opens the databases of `loaded`; unchanged ones are taken from `previous`. The names in `reserved` are taken by
-    /// databases of the command line.
+    /// Opens the databases of `loaded`; unchanged ones come from `previous`. The command line has taken `reserved`.
     pub(super) fn open(
         loaded: &LoadedConfig,
         previous: &Self,

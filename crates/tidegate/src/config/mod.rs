@@ -59,8 +59,7 @@ impl LoadedConfig {
         Self::read_tracking_files(path, &mut FileHashes::default())
     }
 
-    /// As [`LoadedConfig::read`]. Also hashes each file that the configuration uses before it is read, even if the
-    /// configuration is invalid.
+    /// As [`LoadedConfig::read`]; hashes each used file before it is read, even if the configuration is invalid.
     pub(crate) fn read_tracking_files(path: &Path, file_hashes: &mut FileHashes) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         file_hashes.record(&path);

@@ -149,8 +149,7 @@ impl NodeAssembler {
         }
     }
 
-    /// Reads the keys and certificates of the applied configuration again, so that revocations apply even if a new
-    /// configuration is invalid.
+    /// Reads keys and certificates again, so that revocations apply even if a new configuration is invalid.
     pub(crate) fn reload_authenticator(&self) {
         let Some(loaded) = self.current_config() else { return };
         self.tls.reload(&loaded);

@@ -63,8 +63,7 @@ impl DeclaredQuery {
         self.bind_values(|input| input.value(arguments).clone(), statements)
     }
 
-    /// Plans the statement with sample values, with each allowed identifier in turn. Returns the columns of its answer;
-    /// `None` if they depend on the identifiers.
+    /// Plans the statement with sample values. Returns its columns; `None` if they depend on the identifiers.
     pub(super) async fn prepare(&self, statements: &StatementCache) -> Result<Option<SchemaRef>, Error> {
         let first = |input: &DeclaredInput| input.sample_values().into_iter().next().unwrap_or(Value::Null);
         let mut schema = Some(self.describe_with(first, statements).await?);

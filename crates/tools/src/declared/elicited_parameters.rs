@@ -39,8 +39,7 @@ impl ElicitedParameters {
         if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
-    /// The arguments of `job`, with the person's values for those that are missing. Invalid answers are
-    /// `InvalidArguments`, no answer is `Forbidden`.
+    /// The arguments of `job`, with the person's values for missing ones; `Forbidden` if the person gives no answer.
     pub(super) async fn complete<'a>(
         &self,
         job: &'a Job,
@@ -85,8 +84,6 @@ impl ElicitedParameter {
     }
 }
 
-/// Requests all of `missing` in one form, again after invalid answers.
-///
 /// Each attempt has its own key, so that a repeated run of the handler finds all earlier answers in order.
 async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
     let mut invalid: Vec<Violation> = Vec::new();

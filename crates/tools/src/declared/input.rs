@@ -68,8 +68,7 @@ impl ScalarType {
         }
     }
 
-    /// The type of a cast around a bound value, where the database cannot infer it. `may_be_null`: a null has no type
-    /// of its own.
+    /// A cast where the database cannot infer the type of a bound value; a null has no type of its own.
     fn cast(self, may_be_null: bool, dialect: SqlDialect) -> Option<&'static str> {
         match (dialect, self) {
             // SQLite values carry their own types, and a cast to DATE would turn the value into a number.

@@ -50,8 +50,7 @@ fn resource_from_template(
     resource
 }
 
-/// Watches one table, or all tables of a database. Which changes are detected depends on the database; only cheap
-/// checks are used.
+/// Watches one table, or all tables of a database, by cheap checks only.
 struct TablesWatcher(Arc<NodeView>);
 
 #[async_trait]

@@ -32,8 +32,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 
-/// The credentials of a request. They are resolved when the request arrives, after its body is read, and before each
-/// message of a batch: a key may be revoked in between, and a role may lose permissions.
+/// Resolved when the request arrives, after its body is read, and before each message of a batch: a key may be revoked.
 #[derive(Clone)]
 pub(super) struct RequestCredentials {
     authorization: Authorization,
@@ -223,8 +222,7 @@ fn status_for(reason: AuthenticationError) -> StatusCode {
     }
 }
 
-/// The headers in `names`, in the order of `names`. A value that is unreadable or over the limits counts as a
-/// duplicate. Duplicates are rejected wherever the header matters, since it is ambiguous.
+/// A value that is unreadable or over the limits counts as a duplicate, which is rejected wherever the header matters.
 fn collect_identity_headers(headers: &HeaderMap, names: &[String]) -> Vec<(String, String)> {
     let mut asserted = Vec::new();
     for name in names {

@@ -84,8 +84,7 @@ fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
     Some(FeedPosition { registry_version: version.parse().ok()?, resource_changes: resources.parse().ok()? })
 }
 
-/// Opens the notification stream of the session. The ids of its events contain the position in the feed. A client that
-/// reconnects therefore receives what it missed, including messages in transit when its connection broke.
+/// The ids of the events contain the position in the feed, so that a client that reconnects receives what it missed.
 async fn listen(
     session: &Arc<HttpSession>,
     resolver: HttpCallerResolver,

@@ -59,8 +59,7 @@ pub(super) fn check_headers(
     Ok(())
 }
 
-/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none; then the arguments are not
-/// parsed.
+/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none: no arguments are parsed.
 fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawValue>) -> Result<(), RpcError> {
     let mut marked = Vec::new();
     collect_marked_properties(schema, &mut Vec::new(), &mut marked);

@@ -214,8 +214,7 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcR
     Ok(response)
 }
 
-/// A legacy event stream. A disconnect does not cancel the call, so the call writes into a buffer in a task of its own,
-/// and the response reads from the buffer.
+/// A disconnect does not cancel the call: it writes into a buffer in a task of its own, which the response reads.
 fn stream_resumable(
     http_state: &HttpState,
     session: &HttpSession,

@@ -161,8 +161,7 @@ impl SharedProtectedResource {
     }
 }
 
-/// The metadata, for all clients and all web pages. It is the same at each path, so that it does not reveal which paths
-/// exist.
+/// The same at each path, so that it does not reveal which paths exist.
 pub(super) async fn metadata(State(published): State<SharedProtectedResource>, method: Method) -> Response {
     const METHODS: &str = "GET, HEAD, OPTIONS";
     let Some(resource) = published.0.load_full() else { return StatusCode::NOT_FOUND.into_response() };

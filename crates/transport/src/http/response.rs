@@ -74,8 +74,7 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
     refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
-/// A complete message. For modern clients, the status reflects an unknown method or a rate limit. Some older clients
-/// abandon their whole session on any other status than one that requests authentication.
+/// Some older clients abandon their session on any other status than one that requests authentication.
 pub(super) fn message_response(
     published: &SharedProtectedResource,
     message: ResponseMessage,
@@ -132,8 +131,7 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications are omitted. The connection is broken when its caller is
-/// no longer admitted.
+/// A streamed answer as one chunked JSON object without notifications; it breaks when its caller is no longer admitted.
 pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Response {
     let pieces = stream::unfold(Some((answer, session_validity)), |streaming| async move {
         let (mut answer, mut session_validity) = streaming?;

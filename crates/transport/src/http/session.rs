@@ -193,8 +193,7 @@ impl SessionPermits {
         Arc::new(Self { sessions_max, events, shares: Mutex::default() })
     }
 
-    /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
-    /// distinguished.
+    /// One principal may have `of_one_max` sessions; `None` if callers cannot be distinguished.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,

@@ -78,8 +78,7 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
     bytes
 }
 
-/// A modern answer as a body: the end of the answer ends the stream, and dropping the stream cancels the call. The
-/// connection is broken when its caller is no longer admitted.
+/// The end of the answer ends the stream, dropping the stream cancels the call, and a revoked caller breaks it.
 pub(super) fn event_stream_body(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Body {
     let state = Some((answer, session_validity, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {

@@ -22,8 +22,7 @@ use super::{TlsError, TlsOptions, distinguished_name};
 const ALTERNATIVE_NAMES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The attributes of the first certificate of `chain`. Its expiry is the earliest one in the chain. `None` if a
-/// certificate cannot be parsed.
+/// The attributes of the first certificate of `chain` with the earliest expiry; `None` if one cannot be parsed.
 pub(super) fn parse_chain(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
     let first = chain.first()?;
     let certificate = parse_certificate(first)?;

@@ -21,8 +21,7 @@ struct PeerCertificate {
     last_check: AtomicU64,
 }
 
-/// The client presented a certificate that is no longer trusted, or none although one is now required. A new connection
-/// would fail.
+/// The certificate is no longer trusted, or is missing although now required: a new connection would fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UntrustedCertificate;
 

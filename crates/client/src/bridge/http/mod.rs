@@ -34,8 +34,7 @@ use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::{http_client, innermost_cause};
 
-/// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
-/// may have run.
+/// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
 const END_WITHIN: Duration = Duration::from_secs(2);
 

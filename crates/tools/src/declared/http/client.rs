@@ -117,8 +117,7 @@ impl HttpRequest {
         wire
     }
 
-    /// The request to the redirect target `target`. Configured headers and the body are meant for one origin, so
-    /// another origin gets neither.
+    /// Configured headers and the body are meant for one origin, so another origin gets neither.
     fn follow_redirect(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
         let reject = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
         let (from, to) = (host_and_port(&self.url), host_and_port(&target));

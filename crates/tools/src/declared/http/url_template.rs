@@ -105,8 +105,7 @@ impl UrlTemplate {
         url.ok()
     }
 
-    /// Parses `text` and checks that origin and number of segments are those of the template. A second check behind the
-    /// encoding.
+    /// Checks again, behind the encoding, that origin and number of segments are those of the template.
     fn verify_rendered(&self, text: &str) -> Result<Url, String> {
         if text.len() > URL_BYTES_MAX {
             return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} are allowed", text.len()));

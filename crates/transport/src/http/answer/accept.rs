@@ -28,8 +28,7 @@ struct MediaRange {
 }
 
 impl Accept {
-    /// Reads the headers for the formats in `offered`, unless `format` names one. Without a preference of the client,
-    /// the order in `offered` decides.
+    /// Reads the headers, unless `format` names one. Without a preference, the order in `offered` decides.
     pub(in crate::http) fn read(
         headers: &HeaderMap,
         format: Option<&str>,

@@ -54,8 +54,7 @@ impl AnswerBody {
         Self { reply, validity, blocks, first, ready_pieces: VecDeque::new(), end: None }
     }
 
-    /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
-    /// failed one becomes a problem.
+    /// Waits for the first bytes, so that a short answer needs no chunked encoding and a failed one becomes a problem.
     pub(in crate::http) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
         if let Some(piece) = self.next_piece_for_caller().await? {
             self.ready_pieces.push_back(piece);
