@@ -193,11 +193,7 @@ impl<'a> RetryState<'a> {
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
     /// A later attempt may succeed.
-    Transient {
-        reason: String,
-        retry_after: Duration,
-        may_have_been_received: bool,
-    },
+    Transient { reason: String, retry_after: Duration, may_have_been_received: bool },
     /// A later attempt would fail too.
     Permanent(FetchError),
 }

@@ -93,9 +93,7 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// Credentials.
-    Missing {
-        scopes: Vec<String>,
-    },
+    Missing { scopes: Vec<String> },
     /// Valid credentials.
     Invalid,
     /// Credentials in a valid form.
