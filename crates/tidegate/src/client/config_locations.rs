@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::catalog::McpClient;
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InstallScope {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 const NAME_LENGTH_MAX: usize = 64;
 

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 /// Some clients keep their history in the same file.
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
