@@ -25,11 +25,13 @@ pub(in crate::http) enum ProblemType {
     /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, or the
     /// `Authorization` header is not `Bearer` and a key or token.
     BadRequest,
+    /// The server has no such path.
     NoSuchPath,
     /// The path exists for other methods. `Allow` lists them.
     MethodNotAllowed,
     /// `Accept` names no format in which the answer is available. If the answer was not a table, the tool has run.
     NotAcceptable,
+    /// The body arrived too slowly.
     TooSlow,
     /// The body is larger than `server.max_body`.
     BodyTooLarge,
