@@ -8,9 +8,7 @@ use tidegate_core::to_hex;
 
 use crate::options::AuditKey;
 
-/// The previous hash in the first line.
 pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// The text between the content of a line and its hash.
 const BEFORE_HASH: &str = ",\"hash\":\"";
 const AFTER_HASH: &str = "\"}";
 const HASH_DIGITS: usize = 64;
@@ -39,7 +37,6 @@ pub(crate) fn chain_line(mut line: String, before: &ChainLink, key: Option<&Audi
     (line, ChainLink { seq: before.seq + 1, hash })
 }
 
-/// The members of a line that its verification needs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ParsedLine {
     seq: u64,
@@ -74,12 +71,10 @@ pub(crate) fn parse_line(line: &[u8], key: Option<&AuditKey>) -> Result<ParsedLi
     serde_json::from_slice(line).map_err(|_| malformed)
 }
 
-/// The number of dropped lines that `line` reports, if it does.
 pub(crate) fn dropped_count(line: &str) -> Option<u64> {
     serde_json::from_str::<ParsedLine>(line).ok().and_then(|parsed| parsed.dropped)
 }
 
-/// The hash of `text`, keyed if `key` is set.
 pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     let Some(key) = key else { return to_hex(Sha256::digest(text)) };
     // HMAC accepts keys of any length.

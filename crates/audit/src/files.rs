@@ -10,7 +10,6 @@ use crate::options::AuditKey;
 
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The file beside `log` with that suffix.
 pub(crate) fn with_suffix(log: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(log.as_os_str());
     name.push(ending);
@@ -22,7 +21,6 @@ pub(crate) fn rotated_path(log: &Path, rotations: usize) -> PathBuf {
     with_suffix(log, &format!(".{rotations}"))
 }
 
-/// The existing files of `log`, oldest first.
 pub(crate) fn existing_files(log: &Path) -> Vec<PathBuf> {
     let older = (1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
     let mut files: Vec<PathBuf> = older.collect();
@@ -36,26 +34,19 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_private(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
-/// Opens `path` with `options`. A new file is its owner's alone: another user could otherwise lock it and prevent a
-/// start.
+/// A new file is its owner's alone: another user could otherwise lock it and prevent a start.
 pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     tidegate_core::private_file::set_owner_only(options).open(path)
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileTail {
-    /// The last complete line, if any.
     pub(crate) last: Option<ChainLink>,
-    /// Bytes up to the end of that line.
     pub(crate) whole_bytes: u64,
-    /// Bytes after that line.
     pub(crate) torn_bytes: u64,
 }
 
-/// Reads the end of `file`.
-///
-/// # Errors
-/// Read errors; `InvalidData` when the last complete line does not belong to this chain.
+/// Reads the end of `file`; `InvalidData` when the last complete line does not belong to this chain.
 pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<FileTail> {
     let bytes = file.metadata()?.len();
     let tail_bytes = bytes.min(2 * LINE_BYTES_MAX as u64);
@@ -75,7 +66,6 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     Ok(FileTail { last: Some(line.link()), whole_bytes: bytes - torn_bytes, torn_bytes })
 }
 
-/// The number of the first line of `path`, if it can be read.
 pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
     read_first_seq(&mut BufReader::new(File::open(path).ok()?), key).ok()?
 }
@@ -88,7 +78,6 @@ pub(crate) fn read_first_seq(lines: &mut BufReader<File>, key: Option<&AuditKey>
     Ok(parsed.map(|parsed| parsed.link().seq))
 }
 
-/// Whether a process writes the log with this newest file.
 pub(crate) fn has_writer(log: &Path) -> bool {
     File::open(with_suffix(log, ".lock"))
         .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -107,7 +96,6 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     }
 }
 
-/// Renames the files of `log` for a rotation and keeps `kept` rotated ones.
 pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
     // Left from a time with a larger limit. The oldest is removed first, so that an interruption leaves no gap in the
     // chain.

@@ -19,7 +19,6 @@ pub struct LogHead {
     pub seq: u64,
     /// The hash of the last line.
     pub hash: String,
-    /// The signature of the other fields, if the chain has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
 }

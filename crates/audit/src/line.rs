@@ -8,11 +8,9 @@ use tidegate_core::{CallOrigin, Principal};
 use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
 use crate::redaction::truncate;
 
-/// Bytes of a subject, tenant, role, database or table in a line at most.
 const WORD_BYTES_MAX: usize = 256;
 const ROLES_MAX: usize = 32;
 
-/// Renders `record` as line number `seq`, an object with at least one member.
 pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
     let mut line = JsonLine(Vec::new());
     line.push("time", DateTime::<Utc>::from(record.time).to_rfc3339_opts(SecondsFormat::Millis, true));

@@ -51,7 +51,6 @@ impl OpenError {
 pub(crate) struct OpenLog {
     pub(crate) sink: FileSink,
     pub(crate) last: ChainLink,
-    /// The record for the next line, which reports the opening.
     pub(crate) opened: RecordKind,
 }
 

@@ -106,7 +106,6 @@ impl RefusedMessage {
         Self { principal: None, origin, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
     }
 
-    /// A request of `caller` beyond the rate limit of `level`.
     pub(crate) fn rate_limited(caller: &Caller, level: LimitLevel) -> Self {
         let reason = format!("too many requests: the limit of the {}", level.name());
         Self { principal: Some(caller.principal.clone()), ..Self::new(caller.origin, &reason) }

@@ -11,12 +11,10 @@ use tokio::time::Instant;
 
 use crate::record::{Record, RefusedMessage};
 
-/// How long refused messages are counted into one line.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Networks and principals with counts of their own in that time; all others share one.
 const SOURCES_MAX: usize = 64;
 
-/// Refused messages since the last lines about them.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalCounter {
     since: Option<Instant>,
@@ -24,7 +22,6 @@ pub(crate) struct RefusalCounter {
     repeated: HashMap<RefusalSource, Option<RefusedMessage>>,
 }
 
-/// The source of a message, as far as it is distinguished.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum RefusalSource {
     Network(TransportKind, Option<IpAddr>),
@@ -59,7 +56,6 @@ impl RefusalCounter {
         None
     }
 
-    /// When the counted messages are to be logged.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + WINDOW)
     }

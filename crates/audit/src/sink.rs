@@ -43,7 +43,6 @@ pub(crate) struct FileSink {
     bytes: u64,
     /// Whether an incomplete line may follow the last one.
     is_torn: bool,
-    /// The number of the oldest kept line.
     first: u64,
     /// The lock, held while the log is open.
     _lock: File,
@@ -70,7 +69,6 @@ impl FileSink {
         Ok(())
     }
 
-    /// Whether the open file is still the one at its path.
     fn is_in_place(&self) -> bool {
         let here = self.path.metadata().and_then(|here| Ok(files::is_same_file(&here, &self.file.metadata()?)));
         here.unwrap_or(false)

@@ -15,7 +15,6 @@ use crate::options::AuditKey;
 const TRIES_MAX: usize = 50;
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
-/// The open files of a log, independent of later renames.
 pub(crate) struct LogSnapshot {
     pub(crate) head: Option<LogHead>,
     /// Oldest first.
@@ -25,7 +24,6 @@ pub(crate) struct LogSnapshot {
 pub(crate) struct LogFile {
     pub(crate) path: PathBuf,
     pub(crate) lines: BufReader<File>,
-    /// The number of its first line, if it can be read.
     first: Option<u64>,
     is_empty: bool,
 }
@@ -64,15 +62,13 @@ impl LogSnapshot {
         Ok(Self { head, files: parts })
     }
 
-    /// Whether no rotation happened meanwhile.
     fn is_unchanged(&self, named: &[PathBuf], key: Option<&AuditKey>) -> Result<bool, VerifyError> {
         let now = list_paths(named).into_iter().map(|path| (files::first_seq(&path, key), path));
         let then = self.files.iter().map(|part| (part.first, part.path.clone()));
         Ok(now.eq(then) && read_head(named, key)? == self.head)
     }
 
-    /// Whether the oldest line that the head names was found. A rotation renames file after file, and between two
-    /// renames a name is missing.
+    /// A rotation renames file after file, and between two renames the oldest line of the head may be missing.
     fn reaches_head(&self) -> bool {
         let oldest = self.files.iter().filter_map(|part| part.first).min();
         self.head.as_ref().is_none_or(|head| oldest.is_some_and(|oldest| oldest <= head.first))
@@ -109,7 +105,6 @@ fn list_paths(named: &[PathBuf]) -> BTreeSet<PathBuf> {
     beside.collect()
 }
 
-/// The first head that exists.
 fn read_head(named: &[PathBuf], key: Option<&AuditKey>) -> Result<Option<LogHead>, VerifyError> {
     let read = |file: &Path| {
         LogHead::read(file, key).map_err(|error| match error.kind() {

@@ -98,12 +98,10 @@ struct LogVerifier<'a> {
     first: u64,
     lines: u64,
     notices: Vec<VerifyNotice>,
-    /// The required hash, until it is found.
     missing_hash: Option<String>,
 }
 
 impl LogVerifier<'_> {
-    /// Verifies `part` and returns its number of lines.
     fn verify_file(&mut self, part: &mut LogFile, is_newest: bool) -> Result<u64, VerifyError> {
         let LogFile { path, lines, .. } = part;
         let failed = |error| VerifyError::Io { file: path.clone(), error };

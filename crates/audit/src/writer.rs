@@ -18,23 +18,17 @@ use crate::record::{Record, RecordKind};
 use crate::refusals::RefusalCounter;
 use crate::sink::AuditSink;
 
-/// Lines of one write at most.
 const LINES_AT_ONCE: usize = 256;
-/// The longest time from a write to its sync.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct WriterState {
     pub(crate) written: AtomicU64,
     pub(crate) dropped: AtomicU64,
-    /// Dropped lines that no line has reported yet.
     pub(crate) unreported_drops: AtomicU64,
     pub(crate) is_failing: watch::Sender<bool>,
-    /// Refused messages that no line has reported yet.
     pub(crate) refusals: Mutex<RefusalCounter>,
-    /// Cancelled to close the log.
     pub(crate) closing: CancellationToken,
-    /// Cancelled when the log is closed.
     pub(crate) closed: CancellationToken,
 }
 
@@ -45,10 +39,8 @@ impl WriterState {
     }
 }
 
-/// Writes records until the log is closed.
 pub(crate) struct LogWriter {
     sink: Box<dyn AuditSink>,
-    /// The last written line.
     last: ChainLink,
     /// Chained lines that are not written yet, each with its position.
     pending: VecDeque<(String, ChainLink)>,
@@ -58,7 +50,6 @@ pub(crate) struct LogWriter {
     retry_after: Duration,
     inbox: mpsc::Receiver<Record>,
     shared: Arc<WriterState>,
-    /// When the oldest unsynced line was written.
     unsynced_since: Option<Instant>,
     failing_since: Option<Instant>,
 }
@@ -86,7 +77,6 @@ impl LogWriter {
         }
     }
 
-    /// Writes until the log is closed and the queue is empty.
     pub(crate) async fn run(mut self) {
         let closing = self.shared.closing.clone();
         let mut records = Vec::with_capacity(LINES_AT_ONCE);
@@ -121,7 +111,6 @@ impl LogWriter {
         shared.closed.cancel();
     }
 
-    /// The next time at which work is due without a new record.
     fn deadline(&self) -> Option<Instant> {
         let retry = self.failing_since.map(|since| since + self.retry_after);
         let sync = self.unsynced_since.map(|since| since + SYNC_AFTER);
@@ -229,8 +218,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Drops the unwritten lines; the chain continues after the last written one. Dropped lines that an unwritten line
-    /// reported are counted again.
+    /// The chain continues after the last written line; drops that an unwritten line reported are counted again.
     fn drop_pending(&mut self) {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {

@@ -12,7 +12,6 @@ use crate::roles::Roles;
 use crate::secret::ParsedKey;
 use crate::secret::{Digest, sha256};
 
-/// The keys of a key file, without the revoked ones, as of the time it was read.
 pub(crate) struct ApiKeys(HashMap<String, ApiKey>);
 
 struct ApiKey {
@@ -49,7 +48,6 @@ impl ApiKeys {
         Ok(Self(keys))
     }
 
-    /// The principal of the key `text`; `None` if the key is not valid at `now`.
     pub(crate) fn principal_for(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
         let parsed_key = ParsedKey::parse(text)?;
         let key = self.0.get(parsed_key.id);

@@ -195,8 +195,7 @@ impl Authenticator for CredentialAuthenticator {
         self.roles.has_issued(principal)
     }
 
-    /// True unless authentication is off. Roles of anonymous callers are configured deliberately, so they do not count
-    /// as off.
+    /// Roles of anonymous callers are configured deliberately, so they do not count as authentication that is off.
     fn enforces_authentication(&self) -> bool {
         !self.is_open
     }
@@ -205,7 +204,6 @@ impl Authenticator for CredentialAuthenticator {
 /// Holds the current authenticator. A changed configuration replaces it as a whole.
 pub struct ReloadableAuthenticator {
     current: ArcSwap<CredentialAuthenticator>,
-    /// How often the authenticator was replaced.
     credential_reloads: watch::Sender<u64>,
 }
 

@@ -30,7 +30,6 @@ pub enum CertificateName {
     AlternativeName(String),
 }
 
-/// Certificate rules by name, each with its position.
 #[derive(Default)]
 pub(crate) struct CertificateRules(HashMap<CertificateName, (usize, Arc<Principal>)>);
 
@@ -79,7 +78,6 @@ impl CertificateName {
         }
     }
 
-    /// The name in the form used for comparison.
     fn normalize(self) -> Self {
         match self {
             Self::Subject(text) => Self::Subject(normalize_subject(&text)),
@@ -108,7 +106,6 @@ fn trim_value(value: &str) -> &str {
     }
 }
 
-/// The parts between unescaped commas.
 fn split_unescaped(subject: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
     for (index, character) in subject.char_indices() {

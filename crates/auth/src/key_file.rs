@@ -16,7 +16,6 @@ pub(crate) use entry::KeyEntry;
 pub use entry::{KeyFileError, KeyState, KeyStatus};
 
 const NAME_CHARS_MAX: usize = 64;
-/// Keys in a file at most, revoked ones included.
 const KEYS_MAX: usize = 10_000;
 /// Attempts to draw an unused id. Of 2^40 ids, the first one is nearly always free.
 const ID_TRIES_MAX: usize = 8;

@@ -27,7 +27,6 @@ pub struct ProxyOptions {
     pub roles: Option<String>,
 }
 
-/// Reads the identity headers of trusted proxies.
 pub(crate) struct TrustedProxies {
     networks: Vec<IpNetwork>,
     user: String,
@@ -110,7 +109,6 @@ pub fn parse_trusted_network(text: &str) -> Result<IpNetwork, String> {
     }
 }
 
-/// A header name in lower case.
 fn parse_header_name(name: &str) -> Result<String, String> {
     let lower = name.to_ascii_lowercase();
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -120,10 +118,7 @@ fn parse_header_name(name: &str) -> Result<String, String> {
     Ok(lower)
 }
 
-/// The value of the header `name`, if present.
-///
-/// # Errors
-/// When the header occurs twice: one of them may come from the caller.
+/// Rejects a header that occurs twice: one of them may come from the caller.
 fn single_value<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, AuthenticationError> {
     let mut values = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
     match (values.next(), values.next()) {

@@ -79,14 +79,12 @@ pub(crate) fn format_key(id: &str, secret: &str) -> String {
     format!("{KEY_PREFIX}{id}_{secret}")
 }
 
-/// Creates an id.
 pub(crate) fn random_id() -> Result<String, Unspecified> {
     let mut bytes = [0; ID_CHARS];
     rand::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| char::from(ID_ALPHABET[usize::from(byte % 32)])).collect())
 }
 
-/// Creates a secret.
 pub(crate) fn random_secret() -> Result<String, Unspecified> {
     let mut bytes = [0; SECRET_BYTES];
     rand::fill(&mut bytes)?;

@@ -35,7 +35,6 @@ pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsErro
 /// Bytes of a token at most; longer ones are rejected without parsing.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// Verifies tokens and caches valid ones.
 pub(crate) struct TokenAuthenticator {
     verifier: TokenVerifier,
     source: VerificationSource,
@@ -90,8 +89,7 @@ impl TokenAuthenticator {
         }
     }
 
-    /// The principal of `token`, sent from `peer`; `None` if it is not valid at `now`. It waits only for the issuer,
-    /// and only for a token that is not cached.
+    /// `None` if `token` is not valid at `now`. Waits only for the issuer, and only for a token that is not cached.
     pub(crate) async fn principal_for(
         &self,
         token: &str,
@@ -130,8 +128,7 @@ impl TokenAuthenticator {
         }
     }
 
-    /// The principal of a signed token. If the issuer's keys do not include the token's key, they are fetched again
-    /// once.
+    /// If the issuer's keys do not include the token's key, they are fetched again once.
     async fn verify_signed(
         &self,
         keys: &FetchedKeys,
@@ -158,7 +155,6 @@ impl TokenAuthenticator {
         }
     }
 
-    /// The principal of a token that the issuer introspects.
     async fn introspect(
         &self,
         introspector: &Introspector,

@@ -10,11 +10,7 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// A client that connects directly and neither follows redirects nor repeats requests. Idle connections are closed
-/// after `idle_timeout`, before a server closes them.
-///
-/// # Errors
-/// Fails if TLS cannot be set up.
+/// Connects directly, neither follows redirects nor repeats requests, and closes idle connections before a server does.
 pub(crate) fn http_client(connect_timeout: Duration, idle_timeout: Duration) -> Result<Client, reqwest::Error> {
     Client::builder()
         .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))

@@ -45,7 +45,6 @@ pub enum AnswerFrame {
     ResponseBytes(Bytes),
 }
 
-/// How a handler can request input from its client.
 pub(crate) enum InputMode {
     /// It cannot.
     Unavailable,
@@ -73,7 +72,6 @@ pub struct AnswerStream {
     input_mode: InputMode,
     /// The transition to a task; `None` for a call that cannot become one.
     task_transition: Option<TaskTransition>,
-    /// Frames that were read while waiting for the first one.
     ready_frames: VecDeque<AnswerFrame>,
     last_progress: f64,
     /// The last progress message, for the status of a task that the call may become.
@@ -155,7 +153,6 @@ impl AnswerStream {
         }
     }
 
-    /// The same answer, for a call that may become a task in `tasks`.
     pub(crate) fn with_task_transition(self, tasks: Arc<TaskStore>) -> Self {
         let transition = Some(TaskTransition::new(tasks, self.job.task_after()));
         Self { task_transition: transition, ..self }

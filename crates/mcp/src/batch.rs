@@ -11,10 +11,8 @@ use crate::jsonrpc::{DecodeError, IncomingMessage, ResponseMessage, RpcError, Rp
 use crate::request::RequestContext;
 use crate::service::McpService;
 
-/// The maximum number of requests of one batch that run at the same time.
 const CONCURRENT_MAX: usize = 8;
-/// The maximum inline size of each response in a batch. A batch is answered as a whole, so its responses are collected
-/// in memory.
+/// A batch is answered as a whole, so its responses are collected in memory.
 const BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 impl McpService {

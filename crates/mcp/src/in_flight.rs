@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::jsonrpc::{RequestId, RpcError};
 
-/// The maximum number of open requests of one connection.
 const REQUESTS_MAX: usize = 1_024;
 
 /// The open requests of one connection or session.

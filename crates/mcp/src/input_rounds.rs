@@ -20,10 +20,8 @@ use crate::messages::{encode_input_requests, parse_input_answer};
 use crate::request::InFlightRequest;
 use crate::request_state::{InputRoundState, ReceivedAnswer, RequestStateStore, request_fingerprint};
 
-/// The maximum number of answers in one request.
 const ANSWERS_MAX: usize = 100;
 
-/// The additional params of a request that is sent again.
 #[derive(Deserialize)]
 struct InputParams {
     #[serde(rename = "inputResponses", default)]
@@ -77,7 +75,6 @@ impl InputRound {
         Ok(Self { states: states.clone(), caller: caller.clone(), method, received_answers: answers })
     }
 
-    /// The answers for the handler.
     pub(crate) fn provided_answers(&self) -> BTreeMap<String, ProvidedAnswer> {
         let provided = self.received_answers.iter().filter_map(|(key, received_answer)| {
             let value = parse_input_answer(&received_answer.result).ok()?;
@@ -86,7 +83,6 @@ impl InputRound {
         provided.collect()
     }
 
-    /// The complete response with the input requests of `expected`, for a call of `target` with `arguments`.
     pub(crate) fn encode_input_required(
         self,
         envelope: ResponseEnvelope,

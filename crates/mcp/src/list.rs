@@ -66,7 +66,6 @@ impl McpService {
         respond_with_page(request, &snapshot, "resources", resources, |resource| &resource.uri, encode)
     }
 
-    /// The registered resources and those that templates list now, by URI.
     async fn collect_resources(
         &self,
         request: &InFlightRequest<'_>,
@@ -85,7 +84,6 @@ impl McpService {
     }
 }
 
-/// The response with the page of `entries` that `request` names.
 fn respond_with_page<T>(
     request: &InFlightRequest<'_>,
     snapshot: &Snapshot,

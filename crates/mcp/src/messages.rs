@@ -19,7 +19,6 @@ pub(crate) enum ListKind {
     Prompts,
 }
 
-/// The stream is open and sends the notifications of `accepted`, a `SubscriptionFilter`.
 pub(crate) fn encode_acknowledgement(accepted: &Value, stream: &RequestId) -> Bytes {
     let params = format!("{},\"notifications\":{accepted}", subscription_meta(stream));
     encode_message("notifications/subscriptions/acknowledged", &params)
@@ -89,7 +88,6 @@ fn encode_message(method: &str, params: &str) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{{{params}}}}}").into()
 }
 
-/// The method and the params of `request`.
 pub(crate) fn encode_input_request(request: &InputRequest) -> (&'static str, Value) {
     let message = request.client_message();
     match &request.kind {
@@ -113,7 +111,6 @@ pub(crate) fn encode_input_requests<'a>(requests: impl IntoIterator<Item = (&'a 
     Value::Object(entries.collect())
 }
 
-/// Decodes a client's result.
 pub(crate) fn parse_input_answer(result: &Value) -> Result<InputAnswer, String> {
     let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
     if let Some(action) = members.get("action") {

@@ -25,7 +25,6 @@ pub struct RequestContext {
     pub in_flight: Option<Arc<InFlightRequests>>,
 }
 
-/// A request that is being answered.
 pub(crate) struct InFlightRequest<'a> {
     pub(crate) rpc: RpcRequest,
     pub(crate) context: &'a RequestContext,
@@ -39,7 +38,6 @@ impl InFlightRequest<'_> {
         &self.context.caller
     }
 
-    /// `error` in the encoding of the revision.
     pub(crate) fn to_rpc_error(&self, error: &Error) -> RpcError {
         RpcError::from_error(error, None, self.envelope.dialect)
     }

@@ -55,7 +55,6 @@ struct RequestMetaMembers<'a> {
 }
 
 impl RequestMeta {
-    /// Decodes `_meta` from a request's params.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let invalid = |subject: &str| RpcError::invalid_params(format!("params._meta is wrong: {subject}"));

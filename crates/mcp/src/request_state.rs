@@ -24,15 +24,12 @@ use crate::jsonrpc::RpcError;
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// The maximum length of states in bytes; they contain the answers of all rounds.
 const STATE_BYTES_MAX: usize = 256 * 1024;
-/// The maximum number of used states that have not expired: of one principal, and of all. The principals of one tenant
-/// can have half of these.
+/// Used states that have not expired: of one principal, and of all. Those of one tenant can have half of these.
 const USED_PER_PRINCIPAL_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
-/// The minimum time between two removals of expired states.
 const EXPIRY_INTERVAL_MS: u64 = 1_000;
 const PURPOSE: &str = "request state";
 
-/// Signs states, and stores which of them were used.
 #[derive(Debug)]
 pub(crate) struct RequestStateStore {
     signer: HmacSigner,
@@ -52,13 +49,10 @@ struct UsedStates {
 /// The state of one round: its input requests, and the answers of earlier rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InputRoundState {
-    /// The fingerprint of each input request, by key.
     pub(crate) requested: BTreeMap<String, String>,
-    /// Answers of earlier rounds, by key.
     pub(crate) answers: BTreeMap<String, ReceivedAnswer>,
 }
 
-/// An answer as received.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
@@ -69,7 +63,6 @@ pub(crate) struct ReceivedAnswer {
 /// A valid state that has not been used.
 pub(crate) struct VerifiedState {
     pub(crate) round: InputRoundState,
-    /// The holder that its use counts for.
     holder: Owner,
     expires_ms: u64,
     nonce: Uuid,
@@ -79,7 +72,6 @@ pub(crate) struct VerifiedState {
 struct SignedState {
     round: InputRoundState,
     owner: String,
-    /// The fingerprint of its request.
     request: String,
     expires_ms: u64,
     nonce: Uuid,
@@ -90,7 +82,6 @@ impl RequestStateStore {
         Self { signer: HmacSigner::with_random_key(), started: Instant::now(), used: Mutex::default() }
     }
 
-    /// Issues a state of `round` for the request `request` of `caller`.
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,
@@ -108,11 +99,7 @@ impl RequestStateStore {
         Ok(URL_SAFE_NO_PAD.encode([&signature[..], &payload].concat()))
     }
 
-    /// The state in `text`, if it was issued to `caller` for `request`.
-    ///
-    /// # Errors
-    /// `-32602` if it was not signed by this process, was issued to another caller or for another request, or has
-    /// expired.
+    /// The state in `text`, if this process signed it for `caller` and `request` and it has not expired; else `-32602`.
     pub(crate) fn verify(&self, text: &str, request: &str, caller: &Caller) -> Result<VerifiedState, RpcError> {
         // One error for everything that was never issued to this caller for this request, so that it learns nothing
         // about other states.
@@ -135,10 +122,7 @@ impl RequestStateStore {
         Ok(VerifiedState { round, holder: Owner::for_quota(caller), expires_ms, nonce })
     }
 
-    /// Marks a state as used.
-    ///
-    /// # Errors
-    /// `-32602` if it was used before, `-31000` if too many states were used recently.
+    /// Marks a state as used: `-32602` if it already was, `-31000` if too many states were used recently.
     pub(crate) fn consume(&self, state: VerifiedState) -> Result<InputRoundState, RpcError> {
         let VerifiedState { round, holder, expires_ms, nonce } = state;
         self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;

@@ -13,7 +13,6 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// The features of a revision, and their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one independent difference between revisions")]
 pub(crate) struct Dialect {

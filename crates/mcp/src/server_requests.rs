@@ -19,7 +19,6 @@ use crate::messages::{encode_input_request, encode_server_request, parse_input_a
 /// connection: if all of these waited for answers, the server would read no further messages, and so no answers.
 const PENDING_MAX: usize = 32;
 
-/// The server requests of one session that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ServerRequests {
     last_id: AtomicU64,
@@ -27,8 +26,7 @@ pub(crate) struct ServerRequests {
 }
 
 impl ServerRequests {
-    /// Encodes the server request for `pending_input_request`. `None` if too many are pending; its handler then
-    /// receives no answer.
+    /// `None` if too many requests are pending; the handler then receives no answer.
     pub(crate) fn create_request(&self, pending_input_request: PendingInputRequest) -> Option<Bytes> {
         let mut waiting = self.pending.lock();
         if waiting.len() >= PENDING_MAX {
@@ -48,8 +46,7 @@ impl ServerRequests {
         Some(encode_server_request(id, method, &params))
     }
 
-    /// Passes a response of the client to its handler. Unrequested responses are ignored. After an error or an invalid
-    /// answer, the handler receives no answer.
+    /// Ignores unrequested responses. After an error or an invalid answer, the handler receives no answer.
     pub(crate) fn handle_response(&self, response: &RpcResponse) {
         let Some(id) = response.id.as_ref().and_then(|id| id.as_json().parse::<u64>().ok()) else { return };
         let Some(answer) = self.pending.lock().remove(&id) else { return };

@@ -198,7 +198,6 @@ impl McpService {
         Ok(Answer::Whole(message))
     }
 
-    /// Counts a request of `caller` and applies its rate limit.
     async fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
         let admitted = self.registry.admit_request(caller).await;
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))

@@ -20,9 +20,7 @@ pub struct McpSession {
     log_level: AtomicU8,
     in_flight: Arc<InFlightRequests>,
     pub(crate) client_capabilities: ClientCapabilities,
-    /// The server requests that the client has not answered.
     pub(crate) server_requests: ServerRequests,
-    /// The changes that the session subscribes to.
     pub(crate) watch: Arc<Watch>,
 }
 

@@ -13,14 +13,12 @@ use crate::revision::Dialect;
 /// The maximum number of cached pages; the oldest page is evicted.
 const CACHED_PAGES_MAX: usize = 64;
 
-/// The cached first pages of `tools/list`, as the members of their results.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
     pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
 }
 
-/// Everything that determines which tools a caller sees and how they are encoded. Grants and toolsets are compared by
-/// address: principals with the same roles share one object.
+/// Grants and toolsets are compared by address: principals with the same roles share one object.
 #[derive(Debug)]
 pub(crate) struct ToolListKey {
     version: u64,

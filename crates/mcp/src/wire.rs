@@ -42,8 +42,7 @@ pub(crate) fn encode_implementation(description: &ServerDescription, dialect: &D
     ])
 }
 
-/// The server's capabilities. Changes are announced in every revision: to legacy sessions, and to modern clients with a
-/// subscription.
+/// Changes are announced in every revision: to legacy sessions, and to modern clients with a subscription.
 pub(crate) fn encode_server_capabilities(dialect: &Dialect) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
@@ -60,7 +59,6 @@ pub(crate) fn encode_server_capabilities(dialect: &Dialect) -> Value {
     capabilities
 }
 
-/// Decodes a client's capabilities (`ClientCapabilities`).
 pub(crate) fn parse_client_capabilities(capabilities: &Value) -> ClientCapabilities {
     let has = |name: &str| capabilities.get(name).is_some_and(Value::is_object);
     let elicits = |mode: &str| capabilities["elicitation"].get(mode).is_some_and(Value::is_object);
@@ -227,7 +225,6 @@ fn encode_resource_link(link: &ResourceLink) -> Value {
     ])
 }
 
-/// The contents of a resource, read or embedded.
 pub(crate) fn encode_resource_contents(contents: &ResourceContents) -> Value {
     let body = match &contents.body {
         ResourceBody::Text(text) => ("text", Some(text.as_str().into())),
@@ -257,7 +254,6 @@ fn role_name(role: ContentRole) -> &'static str {
     }
 }
 
-/// An object with those `members` that have a value.
 pub(crate) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -22,7 +22,6 @@ pub(crate) fn list_tables(reading: &ReadTransaction<'_>) -> Result<Vec<SqliteTab
     Ok(tables.into_iter().filter(is_of_a_file).collect())
 }
 
-/// The table `name` of `schema`, if callers can read it.
 pub(crate) fn lookup_table(
     reading: &ReadTransaction<'_>,
     schema: &str,
@@ -66,7 +65,6 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
     Ok(Catalog::from_tables(entries))
 }
 
-/// The row count of each table, from the last ANALYZE.
 fn read_row_counts(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(String, u64)>> {
     let sql =
         format!("SELECT tbl, max(CAST(stat AS INTEGER)) FROM {}.sqlite_stat1 GROUP BY tbl", quote_identifier(schema));
@@ -112,8 +110,7 @@ pub(crate) fn check_readable(reading: &ReadTransaction<'_>, table: &SqliteTable)
     })
 }
 
-/// Finds the table `name`: as in the catalog, or unqualified if only one file has such a table. The error suggests
-/// similar names, or the full names if several files have such a table.
+/// As in the catalog, or unqualified if only one file has such a table. The error suggests similar or full names.
 pub(crate) fn find_table(reading: &ReadTransaction<'_>, name: &str, database: &str) -> Result<SqliteTable, WorkError> {
     let tables = list_tables(reading)?;
     let display = |table: &SqliteTable| reading.files.display_name(&table.schema, &table.name);
@@ -147,12 +144,10 @@ pub(crate) fn suggest_names(expected: &str, names: &[String]) -> Vec<String> {
     if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
 }
 
-/// The columns of `table`, without the hidden columns of a virtual table.
 pub(crate) fn read_columns(reading: &ReadTransaction<'_>, table: &SqliteTable) -> Result<Vec<TableColumn>, WorkError> {
     Ok(reading.run_internal(|connection| load_columns(connection, table))?)
 }
 
-/// The columns of `table` that are visible to the caller.
 pub(crate) fn visible_columns(
     reading: &ReadTransaction<'_>,
     table: &SqliteTable,

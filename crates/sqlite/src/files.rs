@@ -13,7 +13,6 @@ const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// The maximum number of files that SQLite can attach to one connection.
 const FILES_MAX: usize = 10;
 
-/// The schema name of a single file.
 pub(crate) const MAIN_SCHEMA: &str = "main";
 
 #[derive(Debug)]
@@ -24,8 +23,7 @@ pub(crate) struct DatabaseFiles {
 
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
-    /// The absolute path; its last parts are as configured. SQLite interprets a path that begins with `file:` as a URI;
-    /// an absolute path never begins with it.
+    /// Absolute, with its last parts as configured: SQLite interprets a path that begins with `file:` as a URI.
     pub(crate) path: PathBuf,
     pub(crate) schema: String,
 }
@@ -121,20 +119,17 @@ impl FileVersion {
     }
 }
 
-/// The version of the write-ahead log beside the file. `None` if there is no log or if it is empty: readers create and
-/// remove empty logs.
+/// `None` if the write-ahead log is absent or empty: readers create and remove empty logs.
 fn read_wal_version(path: &Path) -> Option<FileVersion> {
     FileVersion::read(&wal_path(path)).ok().filter(|version| version.bytes > 0)
 }
 
-/// The path of the write-ahead log of the file at `path`.
 pub(crate) fn wal_path(path: &Path) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push("-wal");
     path.into()
 }
 
-/// The device and the inode number.
 #[cfg(unix)]
 fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;

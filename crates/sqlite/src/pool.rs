@@ -18,8 +18,7 @@ use crate::policy_views::PolicyCaller;
 use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
 use crate::work_error::WorkError;
 
-/// The stack of a thread; reserved, not allocated. SQLite processes expressions and subqueries recursively, up to its
-/// limits. The size also suffices for unoptimised builds.
+/// Reserved, not allocated. Suffices for SQLite's recursion up to its limits, also in unoptimised builds.
 const STACK_BYTES: usize = 16 << 20;
 
 pub(crate) struct Pool {
@@ -69,8 +68,7 @@ impl Pool {
         }
     }
 
-    /// Starts `work` on a connection. When it ends, the connection is released first; then the returned callback is
-    /// called.
+    /// When `work` ends, the connection is released first; then the returned callback is called.
     pub(crate) fn start(
         self: &Arc<Self>,
         permit: OwnedSemaphorePermit,
@@ -95,14 +93,12 @@ impl Pool {
     }
 }
 
-/// A piece of work and the permit that it holds until it is done.
 struct WorkItem {
     work: Box<dyn FnOnce(&mut SqliteSession) -> CompletionCallback + Send>,
     permit: OwnedSemaphorePermit,
 }
 
-/// Reports the outcome of the work. It is called after the connection is released, so that the next query of the same
-/// caller finds it free.
+/// Called after the connection is released, so that the next query of the same caller finds it free.
 pub(crate) type CompletionCallback = Box<dyn FnOnce() + Send>;
 
 /// The sending end of a thread. It has only one owner at a time, so at most one work item is in transit.
@@ -130,15 +126,13 @@ impl Worker {
         Ok(Self { id, work_items: sender })
     }
 
-    /// Sends a work item together with the worker, which returns to the pool when the work is done. Returns the item if
-    /// the thread has ended.
+    /// The worker returns to the pool when the work is done. Returns the item if the thread has ended.
     fn send(self, item: WorkItem) -> Result<(), WorkItem> {
         let work_items = self.work_items.clone();
         work_items.send((item, self)).map_err(|error| error.0.0)
     }
 }
 
-/// The receiving end, in the thread.
 struct WorkerThread {
     id: u64,
     work_items: Receiver<(WorkItem, Worker)>,
@@ -148,7 +142,6 @@ struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Processes work items until the pool is closed or the idle time is over.
     fn run(mut self) {
         loop {
             let received = match self.work_items.recv_timeout(self.idle_timeout) {

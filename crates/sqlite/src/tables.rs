@@ -118,7 +118,6 @@ pub(crate) fn load_columns(connection: &Connection, table: &SqliteTable) -> rusq
     Ok(columns)
 }
 
-/// The targets of foreign keys, by column names in lower case.
 fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<HashMap<String, ForeignKey>> {
     let mut statement =
         connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
@@ -196,8 +195,7 @@ pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
         .collect()
 }
 
-/// The kind of the values of a column, by its declared type. SQLite does not enforce it, except that it converts texts
-/// to numbers.
+/// SQLite does not enforce the declared type, except that it converts texts to numbers.
 fn declared_value_kind(declared: &str) -> ValueKind {
     let declared = declared.to_uppercase();
     let has = |part: &str| declared.contains(part);

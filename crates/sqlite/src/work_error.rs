@@ -71,7 +71,6 @@ impl WorkError {
         }
     }
 
-    /// Whether stopped work fails with this error.
     pub(crate) fn is_interruption(&self) -> bool {
         match self {
             Self::Cancelled => true,
@@ -141,7 +140,6 @@ fn error_code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// Whether the statement is wrong and not the files.
 fn is_statement_error(code: Option<ErrorCode>) -> bool {
     matches!(code, None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
 }
@@ -166,7 +164,6 @@ fn open_error(error: &OpenFileError, database: &str) -> Error {
     }
 }
 
-/// The name of a file in messages: its schema if there are several files.
 fn file_label(schema: &str, database: &str) -> String {
     match schema {
         crate::files::MAIN_SCHEMA => format!("the file of the database {database:?}"),
@@ -187,7 +184,6 @@ fn sqlite_error(error: &rusqlite::Error, database: &str) -> Error {
     }
 }
 
-/// The error for a problem of `file` itself.
 fn file_error(error: &rusqlite::Error, file: &str) -> Error {
     tracing::warn!(file, %error, "cannot read a SQLite file");
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string());

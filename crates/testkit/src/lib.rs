@@ -6,7 +6,6 @@
 //!   [`revocable_key`]: an authenticator with one key that can be revoked.
 //! - [`wait`]: waiting for a condition, with a time limit.
 //! - [`pipe`]: the two ends of standard input and output, in memory.
-//! - [`wait`]: waiting for a condition, with a time limit.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.
 //! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
 //!   targets.

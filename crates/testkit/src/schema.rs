@@ -31,7 +31,6 @@ impl RevisionSchema {
         self.schema[self.key].get(definition).is_some()
     }
 
-    /// The definition of the request or notification of that method.
     fn message_definition(&self, method: &str) -> Option<&str> {
         let definitions = self.schema[self.key].as_object().unwrap();
         definitions

@@ -22,15 +22,11 @@ pub struct MovedClock(Arc<AtomicI64>);
 
 impl Default for MovedClock {
     fn default() -> Self {
-        Self::new()
+        Self(Arc::new(AtomicI64::new(NOW)))
     }
 }
 
 impl MovedClock {
-    pub fn new() -> Self {
-        Self(Arc::new(AtomicI64::new(NOW)))
-    }
-
     pub fn pass(&self, seconds: i64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
@@ -80,7 +76,7 @@ pub fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> TokenOptio
 
 /// An authenticator at [`NOW`] that accepts the tokens of `tokens`.
 pub fn token_authenticator_with(tokens: TokenOptions) -> CredentialAuthenticator {
-    let clock = MovedClock::new().clock();
+    let clock = MovedClock::default().clock();
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
         clock,

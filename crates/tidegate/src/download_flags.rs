@@ -56,7 +56,6 @@ pub(crate) struct DownloadFlags {
 }
 
 impl OutputFileFlags {
-    /// The output file. Fails if it cannot be written.
     pub(crate) fn destination(&self) -> Result<Destination, CommandError> {
         Ok(Destination::new(self.output.clone(), self.format, self.force)?)
     }
@@ -113,7 +112,6 @@ impl DownloadFlags {
         Ok(FetchOptions { parallel: self.parallel.map_or(options.parallel, usize::from), ..options })
     }
 
-    /// Rejects flags of a download in a command that downloads nothing.
     pub(crate) fn reject_if_set(&self) -> Result<(), CommandError> {
         let flags = [
             ("--bearer", self.bearer.is_some()),

@@ -13,8 +13,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 use crate::command_error::CommandError;
 use crate::options::{LogFormat, LogOptions};
 
-/// Calls with a requested trace are logged at every level, but only by Tidegate's crates: the messages of libraries may
-/// contain secrets.
+/// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];

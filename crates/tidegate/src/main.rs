@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tidegate::command_line::{Cli, CommandError};
 
-/// How long threads may take to end when all work is done.
 const THREAD_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {

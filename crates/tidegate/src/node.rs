@@ -248,7 +248,6 @@ impl NodeBuilder {
     }
 }
 
-/// A builder without entries, with the tenants and the row policies of `databases`.
 fn empty_entries(databases: &Databases) -> SnapshotBuilder {
     let bound = databases.clone();
     let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));

@@ -25,7 +25,6 @@ pub(crate) struct OpenNode {
     pub(crate) assembly: Arc<NodeAssembler>,
     pub(crate) authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) loaded_config: Arc<LoadedConfig>,
-    /// The files of the configuration, hashed before they were read.
     file_hashes: FileHashes,
     pub(crate) has_file: bool,
     pub(crate) apply_report: ApplyReport,
@@ -43,8 +42,7 @@ pub(crate) struct NodeSpec<'a> {
 }
 
 impl<'a> NodeSpec<'a> {
-    /// Reads what `options` and `sources` describe. Without a configuration, an empty list stands for the current folder,
-    /// and `None` for no databases.
+    /// Without a configuration, an empty list stands for the current folder, and `None` for no databases.
     pub(crate) fn read(
         sources: Option<&'a [DatabaseSource]>,
         options: &'a GlobalOptions,
@@ -114,7 +112,6 @@ impl OpenNode {
         &self.assembly.node
     }
 
-    /// The user of this process, at the endpoint of `toolset`.
     pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, CommandError> {
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
         let caller = Caller::new(self.authenticator.local_principal(), origin);
@@ -122,7 +119,6 @@ impl OpenNode {
         Ok(caller.with_toolset(toolset))
     }
 
-    /// The toolset of that name, if `caller` may use its endpoint.
     pub(crate) fn toolset(&self, name: &str, caller: &Caller) -> Result<Arc<Toolset>, CommandError> {
         let snapshot = self.node().registry().snapshot();
         snapshot.toolset(name, caller).cloned().ok_or_else(|| {
@@ -182,7 +178,6 @@ impl OpenNode {
     }
 }
 
-/// Keeps the daily usage of callers across restarts.
 fn persist_usage(node: &Node, loaded: &LoadedConfig) {
     let file = config::usage_file(loaded, &user_cache_folder());
     if let Err(error) = node.registry().persist_usage(file.clone()) {
@@ -236,7 +231,6 @@ fn to_store_limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
     })
 }
 
-/// The user's cache folder for Tidegate.
 fn user_cache_folder() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));

@@ -23,7 +23,6 @@ pub(crate) fn print_note(text: impl Display) {
     let _ = write!(anstream::stderr(), "{text}");
 }
 
-/// Prints `reply` to its end. Input requests are answered at the terminal.
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
     let mut printer = ReplyPrinter { at_line_start: true, has_streamed: false };
     while let Some(reply_message) = reply.next_message().await {

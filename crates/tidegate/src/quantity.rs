@@ -41,12 +41,10 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     multiply(number, factor)
 }
 
-/// Bytes that must fit the machine's address space.
 pub(crate) fn size_in_memory(text: &str) -> Result<usize, String> {
     to_usize(size(text)?)
 }
 
-/// A size that must fit the machine's address space.
 pub(crate) fn to_usize(bytes: u64) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
 }

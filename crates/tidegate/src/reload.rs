@@ -139,8 +139,7 @@ impl FolderWatcher {
         })
     }
 
-    /// Watches the folders of the files in `hashes`, also those that links lead to, and no others. Each folder is watched
-    /// again, because it may have been replaced.
+    /// Watches these folders and those that links lead to, each one again, because it may have been replaced.
     fn watch(&mut self, hashes: &FileHashes) {
         for folder in std::mem::take(&mut self.folders) {
             // Fails if the folder was removed.
@@ -158,7 +157,6 @@ impl FolderWatcher {
     }
 }
 
-/// Watches the handlers of all databases of the applied configuration, until `ended` fires.
 pub(crate) fn spawn_handler_watcher(assembly: Arc<NodeAssembler>, ended: CancellationToken) {
     tokio::spawn(async move {
         tokio::select! {

@@ -69,7 +69,6 @@ impl DatabaseSource {
         }
     }
 
-    /// A folder of files with a name.
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
         Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
     }
@@ -148,7 +147,6 @@ pub(crate) fn open_databases(
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
 }
 
-/// Arguments with which a client starts this program, in any current folder.
 pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseSource]) -> Vec<String> {
     let mut arguments = vec!["stdio".to_owned()];
     arguments.extend(config.into_iter().flat_map(|file| ["--config".to_owned(), file.display().to_string()]));

@@ -21,7 +21,6 @@ pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Resu
     Ok(listener)
 }
 
-/// The socket addresses of `address` (`host:port`), if a server may listen there; see [`listen`].
 fn resolve_listen_address(address: &str, requires_authentication: bool) -> Result<Vec<SocketAddr>, String> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
@@ -44,12 +43,10 @@ fn refusal_message(address: &str) -> String {
     )
 }
 
-/// The address of the configuration, else the default.
 pub(crate) fn configured_address(loaded: &LoadedConfig) -> &str {
     loaded.config.server.listen.as_deref().unwrap_or(DEFAULT_LISTEN_ADDRESS)
 }
 
-/// The reason why a server may not listen at the configured address, if there is one.
 pub(crate) fn check_address(loaded: &LoadedConfig) -> Option<ConfigProblem> {
     let allowed = resolve_listen_address(configured_address(loaded), requires_authentication(&loaded.config));
     allowed.err().map(|message| ConfigProblem::new("server.listen", message))

@@ -22,7 +22,6 @@ pub(crate) enum StartupHelp {
     ConnectionAndExampleQuestions,
 }
 
-/// Prints the address of the server, and `help`, to standard error.
 pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
     let url = format!("{scheme}://{address}/mcp");
     let mut text = format!("listening on {url}\n");
@@ -38,7 +37,6 @@ pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp
     output::print_note(text);
 }
 
-/// Explains to a user who started `tidegate stdio` at a terminal that clients start it.
 pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode) {
     let file = open_node.has_file.then(|| open_node.loaded_config.path());
     let arguments = source::stdio_arguments(file, sources);

@@ -14,17 +14,13 @@ use crate::node_view::NodeView;
 /// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
 const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
-/// Parses the arguments of `job` as a `T`.
-///
-/// The registry has already checked them against the tool's schema. A failure here concerns a rule that the schema
-/// cannot express.
+/// Parses arguments that the schema has accepted: a failure concerns a rule that the schema cannot express.
 pub(crate) fn parse_arguments<T: DeserializeOwned>(job: &Job) -> Result<T, Error> {
     serde_json::from_value(Value::Object(job.arguments().clone())).map_err(|error| {
         Error::new(ErrorKind::InvalidArguments, format!("the arguments of {} are wrong: {error}", job.target().name()))
     })
 }
 
-/// Output options of every tool that returns a table.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct OutputArguments {
     #[serde(default)]
@@ -48,7 +44,6 @@ impl OutputArguments {
     }
 }
 
-/// Paging arguments of every tool that queries a database.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
     pub(crate) cursor: Option<String>,
@@ -57,7 +52,6 @@ pub(crate) struct PagingArguments {
 }
 
 impl PagingArguments {
-    /// The next page of an earlier answer, if the call has a cursor.
     pub(crate) async fn read_page(
         &self,
         node: &NodeView,
@@ -110,10 +104,8 @@ impl PagingArguments {
     }
 }
 
-/// The names of the output arguments.
 pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
-/// The output arguments of every tool with a table.
 pub(crate) fn output_properties() -> Map<String, Value> {
     let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
@@ -122,7 +114,6 @@ pub(crate) fn output_properties() -> Map<String, Value> {
     ])
 }
 
-/// The paging arguments of every tool whose answers may be stored.
 pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {

@@ -36,7 +36,6 @@ impl Completer for NameCompleter {
 }
 
 impl NameCompleter {
-    /// The tables of the chosen database, or of all databases, without duplicates.
     async fn table_names(&self, database: Option<&str>, job: &Job) -> Result<Vec<String>, Error> {
         let found = list_catalogs(&self.0.databases, database, job.principal()).await?;
         let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());

@@ -59,11 +59,8 @@ impl NodeView {
         self.registry.get_or_init(|| Arc::downgrade(registry));
     }
 
-    /// Checks that `caller` may still query what `result` contains: it may call the tool, query the database where that
-    /// is a separate right, and is bound by the same row policies; or may read the resource of a file.
-    ///
-    /// # Errors
-    /// `NotFound`, with the same text as for a result that never existed.
+    /// Checks that `caller` may still call the tool and query the databases of `result` under the same row policies, or
+    /// read the resource of its file. The error is the same as for a result that never existed.
     pub(crate) fn authorize_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
         let head = result.header();
         if head.file.is_some() {

@@ -5,7 +5,6 @@ use futures::{Stream, StreamExt};
 use tidegate_core::Error;
 use tidegate_runtime::ReplySender;
 
-/// How much of a file an answer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewExtent {
     Complete,
@@ -16,9 +15,6 @@ pub(crate) enum PreviewExtent {
 }
 
 /// Sends the text in `pieces`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
-///
-/// # Errors
-/// Errors of the pieces; `CancelJob` when the client is gone.
 pub(crate) async fn send_preview(
     mut chunks: impl Stream<Item = Result<Bytes, Error>> + Unpin,
     bytes_max: Option<usize>,

@@ -12,7 +12,6 @@ use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotation
 
 use crate::node_view::NodeView;
 
-/// A read-only tool. `properties` are its arguments.
 pub(crate) fn read_only_tool(
     name: &str,
     title: &str,
@@ -24,7 +23,6 @@ pub(crate) fn read_only_tool(
     built_in_tool(name, title, description, input, hints, handler)
 }
 
-/// A tool with the annotations `hints`.
 pub(crate) fn built_in_tool(
     name: &str,
     title: &str,
@@ -38,7 +36,6 @@ pub(crate) fn built_in_tool(
     tool
 }
 
-/// A handler that runs `function` with the node.
 pub(crate) fn node_handler<F, Fut>(node: &Arc<NodeView>, function: F) -> Arc<dyn Handler>
 where
     F: Fn(Arc<NodeView>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
@@ -85,8 +82,7 @@ impl InputSchemaBuilder {
             .with("no_cache", json!({"type": "boolean"}))
     }
 
-    /// Adds `format` and `extract`. The names of the formats are listed in `query` and `sql` only; an invalid one is
-    /// answered with all of them.
+    /// Adds `format` and `extract`. Only `query` and `sql` list the formats; an invalid one is answered with all.
     pub(crate) fn with_output_arguments(self) -> Self {
         self.with("format", json!({"type": "string"})).with("extract", json!({"type": "string"}))
     }

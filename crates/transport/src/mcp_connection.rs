@@ -29,8 +29,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) outgoing_max: usize,
     /// Maximum size of an inline answer where answers are bounded, in bytes before JSON escaping.
     pub(crate) inline_bytes_max: usize,
-    /// Maximum size of an answer in bytes; a longer one is refused. Answers are spooled to disk until they are
-    /// complete.
+    /// Bytes of an answer, which is spooled to disk until it is complete; a longer one is refused.
     pub(crate) answer_bytes_max: u64,
 }
 
@@ -74,8 +73,7 @@ impl McpConnection {
         (Arc::new(connection), outbox)
     }
 
-    /// Handles one message of `caller`. If the message has to wait for a permit, `identity` resolves the caller again.
-    /// Waits while too many requests are open, and while the outgoing queue is full.
+    /// Waits while too many requests are open or the outgoing queue is full. `identity` resolves the caller again then.
     pub(crate) async fn receive(
         self: &Arc<Self>,
         incoming: IncomingMessage,
@@ -116,13 +114,11 @@ impl McpConnection {
         }
     }
 
-    /// Rejects a message, under its id if the id could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.report_rejection(&error.message);
         self.send(OutgoingMessage::Whole(error.to_bytes(id))).await;
     }
 
-    /// Reports a rejected message to the log and the metrics.
     pub(crate) fn report_rejection(&self, reason: &str) {
         let CallOrigin { transport, peer } = self.origin;
         let event = Event::MessageRefused { transport, peer, reason };
@@ -149,8 +145,7 @@ impl McpConnection {
         self.tasks.close();
     }
 
-    /// Accepts no more messages and waits up to `within` for open requests. Drops the requests that are still open
-    /// then, with their calls.
+    /// Accepts no more messages, waits up to `within` for open requests, and drops the others with their calls.
     pub(crate) async fn drain(&self, within: Duration) {
         self.finish();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
@@ -165,7 +160,6 @@ impl McpConnection {
         self.finish();
     }
 
-    /// The caller together with the state of the connection.
     fn request_context(&self, caller: Caller) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         RequestContext {
@@ -189,7 +183,6 @@ impl McpConnection {
         }
     }
 
-    /// Sends change notifications of the session, independently of requests.
     fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
@@ -248,7 +241,6 @@ impl McpConnection {
         self.spawn_task(permit, async move { task.answer_batch(messages).await });
     }
 
-    /// A permit for one request; `None` if the connection was abandoned meanwhile.
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         self.abandoned.run_until_cancelled(self.request_permits.clone().acquire_owned()).await?.ok()
@@ -284,7 +276,6 @@ fn revoked_error() -> RpcError {
     RpcError::invalid_request(AuthenticationError::Invalid.to_string())
 }
 
-/// The state of the task that answers one request.
 struct RequestTask {
     connection: Arc<McpConnection>,
     identity: Arc<dyn CallerResolver>,

@@ -199,8 +199,7 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// Labels come only from the registry and from closed lists. A label with a caller's text could grow the set of
-    /// series without limit.
+    /// Labels come only from the registry and from closed lists: a caller's text could grow the set of series.
     fn record_event(event: Event<'_>) {
         let connections = |transport: TransportKind| gauge!("tidegate_connections", "transport" => transport.name());
         let sessions = |transport: TransportKind| gauge!("tidegate_sessions", "transport" => transport.name());

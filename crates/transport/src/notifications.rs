@@ -36,7 +36,6 @@ pub(crate) async fn forward_subscription(
     cancelled.run_until_cancelled(forwarding).await;
 }
 
-/// Forwards the notifications of `feed` until the output is closed.
 pub(crate) async fn forward_feed(
     feed: &mut NotificationFeed,
     identity: &Arc<dyn CallerResolver>,

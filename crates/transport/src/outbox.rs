@@ -20,7 +20,6 @@ pub(crate) enum OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// The next bytes of the message; `None` at its end.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         match self {
             Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
@@ -29,7 +28,6 @@ impl OutgoingMessage {
     }
 }
 
-/// The receiving end of the outgoing queue of one connection.
 pub(crate) struct Outbox {
     messages: mpsc::Receiver<OutgoingMessage>,
     /// The open requests; closed when the connection accepts no more.
@@ -37,7 +35,6 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Receives the messages of all holders of the sender, until `tasks` has ended.
     pub(crate) fn new(messages: mpsc::Receiver<OutgoingMessage>, tasks: TaskTracker) -> Self {
         Self { messages, tasks }
     }
@@ -62,7 +59,6 @@ impl Outbox {
 /// Threshold in bytes. Larger answers go to a file, and are read from it in pieces of this size.
 const MEMORY_BYTES_MAX: usize = 256 * 1024;
 
-/// Why an answer could not be stored.
 #[derive(Debug, Error)]
 pub(crate) enum SpoolError {
     #[error("the answer is larger than {0} bytes")]
@@ -71,7 +67,6 @@ pub(crate) enum SpoolError {
     Io(#[from] std::io::Error),
 }
 
-/// An answer that grows until it is complete.
 #[derive(Debug)]
 pub(crate) struct Spool {
     bytes_max: u64,
@@ -98,7 +93,6 @@ impl Spool {
         Ok(())
     }
 
-    /// The next bytes of a complete answer; `None` at its end.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         if let Some(file) = &mut self.file {
             if !std::mem::replace(&mut self.is_read, true) {

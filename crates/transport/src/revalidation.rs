@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 /// Interval between two checks. Shorter answers are not checked.
 pub(crate) const REVALIDATE_EVERY: Duration = Duration::from_secs(5);
 
-/// The caller of one answer, and the time of the next check.
 pub(crate) struct SessionValidity {
     identity: Arc<dyn CallerResolver>,
     changes: RevalidationTriggers,
@@ -31,7 +30,6 @@ pub(crate) struct RevalidationTriggers {
 }
 
 impl RevalidationTriggers {
-    /// Subscribes to the changes of `registry` and to the credential reloads of `identity` from now on.
     pub(crate) fn subscribe(identity: &dyn CallerResolver, registry: &Registry) -> Self {
         Self { versions: registry.versions(), renewals: identity.credential_reloads() }
     }
@@ -45,12 +43,10 @@ impl RevalidationTriggers {
     }
 }
 
-/// The caller is no longer admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
 impl SessionValidity {
-    /// The validity of a caller of `registry` that was admitted just now.
     pub(crate) fn new(identity: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
         let changes = RevalidationTriggers::subscribe(&*identity, registry);
         Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
@@ -70,7 +66,6 @@ impl SessionValidity {
         }
     }
 
-    /// The next frame of `stream`; `None` at its end.
     pub(crate) async fn next_frame(&mut self, stream: &mut AnswerStream) -> Result<Option<AnswerFrame>, Revoked> {
         self.run_while_valid(stream.next()).await
     }
@@ -111,8 +106,7 @@ pub(crate) fn configuration_changing_error() -> RpcError {
 
 pub(crate) type DecodedMessage = Result<IncomingMessage, DecodeError>;
 
-/// Pairs each message with its caller. If the caller is no longer admitted, the message becomes a rejection for
-/// `sender`.
+/// Pairs each message with its caller; if that is no longer admitted, the message becomes a rejection for `sender`.
 pub(crate) fn with_callers(
     messages: Vec<DecodedMessage>,
     identity: Arc<dyn CallerResolver>,

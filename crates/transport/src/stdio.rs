@@ -21,11 +21,9 @@ use crate::revalidation::{CallerResolver, configuration_changing_error};
 const OUTGOING_MAX: usize = 64;
 /// Maximum number of concurrent requests. Reading stops while they are open.
 const REQUESTS_MAX: usize = 512;
-/// Common clients refuse lines over 10 MiB. The limit counts rows before JSON escaping, which at most doubles them,
-/// except for control characters.
+/// Common clients refuse lines over 10 MiB. JSON escaping at most doubles rows, except for control characters.
 const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Number of attempts to read an authenticator and a registry of the same configuration. They differ only for a moment,
-/// while both change.
+/// Attempts to read an authenticator and a registry of the same configuration, which differ only for a moment.
 const TRIES_MAX: usize = 10_000;
 
 /// The local user, the toolset and the limits of a connection over standard input and output.
@@ -110,7 +108,6 @@ async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send)
     writer.flush().await
 }
 
-/// Writes `message` and a line feed.
 async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin + Send),
     mut message: OutgoingMessage,
@@ -121,7 +118,6 @@ async fn write_line(
     writer.write_all(b"\n").await
 }
 
-/// Resolves the user of the process, restricted to a toolset if one is configured.
 struct LocalCallerResolver {
     service: Arc<McpService>,
     authenticator: Arc<dyn Authenticator>,
@@ -155,7 +151,6 @@ impl CallerResolver for LocalCallerResolver {
         Ok(caller.with_toolset(toolset))
     }
 
-    /// The user that started the process is always admitted.
     async fn is_admitted(&self) -> bool {
         true
     }

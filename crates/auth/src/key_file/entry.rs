@@ -87,7 +87,6 @@ impl KeyEntry {
         }
     }
 
-    /// The entry without its digest.
     pub(crate) fn status(&self, now: DateTime<Utc>) -> KeyStatus {
         KeyStatus {
             name: self.name.clone(),

@@ -30,8 +30,7 @@ struct KeyFileVersion {
     version: u64,
 }
 
-/// The entries of the file; empty if the file does not exist. Takes no lock, because files are only replaced as a
-/// whole.
+/// Empty if the file does not exist. Takes no lock, because files are only replaced as a whole.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
     let failed = |error| io_error("read", path, &error);
     let file = match File::open(path) {
@@ -178,7 +177,6 @@ impl Ownership {
         }
     }
 
-    /// Gives `file` the same owner, group and mode.
     pub(super) fn apply_to(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 

@@ -18,14 +18,12 @@ const REDIRECTS_MAX: usize = 3;
 const IDLE_CONNECTIONS_MAX: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The HTTP client. Created with the first request, because reading the system's root certificates takes time and most
-/// commands send no request.
+/// Created with the first request: reading the system's root certificates takes time, and most commands send none.
 #[derive(Default)]
 pub(crate) struct ProviderClient {
     client: OnceLock<Option<Client>>,
 }
 
-/// A response with status 200.
 pub(crate) struct ProviderResponse {
     pub(crate) body: Vec<u8>,
     /// The lifetime in `Cache-Control`, if present; zero if the response must not be cached.
@@ -109,10 +107,8 @@ fn cache_lifetime(headers: &HeaderMap) -> Option<Duration> {
     seconds.map(Duration::from_secs)
 }
 
-/// The least time between two log lines for the same failure.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts failures and decides when the next one is logged.
 #[derive(Default)]
 pub(crate) struct LogThrottle {
     state: Mutex<ThrottleState>,
@@ -144,7 +140,6 @@ impl LogThrottle {
     }
 }
 
-/// Why a request to the identity provider failed, for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProviderError {
     #[error("it answered with the status {0}")]
@@ -181,10 +176,7 @@ impl From<reqwest::Error> for ProviderError {
     }
 }
 
-/// Parses the URL `text` of an identity provider.
-///
-/// # Errors
-/// Why it is not allowed. The URL is not repeated, because it may contain a password.
+/// The error does not repeat the URL, because it may contain a password.
 pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
     const MALFORMED: &str = "is not a complete URL such as https://login.example.com/keys";
     let url = Url::parse(text).map_err(|_| MALFORMED)?;
@@ -208,7 +200,6 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
 pub(super) const NOT_PRIVATE: &str =
     "must begin with https://; http:// is allowed for this machine only (localhost, 127.0.0.1)";
 
-/// Whether the host of `url` is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -25,8 +25,7 @@ pub(crate) async fn discover_key_set_url(http: &ProviderClient, issuer: &str, ur
     Err(last)
 }
 
-/// The metadata URLs, in the order of the MCP specification: both names inserted before the path (RFC 8414), then the
-/// OpenID name after the path.
+/// In the order of the MCP specification: both names before the path (RFC 8414), then the OpenID name after it.
 fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![

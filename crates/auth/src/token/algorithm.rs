@@ -39,7 +39,6 @@ pub(crate) enum KeyKind {
 }
 
 impl KeyKind {
-    /// A description for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Secret => "a secret",

@@ -29,7 +29,6 @@ const FRESH_FOR_MAX: Duration = Duration::from_secs(60 * 60);
 const STALE_FOR: Duration = Duration::from_secs(60 * 60);
 const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
-/// Where an issuer publishes its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeySource {
     Url(Url),
@@ -69,7 +68,6 @@ struct FetcherState {
     http: ProviderClient,
     clock: Clock,
     keys: ArcSwapOption<FetchedKeySet>,
-    /// Changes with every change of the keys.
     epoch: AtomicU64,
     attempts: watch::Sender<FetchAttempts>,
     fetch_requested: Notify,
@@ -106,7 +104,6 @@ impl FetchedKeys {
         Self { shared: Arc::new(shared), worker: OnceLock::new() }
     }
 
-    /// Whether `other` fetches the same keys for the same algorithms.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         self.shared.source == other.shared.source && self.shared.algorithms == other.shared.algorithms
     }
@@ -204,7 +201,6 @@ impl FetcherState {
         self.attempts.borrow().may_start(now)
     }
 
-    /// Fetches the keys and returns the time until the next fetch.
     async fn fetch(&self) -> Duration {
         let begun = self.clock.now();
         self.attempts.send_modify(|attempts| {
@@ -237,7 +233,6 @@ impl FetcherState {
         pause
     }
 
-    /// Makes the keys of `page` current and returns how long they are fresh.
     fn store_keys(&self, page: &ProviderResponse, at: DateTime<Utc>) -> Result<Duration, ProviderError> {
         let fresh_for = page.fresh_for.unwrap_or(FRESH_FOR).clamp(FRESH_FOR_MIN, FRESH_FOR_MAX);
         let digest = sha256_of(&page.body);

@@ -27,7 +27,6 @@ const REJECTED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
 };
-/// How long a rejected token stays in the cache.
 const REJECTED_SECONDS: Seconds = 5.0;
 /// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
@@ -40,14 +39,12 @@ pub(super) struct Introspector {
     authorization: HeaderValue,
     http: ProviderClient,
     permits: IntrospectionPermits,
-    /// Introspections in flight. Each has at least one waiting request, so their number is bounded by the open
-    /// requests.
+    /// Each has at least one waiting request, so their number is bounded by the open requests.
     in_flight: Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     rejected: Mutex<LruCache<Digest, Seconds>>,
     failures: LogThrottle,
 }
 
-/// The answer of the issuer about a token.
 pub(super) enum IntrospectionResult {
     /// The token is active and has these claims.
     Active(Map<String, Value>),
@@ -80,7 +77,6 @@ impl Introspector {
         })
     }
 
-    /// Whether the token of this digest was rejected recently.
     pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
         let mut rejected = self.rejected.lock();
         match rejected.get(digest) {
@@ -93,13 +89,11 @@ impl Introspector {
         }
     }
 
-    /// Caches for a short time that the token of this digest is invalid.
     pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
         self.rejected.lock().put(digest, now + REJECTED_SECONDS);
     }
 
-    /// Runs `introspection` once for all concurrent requests with the same token. If the running one is dropped, another one
-    /// continues.
+    /// Runs once for all concurrent requests with the same token. If the running one is dropped, another one continues.
     pub(super) async fn run_once(
         &self,
         digest: Digest,
@@ -138,8 +132,7 @@ impl Introspector {
         }
     }
 
-    /// As `query_issuer`, but status 400 is an error: an unknown issuer may use it for any request that it cannot
-    /// parse.
+    /// Status 400 is an error here: an unknown issuer may use it for any request that it cannot parse.
     pub(super) async fn query_issuer_strictly(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;

@@ -36,7 +36,6 @@ pub(super) struct VerificationKey {
 }
 
 impl KeyRing {
-    /// Reads `key`, which must support each of `algorithms`.
     pub(super) fn from_configured(key: &TokenKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
         install_provider();
         let ring = match key {
@@ -77,7 +76,6 @@ impl KeyRing {
         self.keys().len()
     }
 
-    /// Those of `algorithms` that no key supports.
     pub(super) fn unsupported_algorithms(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
         let is_unsupported = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.supports(*algorithm));
         algorithms.iter().copied().filter(is_unsupported).collect()

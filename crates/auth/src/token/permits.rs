@@ -14,7 +14,6 @@ const QUERIES_PER_NETWORK_MAX: usize = 8;
 
 pub(super) struct IntrospectionPermits {
     all: Semaphore,
-    /// The queues of networks with waiting or running introspections.
     queues: Mutex<HashMap<Option<IpAddr>, Arc<Semaphore>>>,
 }
 
@@ -25,7 +24,6 @@ pub(super) struct IntrospectionPermit<'a> {
     _queue: NetworkQueue<'a>,
 }
 
-/// Keeps the queue of a network while it is in use.
 struct NetworkQueue<'a> {
     permits: &'a IntrospectionPermits,
     network: Option<IpAddr>,
@@ -39,8 +37,7 @@ impl Default for IntrospectionPermits {
 }
 
 impl IntrospectionPermits {
-    /// Waits for a permit for `peer`. The queue of its network comes first, so that a waiting request holds no shared
-    /// permit.
+    /// The queue of its network comes first, so that a waiting request holds no shared permit.
     pub(super) async fn acquire(&self, peer: Option<IpAddr>) -> IntrospectionPermit<'_> {
         let network = peer.map(quota_address);
         let semaphore = self

@@ -23,7 +23,6 @@ pub(super) struct TokenVerifier {
     audiences: Vec<String>,
     leeway: Seconds,
     tenant_claim: Option<String>,
-    /// Whether a token without an audience is rejected.
     needs_audience: bool,
 }
 
@@ -43,7 +42,6 @@ pub(super) enum TokenVerdict {
     Invalid,
 }
 
-/// The parts of a token's header that choose the key.
 struct TokenHeader {
     algorithm: TokenAlgorithm,
     key_id: Option<String>,

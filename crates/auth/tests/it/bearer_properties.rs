@@ -22,7 +22,7 @@ static SCENE: LazyLock<BearerFixture> = LazyLock::new(|| {
     let keys = KeyFile::new(folder.path().join("keys.json"));
     let key = keys.add("ada", &[], None).unwrap().key.expose().to_owned();
     let tokens = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[TokenAlgorithm::Rs256]);
-    let clock = MovedClock::new().clock();
+    let clock = MovedClock::default().clock();
     let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         keys: Some(keys),
         tokens: Some(tokens),

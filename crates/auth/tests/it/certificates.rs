@@ -58,7 +58,7 @@ fn options() -> AuthenticatorOptions {
         certificates: vec![rule("etl", subject("CN=etl, O=Example"), &["loader"]), robot],
         proxy: Some(proxy()),
         roles: vec![role("reader", serde_json::json!({})), role("loader", serde_json::json!({}))],
-        clock: MovedClock::new().clock(),
+        clock: MovedClock::default().clock(),
         ..AuthenticatorOptions::default()
     }
 }
@@ -123,7 +123,7 @@ fn rejects_unknown_certificate() {
 
 #[test]
 fn rejects_certificate_that_expired_during_the_connection() {
-    let clock = MovedClock::new();
+    let clock = MovedClock::default();
     let credential_authenticator =
         authenticator(AuthenticatorOptions { anonymous: vec!["reader".to_owned()], clock: clock.clock(), ..options() });
     let etl = certificate("CN=etl,O=Example", &[]);

@@ -28,7 +28,7 @@ fn accepts_development_tokens_until_expiry() {
     let made = DevelopmentKey::create(&path).unwrap();
     let key = DevelopmentKey::read(&path).unwrap();
     assert_eq!(made.public_key_pem().unwrap(), key.public_key_pem().unwrap());
-    let clock = MovedClock::new();
+    let clock = MovedClock::default();
     let tokens = token_options(TokenKey::PublicKeyPem(key.public_key_pem().unwrap()), &[DevelopmentKey::ALGORITHM]);
     let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens }),
@@ -91,7 +91,7 @@ fn rejects_invalid_key_file_without_quoting_it() {
 fn rejects_reserved_claims_and_empty_subject() {
     let folder = tempfile::tempdir().unwrap();
     let key = DevelopmentKey::create(&folder.path().join("key.pem")).unwrap();
-    let clock = MovedClock::new().clock();
+    let clock = MovedClock::default().clock();
     let error = |token: DevelopmentToken| key.sign(&token, &clock).err().unwrap();
     for name in ["iss", "aud", "sub", "exp", "iat", "nbf"] {
         assert_eq!(

@@ -57,7 +57,7 @@ async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
 
 #[tokio::test]
 async fn only_the_first_token_waits_for_keys() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     assert_eq!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
@@ -79,7 +79,7 @@ async fn only_the_first_token_waits_for_keys() {
 
 #[tokio::test]
 async fn coalesces_concurrent_fetches() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     provider.hold();
     let credential_authenticator = authenticator(options(&provider), &clock);
@@ -95,7 +95,7 @@ async fn coalesces_concurrent_fetches() {
 
 #[tokio::test]
 async fn unknown_kid_refetches_at_most_every_ten_seconds() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -123,7 +123,7 @@ async fn unknown_kid_refetches_at_most_every_ten_seconds() {
 
 #[tokio::test]
 async fn invalid_claims_never_trigger_a_fetch() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -159,7 +159,7 @@ async fn invalid_claims_never_trigger_a_fetch() {
 
 #[tokio::test]
 async fn rotated_key_invalidates_cached_tokens() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     let old = token(&RSA, "one", &clock);
@@ -173,7 +173,7 @@ async fn rotated_key_invalidates_cached_tokens() {
 
 #[tokio::test]
 async fn refetches_stale_keys() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -197,7 +197,7 @@ async fn cache_lifetime_is_bounded() {
         ("cache-control: public, Max-Age=120\r\n", 2 * MINUTE),
         ("cache-control: max-age=99999999\r\n", HOUR),
     ] {
-        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let (provider, clock) = (Provider::start().await, MovedClock::default());
         provider.answer("/keys", 200, says, json!({ "keys": [named(&RSA, "one")] }));
         let credential_authenticator = authenticator(options(&provider), &clock);
         authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -213,7 +213,7 @@ async fn cache_lifetime_is_bounded() {
 
 #[tokio::test]
 async fn uses_stale_keys_for_an_hour() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -247,7 +247,7 @@ async fn invalid_key_set_keeps_the_previous_keys() {
         (302, "location: http://localhost:1/keys\r\n", good.clone()),
         (302, "location: /nowhere\r\n", good),
     ] {
-        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let (provider, clock) = (Provider::start().await, MovedClock::default());
         provider.show_keys(&[named(&RSA, "one")]);
         let credential_authenticator = authenticator(options(&provider), &clock);
         authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -264,7 +264,7 @@ async fn invalid_key_set_keeps_the_previous_keys() {
 
 #[tokio::test]
 async fn follows_same_origin_redirects_only() {
-    let (provider, elsewhere, clock) = (Provider::start().await, Provider::start().await, MovedClock::new());
+    let (provider, elsewhere, clock) = (Provider::start().await, Provider::start().await, MovedClock::default());
     provider.answer("/keys", 302, "location: /moved\r\n", "");
     provider.answer("/moved", 200, "", json!({ "keys": [named(&RSA, "one")] }));
     let here = authenticator(options(&provider), &clock);
@@ -277,7 +277,7 @@ async fn follows_same_origin_redirects_only() {
 
 #[tokio::test]
 async fn starts_without_issuer_and_recovers() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.answer("/keys", 503, "", "");
     let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
@@ -297,7 +297,7 @@ async fn starts_without_issuer_and_recovers() {
 
 #[tokio::test]
 async fn slow_issuer_delays_only_its_own_tokens() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -321,7 +321,7 @@ async fn slow_issuer_delays_only_its_own_tokens() {
 
 #[tokio::test]
 async fn background_fetch_ends_on_drop() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.hold();
     let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
     provider.wait_for_requests("/keys", 1).await;
@@ -331,7 +331,7 @@ async fn background_fetch_ends_on_drop() {
 
 #[tokio::test]
 async fn swap_reuses_fetched_keys() {
-    let (provider, other, clock) = (Provider::start().await, Provider::start().await, MovedClock::new());
+    let (provider, other, clock) = (Provider::start().await, Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     other.show_keys(&[named(&P256, "two")]);
     let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(options(&provider), &clock));
@@ -363,7 +363,7 @@ async fn swap_reuses_fetched_keys() {
 
 #[tokio::test]
 async fn tolerates_clock_going_back() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let credential_authenticator = authenticator(options(&provider), &clock);
     authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap();
@@ -379,7 +379,7 @@ async fn discovers_the_key_set() {
         "/.well-known/openid-configuration/one",
         "/one/.well-known/openid-configuration",
     ] {
-        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let (provider, clock) = (Provider::start().await, MovedClock::default());
         let issuer = provider.at("/one");
         provider.show_keys(&[named(&RSA, "one")]);
         provider.answer(place, 200, "", json!({ "issuer": issuer, "jwks_uri": provider.at("/keys") }));
@@ -400,7 +400,7 @@ async fn discovers_the_key_set() {
 
 #[tokio::test]
 async fn rejects_metadata_of_another_issuer() {
-    let (provider, clock) = (Provider::start().await, MovedClock::new());
+    let (provider, clock) = (Provider::start().await, MovedClock::default());
     provider.show_keys(&[named(&RSA, "one")]);
     let metadata = json!({ "issuer": "https://other.example", "jwks_uri": provider.at("/keys") });
     provider.answer("/.well-known/oauth-authorization-server", 200, "", metadata);

@@ -19,7 +19,7 @@ fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     let implied = [("admin", "write"), ("write", "list")];
     let implied = implied.map(|(broad, narrow)| (broad.to_owned(), vec![narrow.to_owned()]));
     tokens.implied_scopes = Arc::new(ImpliedScopes::new(&implied.into()).unwrap());
-    let clock = MovedClock::new().clock();
+    let clock = MovedClock::default().clock();
     let roles = vec![role("r", expected)];
     let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
@@ -85,7 +85,7 @@ fn without_a_role_there_are_no_grants() {
 #[test]
 fn shares_grants_of_equal_role_sets() {
     let folder = tempfile::tempdir().unwrap();
-    let moved_clock = MovedClock::new();
+    let moved_clock = MovedClock::default();
     let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(moved_clock.clock());
     let add = |name: &str, roles: &[&str]| {
         let roles: Vec<String> = roles.iter().map(|role| (*role).to_owned()).collect();

@@ -24,7 +24,7 @@ impl IntrospectionFixture {
     }
 
     async fn with(needs_audience: bool) -> Self {
-        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let (provider, clock) = (Provider::start().await, MovedClock::default());
         let introspection_options = IntrospectionOptions {
             url: provider.at("/introspect"),
             client_id: "tide gate".to_owned(),

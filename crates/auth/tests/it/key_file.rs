@@ -24,7 +24,7 @@ fn error_of(content: &str) -> String {
 fn file_holds_digests_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new folder/keys.json");
-    let file = KeyFile::new(&path).with_clock(MovedClock::new().clock());
+    let file = KeyFile::new(&path).with_clock(MovedClock::default().clock());
     assert_eq!(file.list().unwrap(), []);
     assert!(!path.exists());
     let new = file.add("ada", &["reader".to_owned()], Some(time(NOW + 60))).unwrap();

@@ -15,7 +15,7 @@ struct KeyFixture {
 impl KeyFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = MovedClock::new();
+        let clock = MovedClock::default();
         let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(clock.clock());
         Self { _folder: folder, clock, keys }
     }

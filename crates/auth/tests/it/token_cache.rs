@@ -21,7 +21,7 @@ fn authenticator(moved_clock: &MovedClock) -> CredentialAuthenticator {
 
 #[test]
 fn revalidates_cached_token_after_a_minute() {
-    let moved_clock = MovedClock::new();
+    let moved_clock = MovedClock::default();
     let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims());
     let first = show(&credential_authenticator, Some(&token)).unwrap();
@@ -38,7 +38,7 @@ fn revalidates_cached_token_after_a_minute() {
 
 #[test]
 fn cached_token_expires() {
-    let moved_clock = MovedClock::new();
+    let moved_clock = MovedClock::default();
     let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "exp": NOW + 5 })));
     assert!(show(&credential_authenticator, Some(&token)).is_ok());
@@ -50,7 +50,7 @@ fn cached_token_expires() {
 
 #[test]
 fn rejected_token_is_not_cached() {
-    let moved_clock = MovedClock::new();
+    let moved_clock = MovedClock::default();
     let credential_authenticator = authenticator(&moved_clock);
     let token = P256.token(TokenAlgorithm::Es256, &claims_with(json!({ "nbf": NOW + 100 })));
     assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));

@@ -18,7 +18,6 @@ pub(super) struct Handshake {
     pub(super) negotiated: NegotiatedProtocol,
 }
 
-/// The relevant parts of the server's answer to `initialize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
     pub(super) version: String,

@@ -36,7 +36,6 @@ pub(super) struct ReceivedMessage {
     pub(super) line: OutgoingMessage,
 }
 
-/// Counts the bytes of a message while it arrives.
 #[derive(Debug, Clone)]
 pub(super) struct MessageMeter {
     output: Output,
@@ -56,9 +55,6 @@ impl MessageMeter {
     }
 
     /// Counts the next bytes of the message. Waits while too many large messages are in memory.
-    ///
-    /// # Errors
-    /// When the message is too large.
     pub(super) async fn add(&self, bytes: usize) -> Result<(), ReceiveError> {
         let needs_permit = {
             let mut state = self.state.lock();
@@ -79,7 +75,6 @@ impl MessageMeter {
         *self.state.lock() = MeterState::default();
     }
 
-    /// Parses the complete message `text`, and begins to count the next one.
     pub(super) fn finish(&self, text: impl Into<Bytes> + AsRef<str>) -> Result<ReceivedMessage, ReceiveError> {
         let MeterState { permit, .. } = std::mem::take(&mut *self.state.lock());
         let shape = MessageShape::parse(text.as_ref())?;
@@ -93,7 +88,6 @@ impl ReceivedMessage {
     }
 }
 
-/// Collects the body of `response`, which is one message.
 pub(super) async fn receive_body(
     mut response: reqwest::Response,
     meter: &MessageMeter,
@@ -170,7 +164,6 @@ impl MessageShape {
         !self.has_method && (self.has_result || self.has_error)
     }
 
-    /// The id of a message that is not a batch.
     pub(super) fn id(&self) -> Option<&str> {
         self.ids.first().map(String::as_str).filter(|_| !self.is_batch)
     }

@@ -30,7 +30,6 @@ use self::web_socket::WebSocketTransport;
 pub use self::address::ServerAddress;
 pub use self::options::{BridgeNotice, BridgeNoticeListener, BridgeOptions};
 
-/// Time limit for pending output after the client disconnected or draining ended.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bridges one client to the server until the client closes its side or `shutdown` fires. Then waits up to

@@ -8,8 +8,7 @@ use super::address::ServerAddress;
 use crate::bearer_token::BearerToken;
 use tidegate_core::Backoff;
 
-/// The shortest and the longest delay between attempts to reach the server again. A call that waits 5 s for a server
-/// must notice that it is reachable again.
+/// A call that waits 5 s for a server must notice within that time that it is reachable again.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 pub(super) const DELAY_MAX: Duration = Duration::from_secs(2);
 

@@ -15,7 +15,6 @@ const LARGE_MESSAGES_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
     line: Bytes,
-    /// Held while a large message is in memory.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -34,7 +33,6 @@ impl OutgoingMessage {
     }
 }
 
-/// The sending end of the output, which all parts of the bridge share.
 #[derive(Debug, Clone)]
 pub(super) struct Output {
     lines: mpsc::Sender<OutgoingMessage>,
@@ -72,7 +70,6 @@ impl Output {
     }
 }
 
-/// Writes each message as a line, until the last [`Output`] is dropped.
 pub(super) async fn write_lines(
     mut lines: mpsc::Receiver<OutgoingMessage>,
     writer: impl AsyncWrite + Unpin + Send,

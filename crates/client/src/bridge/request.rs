@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::BridgeError;
 
-/// A request, or a batch.
 #[derive(Debug, Clone)]
 pub(super) struct ClientRequest {
     /// The line of the client, unchanged.
@@ -22,12 +21,10 @@ pub(super) struct ClientRequest {
     /// The ids that need an answer: one, or several of a batch.
     pub(super) ids: Vec<RequestId>,
     pub(super) is_batch: bool,
-    /// The metadata of a modern request.
     pub(super) modern: Option<ModernMetadata>,
     pub(super) state: Arc<RequestState>,
 }
 
-/// The metadata of a modern request, which its HTTP headers mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ModernMetadata {
     pub(super) version: String,
@@ -36,17 +33,14 @@ pub(super) struct ModernMetadata {
     pub(super) name: Option<String>,
 }
 
-/// The state of a request that is not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct RequestState {
     is_cancelled: AtomicBool,
-    /// Whether a part of it may have been sent.
     may_have_been_sent: AtomicBool,
     /// Fires when nothing waits for its answer any more.
     pub(super) ended: CancellationToken,
 }
 
-/// The requests that are not answered yet, by id as JSON text.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests(Mutex<HashMap<String, PendingRequest>>);
 
@@ -58,7 +52,6 @@ struct PendingRequest {
     is_stream: bool,
 }
 
-/// Keeps a request pending until it is dropped.
 #[derive(Debug)]
 pub(super) struct PendingRequestGuard {
     requests: Arc<PendingRequests>,
@@ -66,10 +59,7 @@ pub(super) struct PendingRequestGuard {
 }
 
 impl PendingRequests {
-    /// Adds a request until the guard is dropped. A batch has several ids.
-    ///
-    /// # Errors
-    /// `-32600` when an id is in use.
+    /// Adds a request until the guard is dropped; `-32600` when one of its ids is in use.
     pub(super) fn add(self: &Arc<Self>, request: &ClientRequest) -> Result<PendingRequestGuard, RpcError> {
         let mut guard = PendingRequestGuard { requests: self.clone(), ids: Vec::new() };
         let (is_modern, is_stream) = (request.modern.is_some(), request.is_stream());
@@ -163,7 +153,6 @@ impl ClientRequest {
         Self { modern, ..Self::legacy(line, request.id.clone()) }
     }
 
-    /// A request of a legacy session.
     pub(super) fn legacy(line: Bytes, id: RequestId) -> Self {
         Self { line, ids: vec![id], is_batch: false, modern: None, state: Arc::default() }
     }
@@ -177,7 +166,6 @@ impl ClientRequest {
         Self { line, ids: ids.collect(), is_batch: true, modern: None, state: Arc::default() }
     }
 
-    /// Whether it opens a notification stream, which lasts until one side ends it.
     fn is_stream(&self) -> bool {
         self.modern.as_ref().is_some_and(|modern| modern.method == "subscriptions/listen")
     }
@@ -189,7 +177,6 @@ impl ClientRequest {
 }
 
 impl ModernMetadata {
-    /// The metadata of a modern notification.
     pub(super) fn from_notification(notification: &RpcNotification) -> Option<Self> {
         let version = notification.params::<NotificationMeta>().ok()?.meta.version?;
         Some(Self { version, method: notification.method.clone(), name: None })
@@ -220,7 +207,6 @@ pub(super) trait ServerTransport: Send + Sync {
     /// Forwards a message that has no answer. A modern notification has metadata.
     async fn notify(&self, line: &Bytes, modern: Option<&ModernMetadata>);
 
-    /// Whether dropping a request also cancels it at the server.
     fn cancels_by_dropping(&self, _is_modern: bool) -> bool {
         false
     }

@@ -29,7 +29,6 @@ pub(super) struct StdioClient {
     tasks: TaskTracker,
     /// Fires when the latest step of the handshake is complete. Later messages wait for it.
     handshake_done: CancellationToken,
-    /// Fires when waiting ends.
     ended: CancellationToken,
 }
 

@@ -30,7 +30,6 @@ struct PartialBlock {
 }
 
 impl BlockFetcher<'_> {
-    /// The bytes of `block`, verified against its hash.
     pub(crate) async fn fetch(&self, block: &ManifestBlock) -> Result<Vec<u8>, FetchError> {
         let mut fetches = 0;
         loop {
@@ -108,7 +107,6 @@ impl BlockFetcher<'_> {
     }
 }
 
-/// Whether `response` continues after the first `bytes` bytes.
 fn is_continuation(response: &Response, bytes: usize) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     let first = range.and_then(|range| range.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());

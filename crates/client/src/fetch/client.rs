@@ -19,7 +19,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
 const INITIAL_ATTEMPTS_MAX: u32 = 4;
 
-/// Maximum delay that a server can request with `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct ResultClient {
@@ -173,7 +172,6 @@ impl<'a> RetryState<'a> {
         self.backoff.reset();
     }
 
-    /// Waits until the next attempt after `failure`.
     /// Fails if another attempt would not help, or if the maximum is reached.
     pub(crate) async fn wait_after_failure(&mut self, failure: RequestFailure) -> Result<(), FetchError> {
         let (reason, retry_after) = match failure {
@@ -195,13 +193,7 @@ impl<'a> RetryState<'a> {
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
     /// A later attempt may succeed.
-    Transient {
-        reason: String,
-        /// The delay that the server requests.
-        retry_after: Duration,
-        /// Whether the server may have received the request.
-        may_have_been_received: bool,
-    },
+    Transient { reason: String, retry_after: Duration, may_have_been_received: bool },
     /// A later attempt would fail too.
     Permanent(FetchError),
 }
@@ -219,8 +211,7 @@ pub(crate) enum ResultCredential {
 }
 
 impl ResultCredential {
-    /// The link if there is one, else the bearer token. With a link, the token is not sent: it may be meant for another
-    /// server.
+    /// The link if there is one, else the bearer token, which may be meant for another server than the link's.
     pub(crate) fn new(link: Option<&str>, bearer: Option<&BearerToken>) -> Self {
         match (link, bearer) {
             (Some(token), _) => Self::Link(token.to_owned()),

@@ -8,7 +8,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
-/// The writer of an output file, with or without compression.
 pub(crate) enum CompressionWriter {
     None(BufWriter<NamedTempFile>),
     Gzip(GzEncoder<BufWriter<NamedTempFile>>),
@@ -47,7 +46,6 @@ fn is_zstd(path: &Path) -> bool {
 }
 
 impl CompressionWriter {
-    /// A writer to `file` with the compression that `path` names.
     pub(crate) fn new(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<Self> {
         if is_gzip(path) {
             return Ok(Self::Gzip(GzEncoder::new(file, Compression::default())));
@@ -58,7 +56,6 @@ impl CompressionWriter {
         Ok(Self::None(file))
     }
 
-    /// Ends the compression and returns the file.
     pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
         let file = match self {
             Self::None(file) => file,

@@ -119,7 +119,6 @@ impl Destination {
         Ok(UnfinishedFile { file: Box::new(writer), destination: self.clone(), bytes: 0 })
     }
 
-    /// The folder of the blocks until all have arrived.
     pub(crate) fn partial_folder(&self) -> PathBuf {
         self.folder().join(self.hidden_name("partial"))
     }

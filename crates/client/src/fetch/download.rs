@@ -172,8 +172,7 @@ async fn write_blocks(
     Ok(writer)
 }
 
-/// What is written: the file that the result holds, or rows. An explicit Arrow format writes the blocks of a file
-/// result.
+/// The file that the result holds, or rows. An explicit Arrow format writes the blocks of a file result.
 fn output_mode(manifest: &ResultManifest, destination: &Destination) -> Result<OutputMode, FetchError> {
     match (&manifest.file, destination.explicit_format()) {
         (None, _) => destination.row_format().map(OutputMode::Rows),
@@ -208,7 +207,6 @@ pub(crate) async fn run_until_cancelled<T>(
     }
 }
 
-/// The result of `work`, which runs on a thread for blocking operations.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {

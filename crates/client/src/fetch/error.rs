@@ -90,7 +90,6 @@ impl FetchError {
         }
     }
 
-    /// The error of a file or folder that could not be `doing` (written, read, …).
     pub(crate) fn disk_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
@@ -99,7 +98,6 @@ impl FetchError {
         }
     }
 
-    /// The error of a task on another thread that panicked or was cancelled.
     pub(crate) fn from_join_error(error: &tokio::task::JoinError) -> Self {
         Self::Internal(error.to_string())
     }

@@ -8,7 +8,6 @@ use uuid::Uuid;
 /// Maximum size of a block in bytes. A block is in memory until its hash is verified.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// The manifest of a result. Later versions only append blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ResultManifest {
     id: String,

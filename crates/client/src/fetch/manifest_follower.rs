@@ -15,7 +15,6 @@ use crate::fetch::progress::ProgressTracker;
 const MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Iterates over the blocks of a result and refreshes its manifest while the result is running.
 pub(crate) struct ManifestFollower<'a> {
     client: &'a ResultClient,
     address: &'a ResultAddress,

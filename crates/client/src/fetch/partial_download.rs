@@ -24,16 +24,12 @@ const BLOCK_EXTENSION: &str = ".arrow";
 /// The folder of the blocks, used by one run at a time.
 pub(crate) struct PartialDownload {
     folder: Arc<Path>,
-    /// Locked while this run uses the folder.
     lock: File,
     tasks: TaskTracker,
 }
 
 impl PartialDownload {
-    /// Opens the folder of `destination` for blocks of the result `id`. Blocks of another result are removed.
-    ///
-    /// # Errors
-    /// Fails if another run uses the folder, or if the folder is not writable.
+    /// Opens the folder, unless another run uses it, and removes blocks of other results than `id`.
     pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
         let folder = destination.partial_folder();
         let failed = |doing| FetchError::disk_error(&folder, doing);

@@ -58,7 +58,6 @@ impl fmt::Display for DownloadEvent {
 /// Receives the events of a download. It must not block.
 pub type DownloadListener = Arc<dyn Fn(&DownloadEvent) + Send + Sync>;
 
-/// Counts bytes and rows, and notifies the listener of each change.
 pub(crate) struct ProgressTracker {
     progress: Mutex<DownloadProgress>,
     listener: DownloadListener,
@@ -85,7 +84,6 @@ impl ProgressTracker {
         self.update(|progress| progress.bytes = progress.bytes.saturating_sub(bytes));
     }
 
-    /// Counts the rows of a block that has arrived and matches its hash.
     pub(crate) fn add_verified_rows(&self, rows: u64) {
         self.update(|progress| progress.rows += rows);
     }

@@ -71,7 +71,6 @@ impl ResultFileWriter {
         Ok(())
     }
 
-    /// The encoder for rows with `schema`, which must equal that of the first block.
     fn encoder_for(&mut self, block: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
         let (first, encoder) = match self.encoder.take() {
             Some(encoder) => self.encoder.insert(encoder),
@@ -83,8 +82,7 @@ impl ResultFileWriter {
         Ok(encoder)
     }
 
-    /// Completes the file, renames it, and returns its size in bytes. `is_part` marks an incomplete result, in formats
-    /// that can express it. With a `length`, a file of another length is an error.
+    /// Renames the complete file; an error if it has not `length` bytes. `is_part` marks an incomplete result.
     pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
         if let Some((_, encoder)) = self.encoder {
             self.file.write(&encoder.finish(is_part)?)?;

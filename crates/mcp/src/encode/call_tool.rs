@@ -15,8 +15,7 @@ use crate::wire::encode_content;
 /// The member of `_meta` with the time in milliseconds after which a rate-limited call can be repeated.
 const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
-/// Encodes one `CallToolResult`. The order of JSON members is free, so content comes first, and members that are known
-/// last come last.
+/// Content comes first, and members that are known last come last: the order of JSON members is free.
 pub(crate) struct CallToolEncoder {
     pub(crate) envelope: ResponseEnvelope,
     blocks: ContentBlocks,

@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-/// The beginning of a text block of MCP, up to the first quote of its text.
 pub(super) const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
-/// The end of a text block, from the last quote of its text on.
 const TEXT_CLOSING: &str = "\"}";
 
 /// The state of a growing list of blocks.
@@ -33,8 +31,7 @@ impl ContentBlocks {
         self.push_text_into(TEXT_OPENING, text)
     }
 
-    /// `text`, escaped into the open block. If no block is open, `opening` opens one, up to and including the first
-    /// quote of the text.
+    /// `text`, escaped into the open block, or after `opening`, which opens one up to the first quote of the text.
     pub(super) fn push_text_into(&mut self, opening: &str, text: &str) -> Bytes {
         if self.text_is_open {
             return escape_json(text);
@@ -65,7 +62,6 @@ impl ContentBlocks {
         piece
     }
 
-    /// Everything before the next block.
     fn begin_block(&mut self) -> String {
         let mut piece = std::mem::take(&mut self.opening);
         piece.push_str(self.end_text());

@@ -102,13 +102,11 @@ impl ResponseEnvelope {
         message.into()
     }
 
-    /// A complete response message with `members`.
     pub(crate) fn respond(&self, members: &str, cache: Option<CacheHint>) -> ResponseMessage {
         ResponseMessage::result(self.encode_response(members, &Metadata::new(), cache))
     }
 
-    /// The last bytes of a reply that failed before it began: a complete error response. `resource` is the URI of the
-    /// resource to read.
+    /// The complete error response of a reply that failed before it began. `resource` is the URI to read.
     pub(super) fn fail(&self, error: &Error, resource: Option<&str>) -> (Bytes, Option<RpcError>) {
         let error = RpcError::from_error(error, resource, self.dialect);
         (self.encode_error(&error), Some(error))

@@ -27,7 +27,6 @@ impl ReadResourceEncoder {
         Self { envelope, uri, mime_type, cache, blocks }
     }
 
-    /// The start of the text contents: everything before the text.
     fn text_opening(&self) -> String {
         let mime_type = self.mime_type.as_ref().map(|mime| format!("\"mimeType\":{},", Value::from(mime.as_str())));
         format!("{{\"uri\":{},{}\"text\":\"", Value::from(self.uri.as_str()), mime_type.unwrap_or_default())

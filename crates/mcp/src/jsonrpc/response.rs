@@ -62,7 +62,6 @@ impl ResponseMessage {
         Self { bytes, error_code: None, rejection: None }
     }
 
-    /// A result that reports the failure of its call.
     pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
         Self { rejection: CallRejection::from_error(error), ..Self::result(bytes) }
     }
@@ -194,8 +193,7 @@ impl RpcError {
         }
     }
 
-    /// The error of a call that failed with `error`. `resource` is the URI of the resource to read; the error
-    /// contains it.
+    /// The error of a failed call. It contains `resource`, the URI of the resource to read.
     pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
         let code = match error.kind() {
             ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {

@@ -14,7 +14,6 @@ use crate::messages::{self, ListKind};
 use crate::session::McpSession;
 use crate::tasks::TaskFeed;
 
-/// One flag for each list of the registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ListFlags {
     pub(super) tools: bool,
@@ -36,16 +35,13 @@ pub struct NotificationFeed {
     watch: Arc<Watch>,
     tasks: Option<TaskFeed>,
     subscribed: ListFlags,
-    /// The subscribed lists that changed.
     changed: ListFlags,
     /// The id of the request whose stream the notifications belong to; `None` for a legacy session.
     stream: Option<RequestId>,
-    /// The first message of the stream.
     acknowledgement: Option<Bytes>,
 }
 
 impl NotificationFeed {
-    /// The notifications for the stream of that request.
     pub(super) fn for_stream(
         watch: Arc<Watch>,
         subscribed: ListFlags,
@@ -127,7 +123,6 @@ impl NotificationFeed {
 }
 
 impl ListFlags {
-    /// Returns the first set flag and clears it.
     fn take_next(&mut self) -> Option<ListKind> {
         let lists = [
             (&mut self.tools, ListKind::Tools),

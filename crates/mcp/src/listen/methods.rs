@@ -20,7 +20,6 @@ const TASKS_MAX: usize = 100;
 /// The notifications that a client requests or receives (`SubscriptionFilter`). Unknown members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SubscriptionFilter {
-    /// Lists whose changes are sent.
     lists: ListFlags,
     /// Resources whose changes are sent; `None` if the member is missing.
     resources: Option<Vec<String>>,
@@ -64,7 +63,6 @@ fn sort_and_dedup(uris: Vec<BoundedUri>) -> Vec<String> {
 }
 
 impl SubscriptionFilter {
-    /// Decodes the filter of a request.
     fn read(request: &RpcRequest) -> Result<Self, RpcError> {
         let notifications = request.params::<ListenParams>()?.notifications;
         let invalid = |subject: &str| RpcError::invalid_params(format!("params.notifications is wrong: {subject}"));

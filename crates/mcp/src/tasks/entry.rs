@@ -15,7 +15,6 @@ use crate::messages::{encode_input_requests, parse_input_answer};
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) metadata: TaskMetadata,
-    /// The job, while it runs.
     pub(super) job: Option<Arc<Job>>,
     /// The result, if it is not stored on disk.
     pub(super) result: Option<TaskResult>,
@@ -42,8 +41,7 @@ impl TaskEntry {
         self.update_status(TaskStatus::InputRequired, None);
     }
 
-    /// Passes the client's `result` to the pending request `key`. Answers to unknown and already answered requests are
-    /// ignored. If the answer is invalid, the request stays pending.
+    /// Ignores answers to unknown and answered requests. If the answer is invalid, the request stays pending.
     pub(super) fn accept_answer(&mut self, key: &str, result: &Value) -> Result<(), String> {
         let Some(pending) = self.pending_inputs.get(key) else { return Ok(()) };
         let answer = parse_input_answer(result)?;
@@ -60,7 +58,6 @@ impl TaskEntry {
         Ok(())
     }
 
-    /// Sets the progress message for people.
     pub(super) fn set_message(&mut self, message: String) {
         if self.metadata.message.as_ref() != Some(&message) {
             self.update_status(self.metadata.status, Some(message));
@@ -88,7 +85,6 @@ impl TaskEntry {
         self.listeners.mark_changed(self.metadata.id);
     }
 
-    /// The members of a `DetailedTask` for pending input requests, as JSON text that starts with a comma.
     pub(super) fn input_request_members(&self) -> String {
         if self.metadata.status != TaskStatus::InputRequired {
             return String::new();
@@ -112,7 +108,6 @@ impl TaskListener {
         self.woken.notify_one();
     }
 
-    /// The next task to report, with its number of changes.
     pub(super) fn next_changed(&self) -> Option<(TaskId, u64)> {
         self.changed.lock().first_key_value().map(|(id, times)| (*id, *times))
     }

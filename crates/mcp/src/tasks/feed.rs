@@ -21,8 +21,7 @@ pub(crate) struct TaskFeed {
 }
 
 impl TaskStore {
-    /// A feed for those tasks of `texts` that `caller` owns, and the ids of these tasks. The feed starts with the
-    /// current state of each task.
+    /// A feed for those tasks of `texts` that `caller` owns, with their ids. It starts with the state of each task.
     pub(crate) fn listen(
         self: &Arc<Self>,
         texts: Vec<String>,
@@ -44,7 +43,6 @@ impl TaskStore {
 }
 
 impl TaskFeed {
-    /// Resolves when there is a notification.
     pub(crate) async fn changed(&self) {
         while self.ready_notification.is_none() && self.listener.next_changed().is_none() {
             self.listener.woken.notified().await;
@@ -62,7 +60,6 @@ impl TaskFeed {
         }
     }
 
-    /// The next notification, if one is ready.
     pub(crate) fn next_message(&mut self) -> Option<Bytes> {
         self.ready_notification.take()
     }

@@ -100,7 +100,6 @@ fn read(path: &Path) -> io::Result<TaskRecord> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Whether the file was read but is not a valid record.
 fn is_corrupt(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }

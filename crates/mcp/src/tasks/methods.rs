@@ -10,7 +10,6 @@ use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::request::InFlightRequest;
 use crate::service::McpService;
 
-/// The maximum number of answers in one update.
 const ANSWERS_MAX: usize = 100;
 
 #[derive(Deserialize)]

@@ -20,7 +20,6 @@ const POLL_INTERVAL_MS: u64 = 1_000;
 pub(crate) struct TaskId(pub(super) Uuid);
 
 impl TaskId {
-    /// The id in `text`, if it is a valid id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         // Only in canonical form, so that one task has one id.
         Uuid::parse_str(text).ok().map(Self).filter(|id| id.to_string() == text)
@@ -58,8 +57,7 @@ pub(crate) struct TaskMetadata {
     pub(crate) roles: BTreeSet<String>,
     /// The tool. A caller that may no longer call it cannot see the task.
     pub(crate) tool: String,
-    /// The databases that the task queried with the rights of its owner. A caller without access to one of them cannot
-    /// see the task.
+    /// Databases queried with the rights of its owner. A caller without access to one of them cannot see the task.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
     /// The fingerprint of the row policies for its owner
@@ -77,11 +75,9 @@ pub(crate) struct TaskMetadata {
     pub(crate) time_to_live_ms: u64,
 }
 
-/// The result of a task, as JSON texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TaskResult {
     pub(crate) result: Option<Box<RawValue>>,
-    /// The JSON-RPC error of the call.
     pub(crate) error: Option<Box<RawValue>>,
 }
 
@@ -127,7 +123,6 @@ impl TaskResult {
         [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
     }
 
-    /// The members for a `DetailedTask`, as JSON text that starts with a comma.
     pub(crate) fn members(&self) -> String {
         let member = |name: &str, text: &Option<Box<RawValue>>| {
             text.as_deref().map(|text| format!(",\"{name}\":{}", text.get())).unwrap_or_default()

@@ -21,8 +21,7 @@ pub(crate) struct TaskRefusal {
 }
 
 impl TaskStore {
-    /// Creates a task from the call of `reply` and returns the members of its `CreateTaskResult`. From then on, the
-    /// task reads the reply. `message` is the progress so far.
+    /// Returns the members of `CreateTaskResult`. From then on, the task reads the reply. `message` is the progress.
     pub(crate) async fn create_task(
         self: Arc<Self>,
         reply: Reply,
@@ -144,7 +143,6 @@ impl TaskRecorder {
     }
 }
 
-/// Whether a failure is an error of the task instead of a result that reports it.
 fn is_task_error(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Internal | ErrorKind::MissingClientCapability | ErrorKind::Unauthenticated)
         || !error.scopes().is_empty()

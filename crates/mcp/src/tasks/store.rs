@@ -16,7 +16,6 @@ use super::folder::TaskFolder;
 use super::record::{TaskId, TaskMetadata, TaskRecord, TaskResult, TaskStatus};
 use crate::jsonrpc::RpcError;
 
-/// The minimum time between two checks for expired tasks.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limits of tasks. The principals of one tenant together can have half of the totals.
@@ -25,7 +24,6 @@ pub(crate) struct TaskLimits {
     /// How long a task is stored after its creation, and at least after its end.
     pub(crate) time_to_live: Duration,
     pub(crate) kept_after_end: Duration,
-    /// The maximum number of stored tasks.
     pub(crate) kept_max: usize,
     pub(crate) kept_per_owner_max: usize,
     pub(crate) running_per_owner_max: usize,
@@ -33,12 +31,10 @@ pub(crate) struct TaskLimits {
     pub(crate) result_bytes_max: usize,
     /// The maximum size of all stored results in bytes; beyond it no task is created.
     pub(crate) kept_bytes_max: u64,
-    /// The maximum size of the stored results of one owner.
     pub(crate) kept_bytes_per_owner_max: u64,
 }
 
 impl TaskLimits {
-    /// The limits if results are stored in memory.
     fn in_memory(self) -> Self {
         Self {
             kept_max: 1_000,
@@ -65,7 +61,6 @@ impl Default for TaskLimits {
     }
 }
 
-/// All tasks of a node.
 #[derive(Debug)]
 pub(crate) struct TaskStore {
     pub(super) limits: TaskLimits,
@@ -85,11 +80,9 @@ struct TaskTable {
     next_expiry_check: Option<Instant>,
 }
 
-/// The number of stored tasks, and the length of their results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TaskUsage {
     tasks: usize,
-    /// The number of running tasks among these.
     running: usize,
     bytes: u64,
 }
@@ -119,7 +112,6 @@ impl TaskStore {
         Arc::new(Self { limits, folder, table: Mutex::new(table), recorders: TaskTracker::new() })
     }
 
-    /// Stores a new task.
     pub(super) async fn insert(&self, entry: TaskEntry) -> Result<(), RpcError> {
         self.remove_expired_tasks().await;
         let record = TaskRecord { metadata: entry.metadata.clone(), result: TaskResult::default() };
@@ -159,16 +151,12 @@ impl TaskStore {
         self.table.lock().end(id, metadata, (!is_written).then_some(result));
     }
 
-    /// Applies `look` to the task `id`, if it exists.
     pub(super) fn with_entry<T>(&self, id: TaskId, look: impl FnOnce(&mut TaskEntry) -> T) -> Option<T> {
         self.table.lock().entries.get_mut(&id).map(look)
     }
 
     /// Finds the task with the id `text`, if `caller` owns it, still has its roles and row policies, may call its tool
-    /// and query its databases, and if it has not expired.
-    ///
-    /// # Errors
-    /// `-32602`, whether the task belongs to another caller or never existed.
+    /// and query its databases, and if it has not expired. The error does not reveal whether the task ever existed.
     pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
         let (owner, now) = (Owner::from_caller(caller), Utc::now());
         let id = TaskId::parse(text).filter(|id| {
@@ -207,8 +195,7 @@ impl TaskStore {
         Ok(metadata.members() + &input_requests + &result.members())
     }
 
-    /// Waits until no task is running. Their jobs must have been cancelled or have ended before. Waits at most
-    /// `within`.
+    /// Waits at most `within` until no task is running. Their jobs must have been cancelled or have ended before.
     pub(crate) async fn drain(&self, within: Duration) {
         self.recorders.close();
         let _ = tokio::time::timeout(within, self.recorders.wait()).await;
@@ -257,7 +244,6 @@ impl TaskTable {
         }
     }
 
-    /// Ends a running task.
     fn end(&mut self, id: TaskId, metadata: TaskMetadata, result: Option<TaskResult>) {
         self.count(&metadata.owner, |kept| {
             kept.running -= 1;
@@ -268,7 +254,6 @@ impl TaskTable {
         }
     }
 
-    /// Updates the counts of the owner, its tenant and the node.
     fn count(&mut self, owner: &Owner, count: impl Fn(&mut TaskUsage)) {
         count(&mut self.usage);
         count(self.owner_usage.entry(owner.clone()).or_default());

@@ -25,12 +25,10 @@ pub(crate) struct TaskTransition {
     tasks: Arc<TaskStore>,
     deadline: Instant,
     was_requested: bool,
-    /// The task while it is being stored.
     pending: Option<PendingTask>,
 }
 
-/// A task that is being stored, independently of the future that waits for it: dropping that future leaves no partial
-/// task.
+/// A task that is being stored in a task of its own: dropping the future that waits leaves no partial task.
 struct PendingTask {
     job: Arc<Job>,
     creation: JoinHandle<Result<String, Box<TaskRefusal>>>,
@@ -42,7 +40,6 @@ impl TaskTransition {
         Self { tasks, deadline: Instant::now() + after, was_requested: false, pending: None }
     }
 
-    /// Resolves when the handler requests a task.
     pub(crate) async fn requested(&mut self, job: &Job) {
         job.task_requested().await;
         self.was_requested = true;

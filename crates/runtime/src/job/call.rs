@@ -77,7 +77,6 @@ impl Call {
         }
     }
 
-    /// The job of this call, which waits for permits.
     pub(crate) fn into_job(
         self,
         variables: TemplateVariables,

@@ -20,14 +20,11 @@ pub(crate) struct CallTimer {
 struct TimerState {
     /// When the call ends; while the timer is paused, when the answer must have arrived.
     deadline: Instant,
-    /// The time that is left when the timer resumes.
     remaining: Duration,
-    /// The number of pending input requests.
     open_pauses: usize,
 }
 
 impl CallTimer {
-    /// A timer that expires after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
         let state = TimerState { deadline: deadline_after(timeout), remaining: Duration::ZERO, open_pauses: 0 };
         Self { state: Mutex::new(state), deadline_changed: Notify::new() }
@@ -52,7 +49,6 @@ impl CallTimer {
         self.deadline_changed.notify_one();
     }
 
-    /// Pauses the timer, for at most `answer_within`.
     pub(crate) fn pause(&self, answer_within: Duration) {
         let mut state = self.state.lock();
         if state.open_pauses == 0 {
@@ -63,7 +59,6 @@ impl CallTimer {
         self.deadline_changed.notify_one();
     }
 
-    /// Resumes the timer if no other input request is pending.
     pub(crate) fn resume(&self) {
         let mut state = self.state.lock();
         state.open_pauses -= 1;

@@ -71,8 +71,6 @@ impl Job {
         self.interaction.input_answers.get(key).cloned()
     }
 
-    /// # Errors
-    /// `MissingClientCapability` with the missing capabilities.
     pub(crate) fn require_capabilities(&self, needed: ClientCapabilities) -> Result<(), Error> {
         if self.client_capabilities().includes(needed) { Ok(()) } else { Err(Error::missing_client_capability(needed)) }
     }
@@ -94,8 +92,7 @@ impl Job {
         std::iter::successors(Some(self), |job| job.interaction.on_behalf_of.as_deref())
     }
 
-    /// Pauses the timer and releases the run permits until the input arrives. A call on behalf of another one uses the
-    /// permits and the time of that call.
+    /// Releases the run permits until the input arrives. A call on behalf of another one uses that call's permits.
     pub(crate) fn pause_for_input(&self) -> InputPause<'_> {
         for job in self.ancestors() {
             job.timer.pause(self.interaction.input_timeout);
@@ -120,7 +117,6 @@ impl Job {
 pub(crate) struct InputPause<'a>(&'a Job);
 
 impl InputPause<'_> {
-    /// Resumes the timer and waits for a run permit again.
     pub(crate) async fn end(self) -> Result<(), Error> {
         let caller = self.0;
         drop(self);

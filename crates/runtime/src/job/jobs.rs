@@ -99,8 +99,7 @@ impl Jobs {
 }
 
 impl JobTable {
-    /// The index of the ended job to evict, so that `job` can be stored: the oldest one, or the oldest one of the same
-    /// tenant if that tenant has used its share of `ended_max`.
+    /// The ended job to evict: the oldest one, of the same tenant if that tenant has used its share of `ended_max`.
     fn index_to_evict(&self, job: &JobStatus, ended_max: usize) -> usize {
         let tenant = &job.caller.principal.tenant;
         let is_same_tenant = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;

@@ -30,11 +30,8 @@ pub use self::call::Call;
 pub use self::jobs::Jobs;
 pub use self::status::{JobId, JobState, JobStatus};
 
-/// The maximum number of statements in the audit line of a call.
 const AUDITED_STATEMENTS_MAX: usize = 32;
-/// The maximum number of tables per statement.
 const AUDITED_TABLES_MAX: usize = 64;
-/// The interval at which the run time of a call is charged.
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A call that is being executed, with the data for its handler and its status for others.
@@ -54,7 +51,6 @@ pub struct Job {
     adapter_cancellation: CancellationToken,
     cancellation: CancellationToken,
     timer: CallTimer,
-    /// Whether the answer has ended while the work continues.
     is_in_background: AtomicBool,
     interaction: InteractionState,
     pub(crate) is_audited: bool,
@@ -75,7 +71,6 @@ pub struct Job {
     timeout_error: OnceLock<Error>,
 }
 
-/// The state of a job's input requests, and of its continuation as a task.
 #[derive(Debug)]
 struct InteractionState {
     client_capabilities: ClientCapabilities,
@@ -84,7 +79,6 @@ struct InteractionState {
     on_behalf_of: Option<Arc<Job>>,
     /// Fires when the handler requests that the call continues as a task.
     task_requested: CancellationToken,
-    /// Fires when the call continues as a task.
     task_started: CancellationToken,
     input_timeout: Duration,
     task_after: Duration,
@@ -274,7 +268,6 @@ impl Job {
         self.cancel();
     }
 
-    /// The error of a job that was cancelled at its deadline.
     pub(crate) fn timeout_error(&self) -> Option<&Error> {
         self.timeout_error.get()
     }
@@ -351,7 +344,6 @@ impl Job {
     }
 }
 
-/// A running call, with the time up to which its run time was charged.
 struct TimeCharger<'a> {
     job: &'a Job,
     charged_until: Instant,

@@ -8,8 +8,7 @@ use tokio::time::Instant;
 const SENT_MAX: usize = 4;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The recent progress notifications of a call. Notifications that come too soon are dropped, not queued, because a
-/// later value replaces them.
+/// Notifications that come too soon are dropped, not queued, because a later value replaces them.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressThrottle {
     /// The times of the last notifications, oldest first; at most [`SENT_MAX`].
@@ -18,8 +17,7 @@ pub(crate) struct ProgressThrottle {
 }
 
 impl ProgressThrottle {
-    /// Whether a notification with `done` is sent now: the value rises, and the window has room. If so, it counts as
-    /// sent.
+    /// Whether a notification is sent now: the value rises, and the window has room. If so, it counts as sent.
     pub(crate) fn admits(&mut self, done: f64) -> bool {
         if self.last_progress.is_some_and(|before| done <= before) {
             return false;

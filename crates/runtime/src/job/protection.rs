@@ -77,7 +77,6 @@ impl Job {
         })
     }
 
-    /// `error` with each secret masked in the texts for the caller.
     pub(crate) fn redact_error(&self, error: Error) -> Error {
         if self.redactor().is_none() {
             return error;

@@ -13,13 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::charges::{ReachedLimit, UsageCharges};
 use super::meter::{OpenCallPermit, UsageMeter};
 
-/// The result of the admission of a call.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
     pub(crate) permit_queues: Option<PermitQueues>,
     pub(crate) charges: UsageCharges,
-    /// What the call holds until it has ended.
     pub(crate) guard: AdmissionGuard,
 }
 
@@ -32,7 +30,6 @@ pub(crate) struct AdmissionGuard {
 }
 
 impl AdmissionGuard {
-    /// Counts one more open call of `meter`.
     pub(super) fn open_call(
         &mut self,
         level: LimitLevel,

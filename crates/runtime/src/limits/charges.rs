@@ -10,18 +10,15 @@ use tidegate_core::{DailyLimits, Error, ErrorKind, LimitLevel, LimitMeasure};
 use super::meter::UsageMeter;
 use super::usage::{Calendar, UsageAmount};
 
-/// The meters that a call is charged to.
 #[derive(Default)]
 pub(crate) struct UsageCharges {
     meters: Vec<ChargedMeter>,
     calendar: Option<Calendar>,
     /// Set when there is usage to write to the usage file.
     has_changed: Arc<AtomicBool>,
-    /// The first limit that was exceeded.
     exceeded: OnceLock<ReachedLimit>,
 }
 
-/// One meter with its daily limits.
 struct ChargedMeter {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
@@ -79,14 +76,12 @@ impl fmt::Debug for UsageCharges {
     }
 }
 
-/// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReachedLimit {
     pub(crate) level: LimitLevel,
     pub(crate) measure: LimitMeasure,
     /// The limit: requests at once, calls, rows, bytes, seconds.
     pub(crate) bound: u64,
-    /// The time after which the caller can try again.
     pub(crate) retry_after: Duration,
 }
 
@@ -94,7 +89,6 @@ pub(crate) struct ReachedLimit {
 const CALLS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ReachedLimit {
-    /// The error that `bound` calls of `level` are open.
     pub(crate) fn open_calls(level: LimitLevel, bound: usize) -> Self {
         Self { level, measure: LimitMeasure::Calls, bound: bound as u64, retry_after: CALLS_RETRY_AFTER }
     }

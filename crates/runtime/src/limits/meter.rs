@@ -17,12 +17,10 @@ use tokio::time::Instant;
 
 use super::usage::{DailyUsage, UsageAmount};
 
-/// The current usage of one principal, tenant, tool or node.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     pub(super) rate: RateMeter,
     pub(super) slots: ResizableSemaphore,
-    /// Calls that run or wait.
     open_calls: AtomicUsize,
     usage: Mutex<DailyUsage>,
 }
@@ -54,13 +52,11 @@ impl UsageMeter {
         self.usage.lock().on_day(day)
     }
 
-    /// Replaces the daily usage, for example with that of the usage file.
     pub(super) fn restore(&self, usage: DailyUsage) {
         *self.usage.lock() = usage;
     }
 
-    /// Whether the meter can be removed without changing anything except the daily usage. The caller must make sure
-    /// that no one obtains the meter meanwhile.
+    /// Whether removal changes only the daily usage. The caller makes sure that no one obtains the meter meanwhile.
     pub(super) fn is_idle(&self) -> bool {
         self.open_calls.load(Ordering::Acquire) == 0 && self.slots.is_idle() && self.rate.is_idle()
     }
@@ -92,8 +88,7 @@ impl ResizableSemaphore {
         Arc::strong_count(&self.semaphore) == 1
     }
 
-    /// Sets the number of permits to `count`. If there are more, free permits are removed at once, and held ones in a
-    /// later call of this function.
+    /// Sets the number of permits. Of surplus permits, held ones are removed in a later call of this function.
     pub(super) fn resize(&self, count: usize) -> Arc<Semaphore> {
         let target = count.min(Semaphore::MAX_PERMITS);
         let mut current = self.permit_count.lock();
@@ -118,11 +113,9 @@ struct ActiveRate {
     rate: RateLimit,
     limiter: GovernorLimiter,
     clock: ElapsedClock,
-    /// The time of the last request.
     last_request: Instant,
 }
 
-/// Tokio's time since an instant.
 #[derive(Debug, Clone, Copy)]
 struct ElapsedClock(Instant);
 
@@ -135,10 +128,7 @@ impl GovernorClock for ElapsedClock {
 }
 
 impl RateMeter {
-    /// Counts one more request, if `rate` admits it.
-    ///
-    /// # Errors
-    /// The time until `rate` admits it.
+    /// Counts one more request. The error is the time until `rate` admits it.
     pub(super) fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
         let mut state = self.0.lock();
         let active = match &mut *state {
@@ -156,8 +146,7 @@ impl RateMeter {
 }
 
 impl ActiveRate {
-    /// A meter of `rate` that continues `before`: a caller that alternates between roles with two rates must not get a
-    /// full burst each time.
+    /// Continues `before`: a caller that alternates between roles with two rates must not get a full burst each time.
     fn carry_over(before: Option<&Self>, rate: RateLimit) -> Self {
         // A period that is not zero is always a valid quota.
         let quota = Quota::with_period(rate.period()).unwrap_or(Quota::per_second(rate.burst()));

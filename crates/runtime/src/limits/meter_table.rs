@@ -21,7 +21,6 @@ const SWEEP_THRESHOLD: usize = 1_024;
 const METERS_MAX: usize = 65_536;
 /// The maximum number of keys without a meter whose daily usage is stored.
 const EVICTED_MAX: usize = 65_536;
-/// The minimum time between two sweeps of a full table.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What one meter measures. Tools are registered ones, so callers cannot fill the table with other names.
@@ -63,7 +62,6 @@ impl MeterKey {
 #[derive(Debug, Default)]
 pub(super) struct MeterTable {
     state: Mutex<MeterTableState>,
-    /// The meter shared by all keys for which there is no room.
     overflow_meter: Arc<UsageMeter>,
 }
 

@@ -23,11 +23,9 @@ pub(crate) struct Meters {
     tools: MeterTable,
     node: Arc<UsageMeter>,
     calendar: Calendar,
-    /// Whether there were charges since the usage file was written.
     has_changed: Arc<AtomicBool>,
 }
 
-/// A meter and its limits.
 struct AppliedLimit {
     level: LimitLevel,
     meter: Arc<UsageMeter>,
@@ -48,8 +46,7 @@ impl Meters {
         }
     }
 
-    /// Counts a request of `caller`. The caller's own rate comes first, so that excess requests of one caller use
-    /// nothing of the others' rates.
+    /// The caller's own rate comes first, so that excess requests of one caller use nothing of the others' rates.
     pub(crate) fn admit_request(&self, caller: &Caller, limits: &Limits) -> Result<(), ReachedLimit> {
         let (principal, tenant) = (principal_limits(caller, limits), tenant_limits(caller, limits));
         if let Some(rate) = principal.rate {
@@ -61,8 +58,7 @@ impl Meters {
         limits.rate.map_or(Ok(()), |rate| admit_rate(&self.node, rate, LimitLevel::Node))
     }
 
-    /// Admits `call` to an entry with the limits `entry`, if every level that applies has room for one more open call
-    /// and daily usage left.
+    /// Admits `call` if every level that applies has room for one more open call and daily usage left.
     pub(crate) fn admit_call(
         &self,
         caller: &Caller,
@@ -120,9 +116,6 @@ impl Meters {
     }
 
     /// Restores the usage of `file`, if it is from today.
-    ///
-    /// # Errors
-    /// If the file exists and cannot be read.
     pub(crate) fn restore(&self, file: &Path) -> std::io::Result<()> {
         let day = self.calendar.day();
         if let Some(record) = UsageRecord::read(file)?.filter(|record| record.day == day) {
@@ -134,7 +127,6 @@ impl Meters {
         Ok(())
     }
 
-    /// The usage to write, if it changed since the last call of this function.
     pub(super) fn take_changed_usage(&self) -> Option<UsageRecord> {
         let day = self.calendar.day();
         self.has_changed.swap(false, Ordering::Relaxed).then(|| UsageRecord {
@@ -146,7 +138,6 @@ impl Meters {
         })
     }
 
-    /// Records that the usage could not be written.
     pub(super) fn mark_changed(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }

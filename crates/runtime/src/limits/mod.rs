@@ -24,7 +24,6 @@ pub(crate) use self::usage::{Calendar, UsageAmount};
 /// The usage of this time can be lost in a crash.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Writes the usage file at regular intervals, until it is stopped.
 #[derive(Debug)]
 pub(crate) struct UsageFlusher {
     stop: CancellationToken,

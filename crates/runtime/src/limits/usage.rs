@@ -19,14 +19,12 @@ pub(crate) struct UsageAmount {
     pub(crate) time: Duration,
 }
 
-/// The usage on the day that was counted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct DailyUsage {
     day: u64,
     amount: UsageAmount,
 }
 
-/// Determines the current day in UTC.
 #[derive(Clone)]
 pub(crate) struct Calendar(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -83,7 +81,6 @@ impl From<UsageAmount> for [u64; 3] {
 }
 
 impl Calendar {
-    /// A calendar that reads the time from `clock`.
     pub(crate) fn new(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(clock))
     }

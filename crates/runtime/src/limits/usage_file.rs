@@ -25,7 +25,6 @@ pub(super) struct UsageRecord {
 }
 
 impl UsageRecord {
-    /// Reads `file`; `None` if it does not exist.
     pub(super) fn read(file: &Path) -> io::Result<Option<Self>> {
         let metadata = match fs::metadata(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -25,7 +25,6 @@ impl CurrentSnapshot {
         self.snapshot.load_full()
     }
 
-    /// The snapshot for calls of `caller`.
     pub(super) fn load_for(&self, caller: &Caller) -> Arc<Snapshot> {
         Snapshot::for_caller(caller).unwrap_or_else(|| self.load())
     }

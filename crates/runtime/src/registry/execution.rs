@@ -22,7 +22,6 @@ pub(crate) struct Execution {
     pub(crate) handler: RouteHandler,
     /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
     pub(crate) permit_queues: Option<PermitQueues>,
-    /// What the job holds until it has ended.
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,

@@ -34,7 +34,6 @@ use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
 use crate::snapshot::Snapshot;
 
-/// The delay before a request beyond its rate is refused.
 const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 
 /// All tools, resources, resource templates and prompts, with the jobs and limits of their calls.
@@ -156,7 +155,6 @@ impl Registry {
         admitted.map_err(|reached| self.report_limit(reached, caller))
     }
 
-    /// Emits the event that `caller` reached a limit, and returns the error.
     fn report_limit(&self, reached: ReachedLimit, caller: &Caller) -> Error {
         self.events.emit(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
         reached.to_error()

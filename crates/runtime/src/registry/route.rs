@@ -26,7 +26,6 @@ pub(crate) enum RouteHandler {
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
 
-/// Resolves the target of `call` for its caller and checks the arguments.
 pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
     let caller = &call.caller;
     match &call.target {

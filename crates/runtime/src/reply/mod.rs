@@ -17,8 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::job::Job;
 
-/// The capacity of the channel between handler and adapter. Handlers keep text chunks near 64 KiB, so an answer uses at
-/// most a few hundred KiB of memory.
+/// Handlers keep text chunks near 64 KiB, so an answer uses at most a few hundred KiB of memory.
 const CHUNK_BUFFER: usize = 4;
 
 /// Data about an answer for its `_meta`.

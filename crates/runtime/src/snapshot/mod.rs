@@ -140,8 +140,7 @@ impl Snapshot {
         self.matches_generation(&caller.principal) && access.is_listed_for(name, caller)
     }
 
-    /// The check of calls for every entry. For an entry that the caller may not discover, it returns the error of
-    /// `absent`, as if the entry did not exist.
+    /// If the caller may not discover the entry, the error is that of `absent`, as if the entry did not exist.
     fn authorize_entry(
         &self,
         access: &Access,
@@ -211,9 +210,6 @@ impl Snapshot {
 
     /// The entry that serves `uri`, if the caller may read it: the resource with that URI, else the most specific
     /// template. If that entry is hidden, the URI does not exist for the caller; no broader template serves it instead.
-    ///
-    /// # Errors
-    /// As for tools.
     pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<ResourceMatch<'_>, Error> {
         let absent = || not_found("resource", uri, Vec::new());
         let (access, name, readable) = match self.resources.get(uri) {

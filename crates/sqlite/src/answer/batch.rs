@@ -120,7 +120,6 @@ impl ColumnBuilder {
     }
 }
 
-/// Values that each have their own type.
 struct AnyBuilder {
     kinds: Vec<i8>,
     offsets: Vec<i32>,

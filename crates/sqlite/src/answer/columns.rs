@@ -14,7 +14,6 @@ use crate::session::ReadTransaction;
 use crate::tables::{SqliteType, TableKind};
 use crate::work_error::WorkError;
 
-/// The metadata key of a field that holds the declared type of the column.
 const DECLARED_TYPE_KEY: &str = "tidegate.type";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +48,6 @@ pub(super) fn any_fields() -> UnionFields {
     FIELDS.clone()
 }
 
-/// The columns of `statement`, which was just prepared from `sql`.
 pub(crate) fn describe_columns(
     reading: &ReadTransaction<'_>,
     statement: &Statement<'_>,
@@ -89,8 +87,7 @@ struct CertainTypes {
 /// The origin name that SQLite reports for `SELECT rowid` if no column has that name.
 const ROWID: &str = "rowid";
 
-/// Keywords that combine several queries or produce rows without a table. For such a query, SQLite reports the origin
-/// of only one of the combined columns.
+/// For queries with these keywords, SQLite reports the origin of only one of the combined columns.
 const COMPOUND_KEYWORDS: &[&str] = &["union", "intersect", "except", "values"];
 
 impl CertainTypes {

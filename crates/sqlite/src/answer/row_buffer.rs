@@ -23,19 +23,14 @@ use crate::work_error::WorkError;
 const BUFFERED_BATCHES_MAX: usize = 2;
 /// The number of rows of the first batch. Each later batch has twice as many rows as the one before.
 const FIRST_BATCH_ROWS: usize = 64;
-/// The maximum time that a row waits for further rows of its batch.
 const LINGER: Duration = Duration::from_millis(50);
-/// The interval at which cancellation is checked while the buffer is full.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A row may have the size of this many values of the maximum size.
 const ROW_VALUES_MAX: usize = 4;
 
-/// A bounded buffer of rows that are grouped into batches.
 pub(crate) struct RowBuffer {
     state: Mutex<BufferState>,
-    /// Notifies the reading thread that there is room.
     room_available: Condvar,
-    /// Notifies the consumer that there are rows.
     rows_available: Notify,
     batch_rows: usize,
     batch_bytes: usize,
@@ -45,13 +40,11 @@ pub(crate) struct RowBuffer {
 
 struct BufferState {
     pending_batch: SqliteBatchBuilder,
-    /// When the first row of the growing batch arrived.
     first_row_at: Option<Instant>,
     target_rows: usize,
     ready: VecDeque<RecordBatch>,
     /// How the rows ended, until the consumer takes it.
     end: Option<Result<(), Error>>,
-    /// Whether the consumer was dropped.
     is_abandoned: bool,
 }
 
@@ -171,8 +164,7 @@ impl RowSender {
 }
 
 impl Drop for RowSender {
-    /// Without a recorded end, the rows end with this error: the work did not run, or it panicked. After the recorded
-    /// end, the consumer reads no other.
+    /// Without a recorded end, the work did not run, or it panicked; after one, the consumer reads no other.
     fn drop(&mut self) {
         self.buffer.end(Err(Error::internal("a SQLite query ended without a result")));
     }

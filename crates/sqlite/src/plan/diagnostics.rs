@@ -13,7 +13,6 @@ use crate::work_error::{WorkError, sqlite_message};
 
 const COLUMNS_MAX: usize = 60;
 
-/// Converts the planning error of `statement` for the caller and adds suggestions.
 pub(super) fn add_suggestions(
     failure: WorkError,
     reading: &ReadTransaction<'_>,
@@ -29,8 +28,7 @@ pub(super) fn add_suggestions(
     }
 }
 
-/// Removes names from the planning error of `statement` that the caller must not see: the failure may be in a table or
-/// a view of the owner and would name it.
+/// The failure may be in a table or a view of the owner, whose name the caller must not see.
 pub(super) fn hide_names(failure: WorkError, reading: &ReadTransaction<'_>, statement: &SqliteStatement) -> WorkError {
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
@@ -45,8 +43,7 @@ pub(super) fn hide_names(failure: WorkError, reading: &ReadTransaction<'_>, stat
     if statement.is_by_owner { owner_sql_error(&failure) } else { failure }
 }
 
-/// Converts an error that occurs while rows are read. For virtual tables, the original error could reveal their
-/// content.
+/// For virtual tables, the original error could reveal their content.
 pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> WorkError {
     if !reading.has_policies() || !failure.is_about_statement() {
         return failure;
@@ -71,8 +68,7 @@ fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, names: &[Str
     names.iter().any(|name| of_table.iter().any(|other| other.eq_ignore_ascii_case(name)))
 }
 
-/// Checks that each unqualified table name is unique among the files. SQLite itself would take the first file. The error
-/// lists the full names.
+/// SQLite itself would take the first file with the name. The error lists the full names.
 pub(super) fn check_unambiguous(
     reading: &ReadTransaction<'_>,
     statement: &SqliteStatement,
@@ -136,7 +132,6 @@ fn diagnose(
     Ok(None)
 }
 
-/// The columns of the tables that `statement` reads, similar names first.
 fn suggest_columns(
     reading: &ReadTransaction<'_>,
     statement: &SqliteStatement,

@@ -32,7 +32,6 @@ pub(crate) struct SqliteStatement {
     pub(crate) tables: Vec<String>,
     /// The parsed statement; `None` if only SQLite parses it.
     pub(crate) parsed: Option<Statement>,
-    /// Whether the statement was written by the owner and not by the caller.
     pub(crate) is_by_owner: bool,
 }
 
@@ -162,7 +161,6 @@ impl Plan for SqlitePlan {
     }
 }
 
-/// Reads the rows of `statement` into `sender`.
 fn send_rows(
     reading: &ReadTransaction<'_>,
     statement: &SqliteStatement,
@@ -195,8 +193,7 @@ fn send_rows(
     Ok(())
 }
 
-/// Prepares `statement` merged with the view in front of its table, if that gives the same `columns`. Returns `None` on
-/// any error: the statement as planned then reports it.
+/// `None` if the columns differ, and on any error: the statement as planned then reports it.
 fn prepare_merged<'a>(
     reading: &'a ReadTransaction<'_>,
     statement: &SqliteStatement,
@@ -235,7 +232,6 @@ fn bind_parameters(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Re
 struct PlanSummary {
     /// The steps as an indented tree.
     text: String,
-    /// Whether the first row requires the whole input.
     is_pipeline_breaking: bool,
     /// The maximum number of rows, if the statement limits it.
     rows_max: Option<u64>,
@@ -268,8 +264,7 @@ fn format_tree(steps: &[(i64, i64, String)]) -> String {
 const AGGREGATES: &[&str] =
     &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
 
-/// Whether the plan sorts or aggregates. A false match in the text only delays the rows of a result that is small
-/// anyway.
+/// A false match in the text only delays the rows of a result that is small anyway.
 fn is_pipeline_breaking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
     let sorts = |text: &str| {
         text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")

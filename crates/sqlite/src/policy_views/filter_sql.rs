@@ -67,8 +67,7 @@ fn operator_sql(comparator: Comparator) -> &'static str {
     }
 }
 
-/// A prefix that prevents numeric affinity: `007` must not equal 7. Other texts stay unchanged, and an index on the
-/// column stays usable.
+/// Prevents numeric affinity, so that `007` is not 7. Other texts can still use an index on the column.
 fn affinity_prefix(values: &[RowValue]) -> &'static str {
     let is_like_a_number =
         |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());
@@ -87,7 +86,6 @@ fn literal(value: &RowValue) -> String {
     }
 }
 
-/// `value` as a literal. A plain literal is not possible with a NUL, which ends the SQL text.
 fn text_literal(value: &str) -> String {
     if !value.contains('\0') {
         return format!("'{}'", value.replace('\'', "''"));

@@ -23,7 +23,6 @@ pub(crate) use visibility::{MASK_PREFIX, TableVisibility, policy_names, unreadab
 
 use crate::tables::SqliteTable;
 
-/// The caller, where policies may apply.
 pub(crate) struct PolicyCaller {
     pub(crate) policies: RowPolicies,
     pub(crate) principal: Principal,
@@ -50,7 +49,6 @@ pub(crate) fn table_key(schema: &str, name: &str) -> TableKey {
 /// The visibility of all tables of the files for one principal.
 pub(crate) struct PolicyViews {
     pub(super) fingerprint: u64,
-    /// The schema versions of the files.
     pub(super) versions: Vec<i64>,
     /// The secret suffix of the names of security barriers.
     pub(crate) token: String,
@@ -63,7 +61,6 @@ pub(crate) struct PolicyViews {
 }
 
 impl PolicyViews {
-    /// The visibility of the table; `None` if all of it is visible.
     pub(crate) fn visibility(&self, table: &SqliteTable) -> Option<&TableVisibility> {
         self.visibilities.get(&table_key(&table.schema, &table.name))
     }
@@ -78,17 +75,14 @@ impl PolicyViews {
         self.security_barriers.contains(accessor)
     }
 
-    /// Whether `sql` contains the secret suffix of security barriers.
     pub(crate) fn contains_reserved_name(&self, sql: &str) -> bool {
         sql.to_ascii_lowercase().contains(&self.token)
     }
 
-    /// Whether any file has a table of that name with a policy.
     pub(crate) fn has_policy_on_name(&self, name: &str) -> bool {
         self.visibilities.keys().any(|(_, table)| table == name)
     }
 
-    /// Whether the view is a policy view and not a view of the owner.
     pub(crate) fn is_policy_view(&self, schema: &str, name: &str) -> bool {
         let has_name = |visibility: &TableVisibility| match visibility {
             TableVisibility::Filtered(filtered) => filtered.view_name.eq_ignore_ascii_case(name),
@@ -139,8 +133,7 @@ impl PolicyViews {
         })
     }
 
-    /// The key of the table that `lookup` reads, and the name of its mergeable view; `None` if it must stay behind a
-    /// security barrier.
+    /// The table that `lookup` reads, and its mergeable view; `None` if it must stay behind a security barrier.
     pub(crate) fn mergeable_view_for(&self, lookup: &PointQuery) -> Option<(TableKey, String)> {
         let names = [lookup.table.join(".")];
         let mut matches = self.visibilities.iter().filter(|((schema, name), _)| matches_any(&names, schema, name));
@@ -155,8 +148,7 @@ impl PolicyViews {
         Some((key.clone(), view.name.clone()))
     }
 
-    /// The keys of the tables whose views must exist for a statement over `tables`; all tables for a statement that may
-    /// read any.
+    /// The tables whose views must exist for a statement over `tables`; all tables if it may read any.
     pub(crate) fn required_views(&self, tables: Option<&[String]>) -> BTreeSet<TableKey> {
         let all = || self.visibilities.keys().chain(self.views.keys()).cloned().collect();
         let Some(tables) = tables else { return all() };
@@ -173,7 +165,6 @@ impl PolicyViews {
     }
 }
 
-/// Whether one of `tables` may be the table `name` of `schema`.
 fn matches_any(tables: &[String], schema: &str, name: &str) -> bool {
     tables.iter().any(|table| {
         let table = table.to_ascii_lowercase();
@@ -181,8 +172,7 @@ fn matches_any(tables: &[String], schema: &str, name: &str) -> bool {
     })
 }
 
-/// Replaces each security barrier in the `steps` (number, number of the parent, text) by one step with the name of its
-/// table. `token` is the secret suffix of the names of barriers.
+/// Replaces each security barrier by one step with the name of its table. `token` is the suffix of such names.
 pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64, i64, String)> {
     let mut hidden = BTreeSet::new();
     let mut visible = Vec::with_capacity(steps.len());
@@ -201,7 +191,6 @@ pub(crate) fn redact_plan(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i
     visible
 }
 
-/// `text` with the names of barriers without their suffix.
 fn strip_token(text: &str, token: &str) -> String {
     let words = text.split(' ').map(|word| match word.find(token) {
         Some(at) => word[..at].trim_end_matches('#').trim_start_matches("temp.").to_owned() + &word[at + token.len()..],

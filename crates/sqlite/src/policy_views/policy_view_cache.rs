@@ -35,7 +35,6 @@ pub(crate) struct PolicyViewCache {
 struct FileSchemas {
     versions: Vec<i64>,
     tables: Vec<TableShape>,
-    /// The shadow tables, in which virtual tables store their rows.
     shadow_tables: Vec<TableKey>,
 }
 
@@ -63,13 +62,11 @@ impl PolicyViewCache {
         })
     }
 
-    /// Whether views were created or dropped since the last call.
     pub(crate) fn take_changed(&self) -> bool {
         self.is_changed.take()
     }
 
-    /// The views of `files` for a caller; `None` if all tables are visible in full. Requires that the authorizer allows
-    /// internal SQL.
+    /// `None` if all tables are visible in full. Requires that the authorizer allows internal SQL.
     pub(crate) fn views_for(
         &self,
         connection: &Connection,
@@ -171,8 +168,7 @@ impl PolicyViewCache {
         }
     }
 
-    /// Drops the views that belong to another set. Requires that the authorizer allows internal SQL. After an error, the
-    /// connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn drop_views_of_others(
         &self,
         connection: &Connection,
@@ -188,8 +184,7 @@ impl PolicyViewCache {
         Ok(())
     }
 
-    /// Creates the missing views of the tables `keys`. Requires that the authorizer allows internal SQL. After an error,
-    /// the connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn create_views(
         &self,
         connection: &Connection,
@@ -213,8 +208,7 @@ impl PolicyViewCache {
         self.execute_ddl(connection, missing.into_iter().map(|view| view.sql.clone()))
     }
 
-    /// Creates the mergeable view of the table `key`, if it does not exist. Requires that the authorizer allows internal
-    /// SQL. After an error, the connection must be closed.
+    /// Requires that the authorizer allows internal SQL. After an error, the connection must be closed.
     pub(crate) fn create_mergeable_view(
         &self,
         connection: &Connection,
@@ -233,7 +227,6 @@ impl PolicyViewCache {
         self.execute_ddl(connection, std::iter::once(view.sql.clone()))
     }
 
-    /// The names of the active views, in lower case.
     pub(crate) fn active_view_names(&self) -> BTreeSet<String> {
         self.active_views.borrow().0.iter().map(|name| name.to_ascii_lowercase()).collect()
     }

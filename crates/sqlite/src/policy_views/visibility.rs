@@ -10,7 +10,6 @@ use super::{PolicyCaller, filter_sql};
 use crate::files::DatabaseFiles;
 use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition};
 
-/// The prefix of the name of the function that shortens and hashes values.
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 
 pub(crate) enum TableVisibility {
@@ -20,7 +19,6 @@ pub(crate) enum TableVisibility {
 }
 
 impl TableVisibility {
-    /// The names of the views that may read the table directly.
     pub(super) fn security_barriers(&self) -> Vec<String> {
         match self {
             Self::Filtered(filtered) => {
@@ -35,7 +33,6 @@ impl TableVisibility {
 pub(crate) struct FilteredTable {
     pub(crate) view_name: String,
     pub(crate) masks: Vec<(String, Option<Mask>)>,
-    /// The name of the security barrier, which the view reads.
     pub(super) security_barrier: String,
     /// Views by their names, in the order of creation.
     pub(super) views: Vec<ViewDefinition>,
@@ -50,7 +47,6 @@ pub(crate) struct ViewDefinition {
 }
 
 impl ViewDefinition {
-    /// The view `name` with `definition`, the SQL after the name.
     fn new(name: &str, definition: &str) -> Self {
         Self { name: name.to_owned(), sql: format!("CREATE TEMP VIEW {}{definition}", quote_identifier(name)) }
     }
@@ -178,8 +174,7 @@ fn mask_code(mask: Mask) -> Option<(u8, u32)> {
     }
 }
 
-/// A copy of the owner's view as a view of `temp` called `name`; `None` if its definition does not have SQLite's usual
-/// form.
+/// A copy of the owner's view in `temp`; `None` if its definition does not have SQLite's usual form.
 pub(super) fn recreate_owner_view(connection: &Connection, table: &SqliteTable, name: &str) -> Option<ViewDefinition> {
     let sql = read_definition(connection, table).ok()?;
     Some(ViewDefinition::new(name, skip_name(sql.strip_prefix("CREATE VIEW ")?.trim_start())?))
@@ -214,8 +209,7 @@ pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) ->
         .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
 }
 
-/// The error for a table that fails over policy views. The caller does not receive the `reason`, which may contain
-/// hidden names.
+/// The caller does not receive the `reason`, which may contain hidden names.
 pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &SqliteTable, reason: &str) -> Error {
     let name = files.display_name(&table.schema, &table.name);
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))

@@ -61,7 +61,6 @@ impl Authorizer {
         FlagScope::new(&self.is_planning)
     }
 
-    /// Sets the visibility of tables for the following statements.
     pub(super) fn set_policy_views(&self, policy_views: Option<Arc<PolicyViews>>) {
         *self.active_policy.lock() = policy_views.map(|policy_views| (policy_views, BTreeSet::new()));
     }
@@ -73,7 +72,6 @@ impl Authorizer {
         }
     }
 
-    /// The action that a row policy forbids, if any.
     fn policy_refusal(&self, context: &AuthContext<'_>) -> Option<String> {
         let active_policy = self.active_policy.lock();
         let Some((policy_views, active_views)) = active_policy.as_ref() else {
@@ -106,12 +104,10 @@ impl Authorizer {
         }
     }
 
-    /// The schemas and names of the tables and views that the last statement reads.
     pub(super) fn tables_read(&self) -> BTreeSet<(String, String)> {
         self.reads.lock().clone()
     }
 
-    /// The first action of the last statement that was refused.
     pub(super) fn last_refusal(&self) -> Option<String> {
         self.refused_action.lock().clone()
     }
@@ -135,7 +131,6 @@ impl Authorizer {
     }
 }
 
-/// Sets a flag of the authorizer while it exists.
 pub(super) struct FlagScope<'a>(&'a AtomicBool);
 
 impl<'a> FlagScope<'a> {

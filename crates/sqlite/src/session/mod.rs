@@ -247,7 +247,6 @@ impl ReadTransaction<'_> {
         })
     }
 
-    /// The schemas and names of the tables and views that the last prepared statement reads.
     pub(crate) fn tables_read(&self) -> BTreeSet<(String, String)> {
         self.authorizer.tables_read()
     }

@@ -25,7 +25,6 @@ const PROGRESS_INSTRUCTIONS: i32 = 1_000;
 
 const ESCAPED_IN_URI: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
-/// The work that uses the connection now.
 pub(super) type CurrentWork = Arc<Mutex<Option<Arc<WorkCancellation>>>>;
 
 pub(super) struct SqliteConnection {

@@ -52,12 +52,10 @@ impl WorkCancellation {
             || self.job.as_ref().is_some_and(|job| job.is_cancelled() || Instant::now() >= job.deadline())
     }
 
-    /// Records that the work has a connection.
     pub(super) fn attach(&self, handle: InterruptHandle) {
         *self.interrupt.lock() = Some(handle);
     }
 
-    /// Records that the work no longer has a connection.
     pub(super) fn detach(&self) {
         self.interrupt.lock().take();
     }

@@ -83,7 +83,6 @@ impl McpClient {
         }
     }
 
-    /// What the user has to do after the entry was written.
     pub(crate) fn next_step(self) -> Option<&'static str> {
         match self {
             Self::ClaudeCode => Some("approve the server when Claude Code asks, if it is in a project's file"),
@@ -119,7 +118,6 @@ impl McpClient {
 }
 
 impl VariableSyntax {
-    /// The reference to the variable `name` in a value, if values can have one.
     pub(super) fn reference(self, name: &str) -> Option<String> {
         match self {
             Self::Braces | Self::Dollar => Some(format!("${{{name}}}")),
@@ -129,7 +127,6 @@ impl VariableSyntax {
         }
     }
 
-    /// Whether the client would expand a part of `text`.
     pub(super) fn expands_in(self, text: &str) -> bool {
         match self {
             Self::Braces | Self::EnvInBraces => text.contains("${"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::catalog::McpClient;
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InstallScope {
@@ -49,7 +49,6 @@ impl ConfigLocations {
         Ok(Self { system, home, settings, project, codex_home: set("CODEX_HOME") })
     }
 
-    /// The folder of programs that use `~/.config` on all systems.
     fn dot_config(&self) -> PathBuf {
         if self.system == OperatingSystem::Linux { self.settings.clone() } else { self.home.join(".config") }
     }

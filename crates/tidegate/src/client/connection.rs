@@ -3,9 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
-/// Clients put the name of a server before the names of its tools.
 const NAME_LENGTH_MAX: usize = 64;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +13,6 @@ pub(crate) enum McpServerConnection {
     Http { url: String, bearer: Option<BearerSource> },
 }
 
-/// The source of the key that a client sends with each request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum BearerSource {
     /// The key itself, which is then part of the file.

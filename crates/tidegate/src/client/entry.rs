@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog::{McpClient, VariableSyntax};
 use super::connection::{BearerSource, McpServerConnection};
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 impl McpClient {
     pub(super) fn entry(self, connection: &McpServerConnection) -> Result<Map<String, Value>, ClientConfigError> {

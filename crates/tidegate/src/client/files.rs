@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::error::ClientConfigError;
+use super::edit::ClientConfigError;
 
 /// Some clients keep their history in the same file.
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -60,7 +60,6 @@ pub(super) fn replace(
     Ok(backup)
 }
 
-/// Writes `content` beside `file` under the first free name, with the permissions of `file`.
 fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, ClientConfigError> {
     let access = FilePermissions::read_from(file, false)
         .map_err(|source| ClientConfigError::Write { path: file.to_owned(), source })?;
@@ -94,7 +93,6 @@ fn write_new(path: &Path, content: &[u8], access: &FilePermissions) -> io::Resul
 
 struct FilePermissions {
     mode: u32,
-    /// The owner and group of the file to be replaced.
     owner: Option<(u32, u32)>,
 }
 

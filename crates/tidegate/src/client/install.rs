@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog::{ClientFileFormat, McpClient};
 use super::connection::{McpServerConnection, check_name};
-use super::edit::{EditError, FileEdit};
-use super::error::ClientConfigError;
+use super::edit::{ClientConfigError, EditError, FileEdit};
 use super::{files, json_file, toml_file};
 
 /// Some editors write this at the start of a file; parsers reject it.

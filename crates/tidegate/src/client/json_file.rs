@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 use super::catalog::ClientFileFormat;
 use super::edit::{EditError, EditPosition, FileEdit, check_only_entry_differs};
 
-/// Sets `name` in the object `section`, which is created if it is missing. Of several members with one name, the last one
-/// counts, as for parsers.
+/// Sets `name` in the object `section`, which may be new. Of several members with one name, the last one counts.
 pub(super) fn set_entry(
     text: &str,
     format: ClientFileFormat,

@@ -6,7 +6,6 @@ mod config_locations;
 mod connection;
 mod edit;
 mod entry;
-mod error;
 mod files;
 mod install;
 mod json_file;

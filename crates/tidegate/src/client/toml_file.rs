@@ -67,7 +67,6 @@ fn parse(text: &str) -> Result<DocumentMut, EditError> {
     })
 }
 
-/// A table of tables without its own header.
 fn implicit_table() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);

@@ -81,7 +81,6 @@ impl ToolCaller {
         printed?
     }
 
-    /// Calls `tool` and writes the rows of its answer to `destination`, in its format.
     pub(super) async fn call_and_write(
         self,
         tool: &str,

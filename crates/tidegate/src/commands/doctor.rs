@@ -231,7 +231,6 @@ async fn check_issuer(open_node: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-/// Makes a call through the registry, as transports do.
 async fn check_call(open_node: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
     let caller: Caller = open_node.local_caller(None)?;
     let registry = open_node.node().registry();

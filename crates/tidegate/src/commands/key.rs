@@ -78,7 +78,6 @@ impl KeyFileArgument {
         }
     }
 
-    /// The file of keys, and the configuration that names it.
     fn open_with_config(&self, options: &GlobalOptions) -> Result<(KeyFile, Option<LoadedConfig>), CommandError> {
         let loaded = options.load_config()?;
         let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth().keys.as_ref()?)));

@@ -82,7 +82,6 @@ impl StdioCommand {
 }
 
 impl BridgeArguments {
-    /// The options of the bridge; `None` without `--connect`.
     fn options(&self) -> Result<Option<BridgeOptions>, CommandError> {
         let Some(url) = &self.connect else { return Ok(None) };
         let usage = |error: &dyn Display| CommandError::Usage(format!("--connect: {error}"));

@@ -122,7 +122,6 @@ impl TokenNewArguments {
     }
 }
 
-/// Issuer and audience of the configuration, if it has `auth.tokens`.
 fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>, CommandError> {
     let loaded = options.load_config()?;
     let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());

@@ -59,7 +59,6 @@ fn annotations(hints: &ToolAnnotations) -> Value {
     named.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), Value::from(hint?)))).collect()
 }
 
-/// The names of the arguments; optional ones with a question mark.
 fn render_arguments(tool: &Tool) -> String {
     let schema = tool.input_schema.json();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();

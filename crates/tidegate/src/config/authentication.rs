@@ -46,8 +46,7 @@ pub(super) fn build_authenticator(
     }
 }
 
-/// Builds the authenticator of an applied configuration with the current keys. If keys or tokens cannot be read, none of
-/// them is valid, and an error is logged.
+/// Builds the authenticator with the current keys. Unreadable keys or tokens are not valid, and an error is logged.
 pub(super) fn rebuild_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
@@ -85,7 +84,6 @@ fn key_file(loaded: &LoadedConfig) -> Option<KeyFile> {
     loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
 }
 
-/// The options for tokens of a valid configuration, if it has any.
 pub(crate) fn token_options(loaded: &LoadedConfig) -> Option<TokenOptions> {
     loaded.config.auth().tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, &mut Vec::new()))
 }
@@ -128,7 +126,6 @@ fn authenticator_options(
     }
 }
 
-/// The warning about a configuration that rejects all callers over HTTP.
 fn lockout_warning(config: &Config) -> Option<&'static str> {
     let auth = config.auth();
     let has_credentials = auth.keys.is_some()
@@ -144,7 +141,6 @@ fn lockout_warning(config: &Config) -> Option<&'static str> {
         .then_some("tools require access names, but auth has no keys and no tokens: callers over HTTP cannot have any")
 }
 
-/// Warnings about settings that are valid but probably not intended on a network.
 fn doubtful_settings(config: &Config) -> Vec<String> {
     let auth = config.auth();
     let mut warnings = Vec::new();
@@ -183,7 +179,6 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
     warnings
 }
 
-/// The OAuth metadata for clients, if configured.
 pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedResource>, ConfigProblem> {
     let auth = config.auth();
     let Some(oauth) = &auth.oauth else { return Ok(None) };
@@ -221,7 +216,6 @@ fn role(entry: &RoleEntry, config: &Config) -> Role {
     }
 }
 
-/// Reports unknown roles and toolsets, and duplicate roles.
 fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let roles: BTreeSet<&str> = config.roles.iter().map(|role| role.name.as_str()).collect();
     let unknown_role = |path: String, name: &str| {

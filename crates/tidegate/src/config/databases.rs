@@ -28,10 +28,8 @@ pub(super) struct OpenDatabases {
 struct OpenedDatabase {
     entry: DatabaseEntry,
     path: String,
-    /// The key of the hash masks of its policies.
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
-    /// The database with its type, to inspect it.
     engine: DatabaseEngine,
 }
 
@@ -44,8 +42,7 @@ enum DatabaseEngine {
 }
 
 impl OpenDatabases {
-    /// Opens the databases of `loaded`; unchanged ones are taken from `previous`. The names in `reserved` are taken by
-    /// databases of the command line.
+    /// Opens the databases of `loaded`; unchanged ones come from `previous`. The command line has taken `reserved`.
     pub(super) fn open(
         loaded: &LoadedConfig,
         previous: &Self,
@@ -248,7 +245,6 @@ fn open_database(
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
 }
 
-/// Reports keys of another kind of database.
 fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<ConfigProblem>> {
     let postgres_keys = [
         ("role", entry.role.is_some()),

@@ -90,7 +90,6 @@ fn parse_template(text: &str, path: String) -> Result<TextTemplate, ConfigProble
     TextTemplate::parse(text).map_err(|error| ConfigProblem::new(path, format!("{error}; {}", TemplateError::HINT)))
 }
 
-/// The declaration of the resource `entry`, whose file is relative to `folder`.
 pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
     let mut problems = Vec::new();
     let inputs = build_inputs(&entry.input, path, &mut problems);
@@ -279,7 +278,6 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
     }
 }
 
-/// The access of the entry at `path`.
 fn parse_access(
     names: &[String],
     scopes: &[String],

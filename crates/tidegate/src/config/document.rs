@@ -24,7 +24,6 @@ pub(crate) struct Document {
     positions: BTreeMap<String, SourcePosition>,
     /// The texts with variables, whose values are secret.
     expanded: BTreeMap<String, ExpandedText>,
-    /// Keys and texts that were written in a deprecated form.
     pub(super) deprecations: Vec<ConfigProblem>,
 }
 
@@ -45,7 +44,6 @@ impl Document {
         Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text), variables)
     }
 
-    /// Parses `text`, the content of the file at `path`.
     pub(crate) fn parse(path: &Path, text: &str, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let mut builder = YamlTreeBuilder::default();
         for event in Parser::new_from_str(text) {
@@ -96,12 +94,10 @@ impl Document {
         }
     }
 
-    /// The value at `path` before expansion, if it has variables.
     pub(crate) fn source_text(&self, path: &str) -> Option<&str> {
         self.expanded.get(path).map(|text| text.source_text.as_str())
     }
 
-    /// The value at `path` with its variables, if it has any.
     pub(crate) fn expanded(&self, path: &str) -> Option<&ExpandedText> {
         self.expanded.get(path)
     }
@@ -119,7 +115,6 @@ impl Document {
         within.flat_map(|(_, text)| text.values.iter().map(VariableValue::value))
     }
 
-    /// The nearest value at or around `path` that has variables, before expansion.
     pub(crate) fn enclosing_source_text(&self, path: &str) -> Option<&str> {
         let mut around = self.expanded.iter().filter(|(other, _)| is_within(path, other));
         around.next_back().map(|(_, text)| text.source_text.as_str())
@@ -146,7 +141,6 @@ pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: O
     text
 }
 
-/// Whether `path` is `around`, or below it.
 fn is_within(path: &str, around: &str) -> bool {
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }

@@ -15,8 +15,7 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) struct FileHashes(BTreeMap<PathBuf, Option<u64>>);
 
 impl FileHashes {
-    /// Hashes the file at `path`, unless it has a hash already. Called before the file is read, so that no later change
-    /// is missed.
+    /// Hashes the file at `path` once. Called before the file is read, so that no later change is missed.
     pub(crate) fn record(&mut self, path: &Path) {
         if let Entry::Vacant(vacant) = self.0.entry(path.to_owned()) {
             vacant.insert(hash_file(path));

@@ -131,7 +131,6 @@ impl HandlerSource {
     }
 }
 
-/// The entry, accessible to the tenants of its database only.
 fn restrict_to_tenants(mut entry: HandlerEntry, tenancy: &DatabaseTenants, database: &str) -> HandlerEntry {
     let access = match &mut entry {
         HandlerEntry::Tool(tool) => &mut tool.access,

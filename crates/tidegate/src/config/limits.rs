@@ -60,7 +60,6 @@ pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
     CallLimits { timeout, inline, body: Some(body), task_after, all_callers: LevelLimits::default() }
 }
 
-/// Reports limits that contradict each other, and limits that allow nothing.
 pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let limits = &config.limits;
     check_level_limits(&limits.shared_limits(), "limits", problems);

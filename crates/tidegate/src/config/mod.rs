@@ -42,7 +42,6 @@ use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
 
-/// A configuration with its document, which has the positions of its values.
 #[derive(Debug)]
 pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
@@ -60,8 +59,7 @@ impl LoadedConfig {
         Self::read_tracking_files(path, &mut FileHashes::default())
     }
 
-    /// As [`LoadedConfig::read`]. Also hashes each file that the configuration uses before it is read, even if the
-    /// configuration is invalid.
+    /// As [`LoadedConfig::read`]; hashes each used file before it is read, even if the configuration is invalid.
     pub(crate) fn read_tracking_files(path: &Path, file_hashes: &mut FileHashes) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         file_hashes.record(&path);
@@ -79,7 +77,6 @@ impl LoadedConfig {
         Ok(loaded)
     }
 
-    /// The configuration without a file.
     pub(crate) fn empty() -> Self {
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self { config: Config::default(), document: Document::empty(&folder.join(CONFIG_FILE_NAME)) }
@@ -89,7 +86,6 @@ impl LoadedConfig {
         &self.document.path
     }
 
-    /// A line for each key or text in a deprecated form.
     pub(crate) fn deprecations(&self) -> Vec<String> {
         let report = render_report(&self.document.deprecations, self.path(), Some(&self.document));
         report.lines().map(str::to_owned).collect()
@@ -100,7 +96,6 @@ impl LoadedConfig {
         self.path().parent().unwrap_or(Path::new("/"))
     }
 
-    /// The file, and the files that it names.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
@@ -109,7 +104,6 @@ impl LoadedConfig {
         std::iter::once(self.path().to_owned()).chain(credentials).chain(tls).collect()
     }
 
-    /// `path` relative to the folder of the file.
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         // Removes components of a single dot.
         self.folder().join(path).components().collect()

@@ -13,7 +13,6 @@ use crate::node::NodeState;
 /// Names under /mcp/ that are other endpoints.
 const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];
 
-/// Adds the toolsets of the configuration, and reports invalid names.
 pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
@@ -33,7 +32,6 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
     Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
 }
 
-/// Reports duplicate names, also of built-in entries, and invalid names of tools.
 pub(super) fn check_duplicates(config: &Config, built_in: &Snapshot, problems: &mut Vec<ConfigProblem>) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);

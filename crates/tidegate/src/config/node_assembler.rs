@@ -35,7 +35,6 @@ pub(crate) struct NodeAssembler {
     /// The limits of flags and environment, else those of the file, else the defaults.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     command_line_databases: Vec<Arc<dyn Database>>,
-    /// Set if the server listens beyond this machine.
     requires_authentication: AtomicBool,
     current_config: Mutex<Option<Arc<LoadedConfig>>>,
     /// The number of applied configurations. Principals and snapshots carry it, so that generations are never mixed.
@@ -79,7 +78,6 @@ impl NodeAssembler {
         }
     }
 
-    /// From now on, rejects configurations without authentication.
     pub(crate) fn require_authentication(&self) {
         self.requires_authentication.store(true, Ordering::Relaxed);
     }
@@ -104,10 +102,7 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    /// Applies `loaded`.
-    ///
-    /// # Errors
-    /// All problems; then nothing has changed.
+    /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         let (declared, credential_authenticator, databases, mut report) =
@@ -154,8 +149,7 @@ impl NodeAssembler {
         }
     }
 
-    /// Reads the keys and certificates of the applied configuration again, so that revocations apply even if a new
-    /// configuration is invalid.
+    /// Reads keys and certificates again, so that revocations apply even if a new configuration is invalid.
     pub(crate) fn reload_authenticator(&self) {
         let Some(loaded) = self.current_config() else { return };
         self.tls.reload(&loaded);

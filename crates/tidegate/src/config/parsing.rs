@@ -37,7 +37,6 @@ pub(crate) fn schema() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
 }
 
-/// Compares `document` with `schema`, as schemars generates it for our types.
 fn check_schema(document: &Document, schema: &Value) -> Vec<ConfigProblem> {
     let mut checker = SchemaChecker { document, root: schema, problems: Vec::new() };
     checker.value(&document.value, schema, "");

@@ -30,7 +30,6 @@ pub(super) fn build_row_policies(
     checked(RowPolicies::new(policies, key), problems)
 }
 
-/// Reports policies of a kind of database that does not support them.
 pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<ConfigProblem> {
     let message = match (&entry.postgres, &entry.federated) {
         _ if entry.policies.is_empty() => return None,
@@ -41,7 +40,6 @@ pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<ConfigProb
     Some(ConfigProblem::new(format!("{path}.policies"), message))
 }
 
-/// Adds `found` about the database `name` at `path` to the problems and warnings.
 pub(super) fn report_policy_problems(
     found: Vec<PolicyProblem>,
     name: &str,

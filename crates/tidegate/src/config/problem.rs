@@ -15,7 +15,6 @@ pub(crate) struct ConfigProblem {
     pub(crate) path: String,
     /// If `None`, the position of the value at `path`.
     pub(crate) position: Option<SourcePosition>,
-    /// What is wrong, and what would be right.
     pub(crate) message: String,
 }
 

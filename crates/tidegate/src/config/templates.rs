@@ -13,8 +13,7 @@ use super::document::Document;
 use super::problem::ConfigProblem;
 use super::types::{Config, HttpRequestEntry, ToolEntry};
 
-/// Replaces the texts of all tools and prompts by templates in the current syntax, in which braces in the values of
-/// variables are literal. Returns a warning for each text in the deprecated syntax.
+/// Replaces all texts by templates in the current syntax, and returns a warning for each text in the deprecated one.
 pub(super) fn resolve(config: &mut Config, document: &Document) -> Result<Vec<ConfigProblem>, Vec<ConfigProblem>> {
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     for (index, tool) in config.tools.iter_mut().enumerate() {
@@ -116,7 +115,6 @@ fn visit_json(value: &mut Value, path: &str, visit: &mut dyn FnMut(&str, bool, &
     }
 }
 
-/// Whether all texts are templates, and their arguments are the `parameters`.
 fn uses_exactly(texts: &[String], parameters: &BTreeSet<&str>) -> bool {
     let mut used = BTreeSet::new();
     for text in texts {

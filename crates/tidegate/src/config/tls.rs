@@ -8,15 +8,11 @@ use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
-/// The TLS of the running server, if there is one.
 #[derive(Default)]
 pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
 
 impl RunningTls {
-    /// The TLS of a server that starts with `loaded`; `None` if TLS is not configured.
-    ///
-    /// # Errors
-    /// When the files have become invalid since the configuration was checked.
+    /// The TLS of a server that starts with `loaded`. The files may have become invalid since they were checked.
     pub(crate) fn load_for_server(&self, loaded: &LoadedConfig) -> Result<Option<Arc<Tls>>, TlsError> {
         let tls = tls_options(loaded).map(|options| Tls::load(&options)).transpose()?;
         Ok(self.0.get_or_init(|| tls).clone())

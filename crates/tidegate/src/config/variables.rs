@@ -16,7 +16,6 @@ const REDACTED_BYTES_MIN: usize = 4;
 
 type VariableLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Expands variables: environment variables, and files relative to the folder of the configuration.
 pub(crate) struct VariableResolver<'a> {
     lookup: Box<VariableLookup<'a>>,
     folder: PathBuf,
@@ -42,7 +41,6 @@ impl VariableValue {
         &self.value
     }
 
-    /// `text` with the variable instead of its value.
     pub(crate) fn redact_in(&self, text: &str) -> String {
         if self.value.len() < REDACTED_BYTES_MIN {
             return text.to_owned();
@@ -62,7 +60,6 @@ pub(crate) struct ExpandedText {
     pub(crate) template: String,
     /// The same in the deprecated syntax, in which a literal brace is doubled.
     pub(crate) deprecated_template: String,
-    /// The secret values.
     pub(crate) values: Vec<VariableValue>,
 }
 
@@ -93,7 +90,6 @@ impl<'a> VariableResolver<'a> {
         Self { lookup: Box::new(lookup), folder: folder.to_owned(), files: RefCell::default() }
     }
 
-    /// The files of `${file:…}` so far, hashed before they were read.
     pub(crate) fn files(&self) -> FileHashes {
         self.files.borrow().clone()
     }

@@ -104,7 +104,6 @@ impl YamlTreeBuilder {
         }
     }
 
-    /// Adds a complete node to the innermost open collection.
     fn finish_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), Vec<ConfigProblem>> {
         self.values += 1;
         if self.values > VALUES_MAX {

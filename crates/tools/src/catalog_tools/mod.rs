@@ -13,18 +13,12 @@ use tidegate_query::{Catalog, Database, Databases, TableEntry};
 
 pub(crate) use samples::{fetch_examples, read_first_rows};
 
-/// One database with its catalog, or the error of reading it.
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
     pub(crate) catalog: Result<Arc<Catalog>, Error>,
 }
 
-/// The database of that name, or all databases, sorted by name.
-///
-/// A database that is unavailable does not affect the others: its listing contains the error.
-///
-/// # Errors
-/// When no database has that name.
+/// The database of that name, or all by name. If one is unavailable, only its own listing contains the error.
 pub(crate) async fn list_catalogs(
     databases: &Databases,
     name: Option<&str>,
@@ -41,8 +35,7 @@ pub(crate) async fn list_catalogs(
     .await)
 }
 
-/// The tables of `catalog` whose names match `pattern`: a glob if it contains `*` or `?`, otherwise a part of the name.
-/// Case does not matter.
+/// Tables that match `pattern`: a glob if it contains `*` or `?`, otherwise a part of the name, in any case.
 pub(crate) fn filter_tables<'a>(
     catalog: &'a Catalog,
     pattern: Option<&'a str>,

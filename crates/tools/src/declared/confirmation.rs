@@ -11,7 +11,6 @@ use super::{DeclarationProblem, TextTemplate};
 const VALUE_CHARACTERS_MAX: usize = 200;
 /// Displayed values of a list at most; the number of further ones is given.
 const LIST_VALUES_MAX: usize = 20;
-/// The key of the input request, and the field of its form.
 const CONFIRM_FIELD: &str = "confirm";
 
 #[derive(Debug)]
@@ -21,10 +20,6 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// The confirmation for `question`, which may contain names of `inputs`.
-    ///
-    /// # Errors
-    /// For undeclared names, and for an empty question.
     pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let declared = || inputs.iter().map(|input| input.name.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));
@@ -44,11 +39,7 @@ impl Confirmation {
         if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
     }
 
-    /// Waits until the person behind the call has agreed to run it with `arguments`.
-    ///
-    /// # Errors
-    /// `Forbidden` when the person declines, `MissingClientCapability` when the client does not support elicitation;
-    /// those of [`ReplySender::request_inputs`].
+    /// Waits until the person behind the call has agreed to run it with `arguments`; declining is `Forbidden`.
     pub(super) async fn request(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);

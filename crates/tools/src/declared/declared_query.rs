@@ -12,7 +12,6 @@ use super::DeclarationProblem;
 use super::input::DeclaredInput;
 use crate::node_view::NodeView;
 
-/// SQL with typed parameters on one database.
 #[derive(Clone)]
 pub(super) struct DeclaredQuery {
     pub(super) database: Arc<dyn Database>,
@@ -22,7 +21,6 @@ pub(super) struct DeclaredQuery {
 }
 
 impl DeclaredQuery {
-    /// Parses the declaration; all errors are reported together.
     pub(super) fn parse(
         node: &NodeView,
         database: Option<&str>,
@@ -41,7 +39,6 @@ impl DeclaredQuery {
         Ok(Self { database: database.clone(), template, inputs, transaction: Transaction::read_only() })
     }
 
-    /// The query with the settings of `transaction`.
     pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<DeclarationProblem>> {
         if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
             let message = format!("the database {} is read-only", self.database.name());
@@ -66,11 +63,7 @@ impl DeclaredQuery {
         self.bind_values(|input| input.value(arguments).clone(), statements)
     }
 
-    /// Plans the statement with sample values, with each allowed identifier in turn. Returns the columns of its answer;
-    /// `None` if they depend on the identifiers.
-    ///
-    /// # Errors
-    /// Any error of the database about the statement.
+    /// Plans the statement with sample values. Returns its columns; `None` if they depend on the identifiers.
     pub(super) async fn prepare(&self, statements: &StatementCache) -> Result<Option<SchemaRef>, Error> {
         let first = |input: &DeclaredInput| input.sample_values().into_iter().next().unwrap_or(Value::Null);
         let mut schema = Some(self.describe_with(first, statements).await?);
@@ -113,7 +106,6 @@ impl DeclaredQuery {
     }
 }
 
-/// Undeclared names in the SQL, and declared names that the SQL does not use.
 fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<DeclarationProblem> {
     let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
     let declared: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();

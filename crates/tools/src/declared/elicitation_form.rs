@@ -6,11 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::input::{DeclaredInput, InputKind, ScalarType};
 
-/// The constraints of forms for texts, and for numbers.
 const TEXT_CONSTRAINTS: [&str; 2] = ["minLength", "maxLength"];
 const NUMBER_CONSTRAINTS: [&str; 2] = ["minimum", "maximum"];
 
-/// The form field for `input`, with the title `question`.
 pub(super) fn form_field(input: &DeclaredInput, question: &str) -> Value {
     let mut field = match (choices(input), &input.kind) {
         (Some(choices), _) => json!({"type": "string", "enum": choices.iter().map(choice_text).collect::<Vec<_>>()}),
@@ -49,7 +47,6 @@ fn scalar_field(scalar: ScalarType, constraints: &Map<String, Value>) -> Value {
     field
 }
 
-/// The allowed values of `input`, if they are listed.
 fn choices(input: &DeclaredInput) -> Option<Vec<Value>> {
     match &input.kind {
         InputKind::Identifier(allowed) => Some(allowed.iter().map(|name| name.as_str().into()).collect()),

@@ -9,9 +9,7 @@ use tidegate_runtime::{Job, ReplySender};
 use super::input::{DeclaredInput, InputKind};
 use super::{DeclarationProblem, elicitation_form};
 
-/// Attempts with invalid answers at most.
 const ATTEMPTS_MAX: usize = 3;
-/// The key of the form among the input requests of a call.
 const FORM_KEY: &str = "parameters";
 
 #[derive(Debug, Default)]
@@ -26,9 +24,6 @@ struct ElicitedParameter {
 
 impl ElicitedParameters {
     /// Those of `inputs` with `ask`.
-    ///
-    /// # Errors
-    /// For parameters that do not support `ask`.
     pub(super) fn from_inputs(inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
         let (mut elicited_parameters, mut problems) = (Vec::new(), Vec::new());
         for input in inputs {
@@ -44,11 +39,7 @@ impl ElicitedParameters {
         if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
-    /// The arguments of `job`, with the person's values for those that are missing.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when the client does not support elicitation, or the answers are invalid; `Forbidden` when
-    /// the person gives no answer; those of [`ReplySender::request_inputs`].
+    /// The arguments of `job`, with the person's values for missing ones; `Forbidden` if the person gives no answer.
     pub(super) async fn complete<'a>(
         &self,
         job: &'a Job,
@@ -83,7 +74,6 @@ impl ElicitedParameter {
         Ok(Self { input: input.clone(), question: question.to_owned(), schema })
     }
 
-    /// The value in the completed form.
     fn read(&self, filled: &Map<String, Value>) -> Result<Value, Vec<Violation>> {
         let name = &self.input.name;
         let value =
@@ -94,8 +84,6 @@ impl ElicitedParameter {
     }
 }
 
-/// Requests all of `missing` in one form, again after invalid answers.
-///
 /// Each attempt has its own key, so that a repeated run of the handler finds all earlier answers in order.
 async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
     let mut invalid: Vec<Violation> = Vec::new();

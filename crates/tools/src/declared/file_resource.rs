@@ -38,7 +38,6 @@ pub(super) struct FileResourceHandler {
     pub(super) mime_type: Option<String>,
 }
 
-/// An open file, with its metadata at that time.
 struct OpenResourceFile {
     file: File,
     metadata: std::fs::Metadata,
@@ -256,7 +255,6 @@ async fn read_chunk(file: &mut File, expected: u64) -> Result<Bytes, Error> {
     Ok(chunk.into())
 }
 
-/// Checks that the file has not changed since it was opened.
 async fn check_unchanged(file: &File, metadata: &std::fs::Metadata) -> Result<(), Error> {
     let now = file.metadata().await.map_err(|error| read_error(&error))?;
     // Not the other metadata: the file may be unlinked while it is read.
@@ -280,7 +278,6 @@ fn is_safe_path_component(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 
-/// The media type for the extension of `path`, if it is known.
 pub(super) fn media_type_from_extension(path: &Path) -> Option<&'static str> {
     Some(match path.extension()?.to_str()? {
         "md" => "text/markdown",

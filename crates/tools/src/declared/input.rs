@@ -4,9 +4,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::{Parameter, SqlDialect, TemplateValue};
 
-/// Values of a list at most.
 const LIST_VALUES_MAX: usize = 500;
-/// Added to the description of a parameter with `ask`.
 const OMITTED_NOTE: &str = "if omitted, the person is asked";
 
 /// A parameter of a declared entry.
@@ -70,8 +68,7 @@ impl ScalarType {
         }
     }
 
-    /// The type of a cast around a bound value, where the database cannot infer it. `may_be_null`: a null has no type
-    /// of its own.
+    /// A cast where the database cannot infer the type of a bound value; a null has no type of its own.
     fn cast(self, may_be_null: bool, dialect: SqlDialect) -> Option<&'static str> {
         match (dialect, self) {
             // SQLite values carry their own types, and a cast to DATE would turn the value into a number.
@@ -87,7 +84,6 @@ impl ScalarType {
         }
     }
 
-    /// A sample value, to prepare a statement.
     fn sample_value(self) -> Value {
         match self {
             Self::String => json!("a"),
@@ -124,7 +120,6 @@ impl DeclaredInput {
         schema
     }
 
-    /// The description for the model.
     fn model_description(&self) -> Option<String> {
         match (&self.description, &self.ask) {
             (Some(description), Some(_)) => Some(format!("{description}; {OMITTED_NOTE}")),

@@ -98,7 +98,6 @@ impl Handler for PromptHandler {
 }
 
 impl PromptHandler {
-    /// Reads the resource `uri` with the caller's rights.
     async fn read_resource(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
         // A prompt may use a resource of another toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };

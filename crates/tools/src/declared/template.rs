@@ -117,7 +117,6 @@ impl TextTemplate {
         })
     }
 
-    /// The argument, if the template consists of one.
     pub(super) fn only_argument(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [TemplatePart::Argument(name)] => Some(name),
@@ -129,7 +128,6 @@ impl TextTemplate {
         self.arguments().next().is_none().then(|| self.texts().collect())
     }
 
-    /// The template with each fixed text changed.
     pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
         let parts = self.parts.into_iter().map(|part| match part {
             TemplatePart::Text(text) => TemplatePart::Text(change(&text)),

@@ -38,7 +38,6 @@ pub struct DeclaredTool<A> {
 }
 
 impl<A> DeclaredTool<A> {
-    /// Rejects inputs with `reserved` names.
     pub(super) fn check_reserved_names(&self, reserved: &[&str]) -> Result<(), Vec<DeclarationProblem>> {
         let conflicts = self.inputs.iter().filter(|input| reserved.contains(&input.name.as_str()));
         let problems: Vec<DeclarationProblem> = conflicts
@@ -64,7 +63,6 @@ impl<A> DeclaredTool<A> {
         }
     }
 
-    /// The tool with `handler`, and with `arguments` in addition to its inputs.
     pub(super) fn into_tool(
         self,
         handler: Arc<dyn Handler>,

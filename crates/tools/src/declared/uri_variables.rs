@@ -7,7 +7,6 @@ use tidegate_runtime::Job;
 use super::DeclarationProblem;
 use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};
 
-/// The variables of a URI with their types and constraints.
 #[derive(Debug)]
 pub(super) struct TypedUriVariables {
     inputs: Vec<DeclaredInput>,
@@ -16,9 +15,6 @@ pub(super) struct TypedUriVariables {
 
 impl TypedUriVariables {
     /// The variables `names`, declared by `inputs`; text by default.
-    ///
-    /// # Errors
-    /// For inputs that are not variables, and for invalid schemas.
     pub(super) fn new(names: &[String], mut inputs: Vec<DeclaredInput>) -> Result<Self, Vec<DeclarationProblem>> {
         let problem = |at: String, message: String| {
             let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(names.iter().cloned());
@@ -50,17 +46,10 @@ impl TypedUriVariables {
     }
 
     /// The values in the URI that `job` reads, checked like the arguments of a tool.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with everything that is invalid.
     pub(super) fn parse_from_job(&self, job: &Job) -> Result<Map<String, Value>, Error> {
         self.parse_values(|name| job.variable(name).unwrap_or_default().to_owned())
     }
 
-    /// The values of the variables, whose texts `text` returns.
-    ///
-    /// # Errors
-    /// `InvalidArguments` with everything that is invalid.
     pub(super) fn parse_values(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {

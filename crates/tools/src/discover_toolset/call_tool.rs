@@ -75,7 +75,6 @@ async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Resul
     Err(Error::internal("a called tool ended without an outcome"))
 }
 
-/// The result of a call whose answer is no longer read.
 async fn drain_outcome(called: &mut Reply) -> Result<Metadata, Error> {
     while let Some(event) = called.next().await {
         if let ReplyEvent::End(Outcome::Failed(error)) = event {

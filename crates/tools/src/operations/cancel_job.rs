@@ -64,7 +64,6 @@ pub(super) fn has_id(job: &JobStatus, id: &str) -> bool {
     job.id.to_string().eq_ignore_ascii_case(id.trim())
 }
 
-/// The error for a job that does not exist or belongs to another principal.
 pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], caller: &Job) -> Error {
     let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != caller.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();

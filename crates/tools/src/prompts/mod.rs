@@ -16,7 +16,6 @@ use crate::name_completer::NameCompleter;
 use crate::node_view::NodeView;
 use crate::tool_definition::node_handler;
 
-/// A prompt with one message, whose text `render` returns.
 fn text_prompt<F, Fut>(
     node: &Arc<NodeView>,
     name: &str,

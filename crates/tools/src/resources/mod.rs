@@ -24,7 +24,6 @@ fn uri_template(text: &str) -> UriTemplate {
     UriTemplate::parse(text).expect("a built-in URI template is valid")
 }
 
-/// A template of JSON resources.
 fn json_template(
     template: &str,
     name: &str,
@@ -39,7 +38,6 @@ fn json_template(
     template
 }
 
-/// One resource of `template`, with its handler.
 fn resource_from_template(
     template: &ResourceTemplate,
     values: &[&str],
@@ -52,8 +50,7 @@ fn resource_from_template(
     resource
 }
 
-/// Watches one table, or all tables of a database. Which changes are detected depends on the database; only cheap
-/// checks are used.
+/// Watches one table, or all tables of a database, by cheap checks only.
 struct TablesWatcher(Arc<NodeView>);
 
 #[async_trait]
@@ -68,7 +65,6 @@ impl ResourceWatcher for TablesWatcher {
     }
 }
 
-/// Whether the caller accepts the stored part of an incomplete result.
 fn accepts_partial(job: &Job) -> bool {
     job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
 }

@@ -117,7 +117,6 @@ async fn read_block(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> R
     Ok(Metadata::new())
 }
 
-/// Embeds a block in a message, if it fits.
 async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
@@ -159,7 +158,6 @@ async fn read_data(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Re
     Ok(metadata)
 }
 
-/// Sends as much as fits into the answer for a model.
 async fn send_first_rows(
     node: &NodeView,
     result: &Arc<StoredResult>,
@@ -172,7 +170,6 @@ async fn send_first_rows(
     node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
 }
 
-/// Watches a stored result: its blocks and its end.
 struct ResultWatcher(Arc<NodeView>);
 
 #[async_trait]

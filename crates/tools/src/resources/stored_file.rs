@@ -11,22 +11,15 @@ use tidegate_runtime::{BodyFile, BodyMetadata, BodyVersion, Job, ReplySender};
 use super::{accepts_partial, check_complete};
 use crate::text_preview::{PreviewExtent, send_preview};
 
-/// The media type of a file without a known one.
 const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Whether the URI requests the bytes of the file rather than the rows of its blocks: it has no `format`.
-///
-/// # Errors
-/// `InvalidArguments` for a format of tables.
 pub(super) fn requests_raw_file(job: &Job) -> Result<bool, Error> {
     let named = job.arguments().get("format").and_then(Value::as_str).and_then(AnswerFormat::parse);
     named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
 }
 
-/// Checks that blocks of a file are available as `format`.
-///
-/// # Errors
-/// `InvalidArguments` for all formats but the stored one.
+/// Accepts only the stored format: a file has no rows to convert.
 pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
     if format == AnswerFormat::Arrow {
         return Ok(());
@@ -64,7 +57,6 @@ pub(super) async fn send_raw_file(
     check_complete(result, accepts_partial(job))
 }
 
-/// Sends as much of `file` as the answer carries.
 pub(super) async fn send_text_preview(
     result: &Arc<StoredResult>,
     file: &FileDescription,

@@ -38,8 +38,7 @@ fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     )
 }
 
-/// Two contents: the columns, then the rows. Each is separate JSON, so that rows cut by the budget leave the
-/// columns valid.
+/// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
 async fn read_table(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let database = node.databases.get(job.variable("database"), job.principal())?;
     let table = job.variable("table").unwrap_or_default();

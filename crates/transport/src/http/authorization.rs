@@ -39,10 +39,7 @@ impl Authorization {
         if is_bearer_token(token) { Self::Bearer(token.into()) } else { Self::Malformed }
     }
 
-    /// The key or token, if there is one.
-    ///
-    /// # Errors
-    /// When the header contains anything else, which does not authenticate a caller.
+    /// The key or token, if there is one; an error for any other content, which does not authenticate a caller.
     pub(super) fn bearer(&self) -> Result<Option<&str>, AuthenticationError> {
         match self {
             Self::Absent => Ok(None),

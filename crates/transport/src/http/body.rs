@@ -11,7 +11,6 @@ use http_body_util::BodyExt;
 /// Maximum number of further bytes of a rejected body that are read and discarded. Beyond it the connection closes.
 const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Why an answer ends early when its caller is no longer admitted.
 pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,8 +32,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 
-/// The credentials of a request. They are resolved when the request arrives, after its body is read, and before each
-/// message of a batch: a key may be revoked in between, and a role may lose permissions.
+/// Resolved when the request arrives, after its body is read, and before each message of a batch: a key may be revoked.
 #[derive(Clone)]
 pub(super) struct RequestCredentials {
     authorization: Authorization,
@@ -87,7 +86,6 @@ pub(super) async fn authenticate_request(
 }
 
 impl RequestCredentials {
-    /// The credentials in the headers of a request to the endpoint of `toolset`.
     pub(super) fn from_request(
         http_state: &HttpState,
         headers: &HeaderMap,
@@ -131,7 +129,6 @@ impl RequestCredentials {
         Err(AdmissionError::ConfigurationChanging)
     }
 
-    /// Restricts the caller to the toolset that its path names.
     fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
         let toolset = Snapshot::for_caller(&caller).and_then(|snapshot| snapshot.toolset(name, &caller).cloned());
@@ -142,7 +139,6 @@ impl RequestCredentials {
 }
 
 impl HttpCallerResolver {
-    /// Resolves `caller`, which was admitted just now with `credentials`.
     pub(super) fn new(http_state: &Arc<HttpState>, credentials: RequestCredentials, caller: &Caller) -> Self {
         Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
     }
@@ -203,7 +199,6 @@ impl AdmissionError {
         }
     }
 
-    /// The refusal of a whole request from `origin`.
     pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
         let error = self.to_rpc_error();
         match self {
@@ -227,8 +222,7 @@ fn status_for(reason: AuthenticationError) -> StatusCode {
     }
 }
 
-/// The headers in `names`, in the order of `names`. A value that is unreadable or over the limits counts as a
-/// duplicate. Duplicates are rejected wherever the header matters, since it is ambiguous.
+/// A value that is unreadable or over the limits counts as a duplicate, which is rejected wherever the header matters.
 fn collect_identity_headers(headers: &HeaderMap, names: &[String]) -> Vec<(String, String)> {
     let mut asserted = Vec::new();
     for name in names {

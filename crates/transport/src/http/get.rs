@@ -65,7 +65,6 @@ pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(refusal(StatusCode::NOT_ACCEPTABLE, None, &error).into())
 }
 
-/// Resumes the stream of event `id` after that event.
 fn resume(session: &HttpSession, id: &str) -> Result<Response, Refusal> {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     let reader = reader.ok_or_else(|| {
@@ -85,8 +84,7 @@ fn parse_listener_event_id(id: &str) -> Option<FeedPosition> {
     Some(FeedPosition { registry_version: version.parse().ok()?, resource_changes: resources.parse().ok()? })
 }
 
-/// Opens the notification stream of the session. The ids of its events contain the position in the feed. A client that
-/// reconnects therefore receives what it missed, including messages in transit when its connection broke.
+/// The ids of the events contain the position in the feed, so that a client that reconnects receives what it missed.
 async fn listen(
     session: &Arc<HttpSession>,
     resolver: HttpCallerResolver,

@@ -9,7 +9,6 @@ use tidegate_core::Caller;
 
 use super::state::HttpState;
 
-/// The access name that reading metrics requires.
 const METRICS_ACCESS: &str = "metrics";
 
 /// The process runs.
@@ -28,8 +27,7 @@ pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> impl Into
     }
 }
 
-/// The metrics in the Prometheus text format. They name tools and databases, so reading them requires an access name
-/// where callers authenticate.
+/// Metrics name tools and databases, so reading them requires an access name where callers authenticate.
 pub(super) async fn metrics(
     State(http_state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,

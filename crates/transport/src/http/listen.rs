@@ -29,7 +29,6 @@ pub(super) enum ListenEvent {
     KeepAlive,
 }
 
-/// The caller of a listener, and the time of its next revalidation.
 pub(super) struct ListenerValidity {
     resolver: HttpCallerResolver,
     next_check: Instant,
@@ -78,7 +77,6 @@ fn next_check_time() -> Instant {
     Instant::now() + sse::KEEP_ALIVE_EVERY
 }
 
-/// Opens the event stream of `stream` if its client accepts one and a session permit is available.
 pub(super) fn open_stream(
     http_state: &Arc<HttpState>,
     caller: &Caller,

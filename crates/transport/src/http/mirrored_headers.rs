@@ -14,7 +14,6 @@ use tidegate_runtime::Registry;
 
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
-/// Maximum depth in a tool's schema at which `x-mcp-header` is found.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Deserialize)]
@@ -26,7 +25,6 @@ struct MirroredParams {
     arguments: Option<Box<RawValue>>,
 }
 
-/// Checks all mirrored headers of `request`.
 pub(super) fn check_headers(
     headers: &HeaderMap,
     request: &RpcRequest,
@@ -61,8 +59,7 @@ pub(super) fn check_headers(
     Ok(())
 }
 
-/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none; then the arguments are not
-/// parsed.
+/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none: no arguments are parsed.
 fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawValue>) -> Result<(), RpcError> {
     let mut marked = Vec::new();
     collect_marked_properties(schema, &mut Vec::new(), &mut marked);

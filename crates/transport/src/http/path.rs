@@ -15,7 +15,6 @@ pub(super) fn transport_of(path: &str) -> TransportKind {
     }
 }
 
-/// Whether the rest of a path after its root is empty or a subpath.
 fn is_at_or_below(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('/')
 }

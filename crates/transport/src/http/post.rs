@@ -41,7 +41,6 @@ impl RequestHead {
         HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_validity()
     }
 
-    /// The session that the request names.
     fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, Refusal> {
         let session = http_state.sessions.get(session_id(&self.headers, id)?, &self.caller.principal);
         session.ok_or_else(|| no_such_session(id).into())
@@ -172,7 +171,6 @@ async fn answer_modern(
     answer_in_session(http_state, head, request, None, wants_events).await
 }
 
-/// Answers a request of `session`, or a modern one.
 async fn answer_in_session(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
@@ -216,8 +214,7 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcR
     Ok(response)
 }
 
-/// A legacy event stream. A disconnect does not cancel the call, so the call writes into a buffer in a task of its own,
-/// and the response reads from the buffer.
+/// A disconnect does not cancel the call: it writes into a buffer in a task of its own, which the response reads.
 fn stream_resumable(
     http_state: &HttpState,
     session: &HttpSession,

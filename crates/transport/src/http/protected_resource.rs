@@ -23,7 +23,6 @@ pub struct ProtectedResource {
     resource: String,
     authorization_servers: Vec<String>,
     scopes: Vec<String>,
-    /// The URL of the metadata.
     metadata: String,
 }
 
@@ -94,10 +93,7 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// Credentials.
-    Missing {
-        /// The OAuth scopes that the call requires, if they are known.
-        scopes: Vec<String>,
-    },
+    Missing { scopes: Vec<String> },
     /// Valid credentials.
     Invalid,
     /// Credentials in a valid form.
@@ -130,7 +126,6 @@ impl SharedProtectedResource {
         self.0.load().is_some()
     }
 
-    /// The `WWW-Authenticate` header for `challenge`.
     pub(super) fn challenge_header(&self, challenge: &Challenge) -> HeaderValue {
         let mut text = "Bearer realm=\"tidegate\"".to_owned();
         let published = self.0.load();
@@ -164,8 +159,7 @@ impl SharedProtectedResource {
     }
 }
 
-/// The metadata, for all clients and all web pages. It is the same at each path, so that it does not reveal which paths
-/// exist.
+/// The same at each path, so that it does not reveal which paths exist.
 pub(super) async fn metadata(State(published): State<SharedProtectedResource>, method: Method) -> Response {
     const METHODS: &str = "GET, HEAD, OPTIONS";
     let Some(resource) = published.0.load_full() else { return StatusCode::NOT_FOUND.into_response() };

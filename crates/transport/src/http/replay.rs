@@ -28,9 +28,7 @@ pub(super) struct ReplayBuffer {
 struct ReplayState {
     items: VecDeque<ReplayItem>,
     kept_bytes: usize,
-    /// The position of the first stored item.
     first: u64,
-    /// The position that the reader reads next.
     next_read: u64,
     /// The number of the newest reader; earlier readers end.
     reader: u64,
@@ -41,7 +39,6 @@ struct ReplayState {
 
 #[derive(Debug)]
 struct ReplayItem {
-    /// The event of these bytes.
     event: u64,
     bytes: Bytes,
 }
@@ -195,7 +192,6 @@ pub(super) fn event_id(stream: u64, event: u64) -> String {
     format!("{stream}-{event}")
 }
 
-/// The stream and the event of an `id:`.
 pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (stream, event) = id.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))

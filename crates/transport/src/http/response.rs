@@ -35,7 +35,6 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A response with `status` and a complete JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -43,7 +42,6 @@ pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     response
 }
 
-/// A refusal with `status` and a JSON-RPC error.
 pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcError) -> Response {
     json(status, error.to_bytes(id))
 }
@@ -76,8 +74,7 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
     refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
-/// A complete message. For modern clients, the status reflects an unknown method or a rate limit. Some older clients
-/// abandon their whole session on any other status than one that requests authentication.
+/// Some older clients abandon their session on any other status than one that requests authentication.
 pub(super) fn message_response(
     published: &SharedProtectedResource,
     message: ResponseMessage,
@@ -134,8 +131,7 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications are omitted. The connection is broken when its caller is
-/// no longer admitted.
+/// A streamed answer as one chunked JSON object without notifications; it breaks when its caller is no longer admitted.
 pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Response {
     let pieces = stream::unfold(Some((answer, session_validity)), |streaming| async move {
         let (mut answer, mut session_validity) = streaming?;
@@ -155,7 +151,6 @@ pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: Session
     response
 }
 
-/// An SSE stream with the bytes of `body`.
 pub(super) fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

@@ -27,8 +27,7 @@ use crate::tls::TlsPeer;
 
 /// Interval at which idle sessions are ended and metrics are maintained.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
-/// Maximum size of the request line with headers, in bytes. It also bounds each read, and the data that waits to be
-/// written to the socket.
+/// Bytes of the request line with headers. It also bounds each read, and the data that waits to be written.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Delay after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -169,7 +168,6 @@ struct HttpConnection<'a> {
 }
 
 impl HttpConnection<'_> {
-    /// Answers requests until the client disconnects or the server shuts down.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { peer, permit, tls, app, http_state, shutdown } = self;
         let service = app.map_request(move |mut request: Request<Incoming>| {

@@ -22,7 +22,6 @@ use crate::mcp_connection::McpConnection;
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.
 const STREAMS_MAX: usize = 16;
 
-/// All sessions, each with its permit.
 pub(super) struct HttpSessions {
     idle_max: Duration,
     by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
@@ -125,7 +124,6 @@ impl HttpSession {
         Some((number, replay))
     }
 
-    /// The event stream `number`, if it is still stored.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
         self.streams.lock().get(&number).cloned()
     }
@@ -136,12 +134,10 @@ pub(super) struct SseSessions {
     by_id: Mutex<HashMap<String, Arc<SseSession>>>,
 }
 
-/// The state that an event stream and the messages posted to it share.
 pub(super) struct SseSession {
     pub(super) connection: Arc<McpConnection>,
     /// The principal that opened the session; for all others it does not exist.
     pub(super) owner: Arc<Principal>,
-    /// The toolset of the endpoint at which the session was opened.
     pub(super) toolset: Option<String>,
     last_used: Mutex<Instant>,
 }
@@ -197,8 +193,7 @@ impl SessionPermits {
         Arc::new(Self { sessions_max, events, shares: Mutex::default() })
     }
 
-    /// A permit for a session of `caller`. One principal may have `of_one_max` sessions; `None` if callers cannot be
-    /// distinguished.
+    /// One principal may have `of_one_max` sessions; `None` if callers cannot be distinguished.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,

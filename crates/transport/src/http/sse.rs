@@ -15,12 +15,9 @@ use crate::revalidation::{Revoked, SessionValidity};
 const DATA_PREFIX: &[u8] = b"data: ";
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
 
-/// Interval of the comments on a quiet stream.
 pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// A comment, which keeps a quiet connection open.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Encodes the frames of one answer as events.
 pub(super) struct EventWriter {
     is_open: bool,
 }
@@ -30,7 +27,6 @@ impl EventWriter {
         Self { is_open: false }
     }
 
-    /// Whether an event has begun and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -49,7 +45,6 @@ impl EventWriter {
         }
     }
 
-    /// The end of the open event, if there is one.
     pub(super) fn end(&mut self) -> Option<Bytes> {
         std::mem::take(&mut self.is_open).then_some(EVENT_END)
     }
@@ -83,8 +78,7 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
     bytes
 }
 
-/// A modern answer as a body: the end of the answer ends the stream, and dropping the stream cancels the call. The
-/// connection is broken when its caller is no longer admitted.
+/// The end of the answer ends the stream, dropping the stream cancels the call, and a revoked caller breaks it.
 pub(super) fn event_stream_body(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Body {
     let state = Some((answer, session_validity, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {

@@ -22,8 +22,7 @@ use crate::tls::Tls;
 
 /// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-/// Common clients refuse SSE events over 1 MiB. The limit counts rows before JSON escaping, which at most doubles them,
-/// except for control characters.
+/// Common clients refuse SSE events over 1 MiB. JSON escaping at most doubles rows, except for control characters.
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
 /// Limits of a connection over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
@@ -159,7 +158,6 @@ impl HttpState {
         })
     }
 
-    /// A permit for a session of `caller`, opened by the request `id`.
     pub(super) fn acquire_session_permit(
         &self,
         caller: &Caller,
@@ -172,7 +170,6 @@ impl HttpState {
         self.session_permits.acquire(caller, of_one_max).map_err(|level| too_many_sessions(id, level).into())
     }
 
-    /// Reports a rejected message to the log and the metrics.
     pub(super) fn report_rejection(&self, origin: CallOrigin, reason: &str) {
         let CallOrigin { transport, peer } = origin;
         self.service.registry().events().emit(Event::MessageRefused { transport, peer, reason });

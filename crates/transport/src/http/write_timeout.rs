@@ -13,7 +13,6 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,
-    /// Runs while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -23,7 +22,6 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, deadline: None }
     }
 
-    /// The result of a write, or an error if it has waited for too long.
     fn poll_with_timeout<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if written.is_ready() {
             self.deadline = None;

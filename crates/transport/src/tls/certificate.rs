@@ -22,8 +22,7 @@ use super::{TlsError, TlsOptions, distinguished_name};
 const ALTERNATIVE_NAMES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The attributes of the first certificate of `chain`. Its expiry is the earliest one in the chain. `None` if a
-/// certificate cannot be parsed.
+/// The attributes of the first certificate of `chain` with the earliest expiry; `None` if one cannot be parsed.
 pub(super) fn parse_chain(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
     let first = chain.first()?;
     let certificate = parse_certificate(first)?;
@@ -133,17 +132,14 @@ fn read_validity(der: &CertificateDer<'_>, now: DateTime<Utc>) -> Option<Certifi
 
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The certificates in the file at `path`, in their order.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     read_items(path, "a certificate", "BEGIN CERTIFICATE")
 }
 
-/// The revocation lists in the file at `path`.
 pub(super) fn read_revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     read_items(path, "a list of revoked certificates", "BEGIN X509 CRL")
 }
 
-/// The private key in the file at `path`.
 pub(super) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read_file(path)?;
     PrivateKeyDer::from_pem_slice(&bytes)

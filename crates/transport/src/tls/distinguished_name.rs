@@ -61,7 +61,6 @@ fn escape_value(value: &str) -> String {
     text
 }
 
-/// The BER encoding of the value, in hexadecimal.
 fn encode_hex(attribute: &AttributeTypeAndValue<'_>) -> String {
     let value = attribute.attr_value();
     let content = value.data;

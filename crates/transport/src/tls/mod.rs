@@ -62,7 +62,6 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
-    /// This version and later ones.
     fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
         static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
         match self {
@@ -90,12 +89,10 @@ impl TlsError {
 /// verified against the newest files.
 pub struct Tls(ArcSwap<TlsState>);
 
-/// The state of one load of the files.
 struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     requires_certificate: bool,
-    /// The number of the load.
     generation: u64,
 }
 

@@ -21,8 +21,7 @@ struct PeerCertificate {
     last_check: AtomicU64,
 }
 
-/// The client presented a certificate that is no longer trusted, or none although one is now required. A new connection
-/// would fail.
+/// The certificate is no longer trusted, or is missing although now required: a new connection would fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UntrustedCertificate;
 
@@ -38,7 +37,6 @@ impl TlsPeer {
         Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }
 
-    /// The certificate of the client, if it presented one.
     pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {

@@ -44,7 +44,6 @@ pub(super) fn listen_headers(bearer: Option<&BearerToken>, session: &NegotiatedS
     headers
 }
 
-/// The headers of a modern POST, which mirror its body.
 pub(super) fn modern_headers(bearer: Option<&BearerToken>, modern: &ModernMetadata) -> HeaderMap {
     let mut headers = base_headers(bearer);
     headers.insert(PROTOCOL_VERSION, encode_header_value(&modern.version));

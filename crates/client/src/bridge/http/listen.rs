@@ -24,7 +24,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 struct ListenProgress {
     last_id: Option<HeaderValue>,
     pause: Option<Duration>,
-    /// Whether messages may have been missed between two connections.
     has_gap: bool,
     backoff: Backoff,
 }

@@ -34,12 +34,10 @@ use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::{http_client, innermost_cause};
 
-/// Idle connections are closed before a server does it. A call on a connection that was just closed fails, because it
-/// may have run.
+/// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Maximum number of pages of a tool list that are read to find one tool.
 const PAGES_MAX: usize = 100;
 
 pub(super) struct HttpTransport {
@@ -120,8 +118,6 @@ impl ServerTransport for HttpTransport {
 }
 
 impl HttpTransport {
-    /// # Errors
-    /// When TLS cannot be set up.
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
         let client = http_client(options.wait_within, IDLE_WITHIN).map_err(std::io::Error::other)?;
         let (reachability, session, tool_headers) =

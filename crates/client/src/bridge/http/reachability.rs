@@ -10,7 +10,6 @@ use crate::bridge::options::{BridgeNotice, BridgeOptions, reconnection_backoff};
 
 #[derive(Debug)]
 pub(super) struct Reachability {
-    /// The number of times that the server became reachable again.
     epoch: AtomicU64,
     is_lost: AtomicBool,
     backoff: Mutex<Backoff>,
@@ -40,8 +39,7 @@ impl Reachability {
         }
     }
 
-    /// Waits until the server accepts a connection again, after an attempt in `epoch` failed. The delay between
-    /// attempts grows until [`Reachability::mark_reachable`] is called.
+    /// Waits after a failed attempt in `epoch`; the delay grows until [`Reachability::mark_reachable`] is called.
     pub(super) async fn wait_until_reachable(&self, epoch: u64, reason: &str, options: &BridgeOptions) {
         if !self.is_lost.swap(true, Ordering::AcqRel) {
             options.notify(&BridgeNotice::Disconnected(reason.to_owned()));

@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use crate::bridge::error::BridgeError;
 use crate::bridge::handshake::Handshake;
 
-/// The negotiated handshake, and the session id that the server assigned.
 #[derive(Debug)]
 pub(super) struct NegotiatedSession {
     pub(super) handshake: Handshake,
@@ -26,7 +25,6 @@ pub(super) enum HandshakeState {
     Broken(BridgeError),
 }
 
-/// The current handshake, which calls read and the listener follows.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamSession {
     state: watch::Sender<HandshakeState>,
@@ -35,10 +33,7 @@ pub(super) struct UpstreamSession {
 }
 
 impl UpstreamSession {
-    /// The session for calls; `None` before a handshake.
-    ///
-    /// # Errors
-    /// When the handshake is broken.
+    /// The session for calls; `None` before a handshake, an error when it is broken.
     pub(super) fn negotiated(&self) -> Result<Option<Arc<NegotiatedSession>>, BridgeError> {
         match &*self.state.borrow() {
             HandshakeState::None => Ok(None),

@@ -23,7 +23,6 @@ const TOOLS_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct ToolHeaders(Mutex<HashMap<String, Vec<ParameterHeader>>>);
 
-/// The path of an argument, and the header that repeats it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParameterHeader {
     path: Vec<String>,
@@ -42,7 +41,6 @@ impl ToolHeaders {
         is_new
     }
 
-    /// Adds the known headers of the tool of `call`.
     pub(super) fn add_to(&self, headers: &mut HeaderMap, modern: &ModernMetadata, call: &[u8]) {
         let parameter_headers =
             modern.name.as_deref().and_then(|tool| self.0.lock().get(tool).cloned()).unwrap_or_default();
@@ -57,7 +55,6 @@ pub(super) fn is_mismatch(answer: &[u8]) -> bool {
     parse(answer)["error"]["code"] == tidegate_mcp::RpcError::HEADER_MISMATCH
 }
 
-/// A request for a page of the tool list, with the metadata of `call`.
 pub(super) fn tools_list_request(call: &[u8], cursor: Option<&str>) -> Option<String> {
     let mut params = json!({"_meta": parse(call)["params"]["_meta"]});
     // No progress is needed for this request.

@@ -21,7 +21,6 @@ use crate::refusal::{ServerMessage, ServerRefusal};
 
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
-/// Why a connection could not be established.
 pub(super) enum ConnectError {
     /// Another attempt may succeed.
     Unreachable(String),
@@ -30,7 +29,6 @@ pub(super) enum ConnectError {
 }
 
 impl WebSocketTransport {
-    /// Establishes a connection on which the client can continue its session.
     pub(super) async fn connect(&self) -> Result<(WebSocketConnection, SplitStream<WebSocket>), ConnectError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.options.server_message_bytes_max))

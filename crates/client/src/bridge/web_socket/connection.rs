@@ -91,7 +91,6 @@ impl WebSocketConnection {
         AnswerWaiter { connection: self, ids, answers }
     }
 
-    /// Removes the waiter for the answer `id`; `None` if there is none.
     pub(super) fn take_waiter(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
         let waiter = waiting.remove(id).or_else(|| {

@@ -29,7 +29,6 @@ pub(super) struct WebSocketTransport {
     connection_state: watch::Sender<ConnectionState>,
     /// The client's handshake, which is repeated on each new connection.
     handshake: Mutex<Option<Handshake>>,
-    /// Fires when a call requests another attempt after a refusal.
     reconnect_requested: Notify,
 }
 

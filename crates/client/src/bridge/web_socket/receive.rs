@@ -13,11 +13,9 @@ use crate::bridge::options::BridgeNotice;
 
 const PING_EVERY: Duration = Duration::from_secs(15);
 const PING_WITHIN: Duration = Duration::from_secs(1);
-/// A connection without received data for this long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(60);
 
 impl WebSocketTransport {
-    /// Reads until the connection is lost, and returns the reason.
     pub(super) async fn receive_until_lost(
         &self,
         connection: &WebSocketConnection,

@@ -53,7 +53,6 @@ impl WatchManager {
         self.tasks.wait().await;
     }
 
-    /// Starts to poll the new entries.
     pub(super) fn start_polls(self: &Arc<Self>) {
         let polls = self.table.lock().take_new_polls();
         for poll in polls {

@@ -22,7 +22,6 @@ pub(super) const SUBSCRIPTIONS_PER_PRINCIPAL_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListenerId(u64);
 
-/// The watcher of a resource in one version of the registry.
 #[derive(Clone)]
 pub(super) struct ResolvedWatcher {
     pub(super) watcher: Arc<dyn ResourceWatcher>,
@@ -30,13 +29,11 @@ pub(super) struct ResolvedWatcher {
     pub(super) version: u64,
 }
 
-/// The polls of one entry.
 pub(super) struct VersionTagPoll {
     pub(super) id: PolledEntryId,
     pub(super) caller: Arc<Caller>,
     pub(super) watcher: ResolvedWatcher,
     pub(super) tenant_permits: Arc<Semaphore>,
-    /// Fires when the entry is removed.
     pub(super) ended: CancellationToken,
 }
 
@@ -48,7 +45,6 @@ pub(super) struct WatchTable {
     listeners: HashMap<ListenerId, Listener>,
     entries: HashMap<PolledEntryId, PolledEntry>,
     ids: HashMap<PolledKey, PolledEntryId>,
-    /// The polls that have not started.
     new_polls: Vec<VersionTagPoll>,
     /// The poll permits of each tenant; those of callers without a tenant as of one tenant.
     tenant_permits: HashMap<Option<String>, Weak<Semaphore>>,
@@ -78,7 +74,6 @@ struct PolledEntry {
     _ended: DropGuard,
 }
 
-/// What listeners of the same entry have in common.
 #[derive(Debug, Clone)]
 struct PolledKey {
     uri: Arc<str>,
@@ -174,7 +169,6 @@ impl WatchTable {
         }
     }
 
-    /// Marks one resource as changed, if the listener still subscribes to it.
     pub(super) fn mark_changed(&mut self, id: ListenerId, uri: &Arc<str>) {
         if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| listener.uris.contains_key(uri)) {
             listener.changed.insert(uri.clone());
@@ -237,7 +231,6 @@ impl WatchTable {
         is_new_failure
     }
 
-    /// The polled entry for the resource and the caller.
     fn get_or_insert_entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, watcher: ResolvedWatcher) -> PolledEntryId {
         let key = PolledKey { uri: uri.clone(), version: watcher.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {

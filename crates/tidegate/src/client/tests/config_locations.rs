@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{all_clients, name};
 use crate::client::config_locations::OperatingSystem;
-use crate::client::error::ClientConfigError;
+use crate::client::edit::ClientConfigError;
 use crate::client::{ConfigLocations, InstallScope, McpClient};
 
 fn locations(system: OperatingSystem, settings: &str) -> ConfigLocations {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{all_clients, http, key, name, stdio, variable};
 use crate::client::catalog::ClientFileFormat;
-use crate::client::error::ClientConfigError;
+use crate::client::edit::ClientConfigError;
 use crate::client::{McpClient, install};
 
 fn closed_object(properties: &Value, required: &[&str]) -> Value {

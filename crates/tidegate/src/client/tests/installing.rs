@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{all_clients, http, key, stdio, variable};
-use crate::client::edit::EditError;
-use crate::client::error::ClientConfigError;
+use crate::client::edit::{ClientConfigError, EditError};
 use crate::client::{InstallOutcome, Installation, McpClient, McpServerConnection, install, snippet};
 
 struct Folder(TempDir);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{all_clients, http, key, name, stdio, variable};
 use crate::client::catalog::ClientFileFormat;
-use crate::client::error::ClientConfigError;
+use crate::client::edit::ClientConfigError;
 use crate::client::{BearerSource, McpClient, McpServerConnection, snippet};
 
 /// The snippet as it is for TOML, and on one line for JSON; or why there is none.

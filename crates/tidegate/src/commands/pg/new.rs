@@ -31,7 +31,6 @@ pub(crate) struct PgNewCommand {
     schema: SchemaFlag,
 }
 
-/// The types of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum NewHandlerKind {
     /// Called by a model
@@ -96,7 +95,6 @@ impl PgNewCommand {
 }
 
 impl NewHandlerKind {
-    /// The SQL of a handler and of its test, with placeholders.
     fn templates(self, is_function: bool) -> (&'static str, &'static str) {
         match self {
             Self::Tool if is_function => (include_str!("new/function.sql"), include_str!("new/function_test.sql")),
@@ -107,7 +105,6 @@ impl NewHandlerKind {
     }
 }
 
-/// A valid name of a handler, and of its file.
 fn handler_name(text: &str) -> Result<String, String> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     let has_valid_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');

@@ -16,7 +16,6 @@ use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
-/// The default of --timeout.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -119,7 +119,6 @@ fn required_scopes(config: &Config) -> BTreeSet<&str> {
     lists.map(String::as_str).chain(of_roles.filter_map(Value::as_str)).collect()
 }
 
-/// The lists of scopes of `auth.oauth` and of the declared entries, with their paths.
 pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
     let at = |list: &str, index: usize| format!("{list}[{index}].scopes");
     let oauth = config.auth().oauth.iter().map(|oauth| ("auth.oauth.scopes".to_owned(), &oauth.scopes[..]));
@@ -130,7 +129,6 @@ pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
     oauth.chain(tools).chain(resources).chain(prompts).collect()
 }
 
-/// The rules for client certificates, without invalid ones.
 pub(super) fn parse_certificates(
     entries: &[CertificateEntry],
     problems: &mut Vec<ConfigProblem>,

@@ -136,7 +136,6 @@ pub(crate) struct ToolLimitsEntry {
 }
 
 impl LimitsEntry {
-    /// The limits of all callers together.
     pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
         LevelLimitsEntry {
             requests_per_second: self.requests_per_second,
@@ -151,7 +150,6 @@ impl LimitsEntry {
 }
 
 impl ToolLimitsEntry {
-    /// The limits of each call.
     pub(crate) fn per_call_limits(&self) -> CallLimitsEntry {
         CallLimitsEntry {
             timeout: self.timeout,
@@ -163,7 +161,6 @@ impl ToolLimitsEntry {
         }
     }
 
-    /// The limits of all callers of the tool together.
     pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
         LevelLimitsEntry {
             requests_per_second: self.requests_per_second,

@@ -74,7 +74,6 @@ pub(crate) struct TlsEntry {
 }
 
 impl TlsEntry {
-    /// The files that the entry names.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca).chain(&self.client_crl)
     }

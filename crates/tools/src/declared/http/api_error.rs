@@ -9,7 +9,6 @@ use super::api_result::{MediaType, media_type};
 use super::client::HttpResponse;
 use super::secrets::Secrets;
 
-/// Characters of the API's message that a caller reads.
 const API_MESSAGE_CHARACTERS_MAX: usize = 2_000;
 const DATE_CHARACTERS_MAX: usize = 40;
 
@@ -61,7 +60,6 @@ fn is_date(text: &str) -> bool {
     !text.is_empty() && text.len() <= DATE_CHARACTERS_MAX && text.chars().all(is_of_date)
 }
 
-/// The API's own message, if it is text.
 fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     let is_readable = match media_type(&fetched.headers) {
         Some(media_type) => match MediaType::classify(&media_type) {

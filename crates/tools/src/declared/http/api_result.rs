@@ -42,8 +42,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Interprets a response with a status of 2xx. `rows` is the tool's JSON pointer to the table, if any; `secrets` are
-/// removed.
+/// Interprets a successful response. `rows` is the JSON pointer to the table, if any; `secrets` are removed.
 pub(super) fn interpret_response(
     fetched: HttpResponse,
     rows: Option<&str>,

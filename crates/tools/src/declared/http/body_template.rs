@@ -65,7 +65,6 @@ impl BodyTemplate {
         }
     }
 
-    /// Calls `visit` with each argument of the template.
     pub(super) fn for_each_argument(&self, visit: &mut impl FnMut(&str)) {
         match self {
             Self::Fixed(_) => {}

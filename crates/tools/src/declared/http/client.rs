@@ -35,7 +35,6 @@ pub(super) struct HttpResponse {
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
     pub(super) is_cut: bool,
-    /// The host of the last redirect.
     pub(super) host: String,
 }
 
@@ -121,8 +120,7 @@ impl HttpRequest {
         wire
     }
 
-    /// The request to the redirect target `target`. Configured headers and the body are meant for one origin, so
-    /// another origin gets neither.
+    /// Configured headers and the body are meant for one origin, so another origin gets neither.
     fn follow_redirect(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
         let reject = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
         let (from, to) = (host_and_port(&self.url), host_and_port(&target));
@@ -155,7 +153,6 @@ impl HttpRequest {
     }
 }
 
-/// The target of a redirect, if `response` is one.
 fn redirect_target(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect) else { return Ok(None) };
@@ -187,7 +184,6 @@ fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
     }
 }
 
-/// The body up to `bytes_max` bytes, and whether there is more.
 async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let announced: usize = announced.unwrap_or(0);

@@ -17,7 +17,6 @@ use tidegate_query::QueryRows;
 
 const COLUMNS_MAX: usize = 1_000;
 const BATCH_ROWS: usize = 1_024;
-/// The column of items that are not objects.
 const VALUE_COLUMN: &str = "value";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +37,6 @@ struct InferredColumns {
 }
 
 /// The table of `items`. `extract` is the requested column, which an empty table has as well.
-///
-/// # Errors
-/// `TooLarge` when the objects have too many different members.
 pub(super) fn rows_from_json(items: Vec<Value>, extract: Option<&str>) -> Result<QueryRows, Error> {
     let mut columns = InferredColumns::infer(&items)?;
     if let (true, Some(name)) = (items.is_empty(), extract) {
@@ -113,7 +109,6 @@ impl JsonColumnType {
         }
     }
 
-    /// The type that holds the values of both.
     fn widen(self, other: Self) -> Self {
         match (self, other) {
             (Self::Null, kind) | (kind, Self::Null) => kind,

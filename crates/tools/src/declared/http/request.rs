@@ -19,7 +19,6 @@ use super::url_template::{UrlTemplate, host_and_port};
 use crate::arguments::OUTPUT_ARGUMENTS;
 use crate::declared::template::TextTemplate;
 
-/// The default limit for a response body, in bytes.
 const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 /// The maximum limit for a response body: it is read whole, and its rows take several times as much memory.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -57,7 +56,6 @@ pub struct HttpRequestTemplate {
     pub(super) bytes_max: usize,
 }
 
-/// A request with all arguments filled in.
 #[derive(Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
@@ -119,12 +117,10 @@ impl HttpRequestTemplate {
         host_and_port(self.address.origin())
     }
 
-    /// The secrets to remove from texts for callers.
     pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Fills in `arguments`.
     pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
         let call_arguments = CallArguments { arguments, defaults: &self.defaults };
         let mut violations = Vec::new();
@@ -258,7 +254,6 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
     }
 }
 
-/// Checks which declared arguments are used, and where.
 struct ArgumentUses<'a> {
     arguments: &'a [HttpArgument],
     problems: &'a mut Vec<HttpProblem>,

@@ -23,7 +23,6 @@ pub trait DnsResolver: Send + Sync + 'static {
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The system's resolver.
 pub(super) struct SystemResolver;
 
 #[async_trait]
@@ -52,7 +51,6 @@ impl fmt::Display for DisallowedAddresses {
 
 impl std::error::Error for DisallowedAddresses {}
 
-/// Returns only allowed addresses.
 pub(super) struct AllowListResolver {
     pub(super) resolver: Arc<dyn DnsResolver>,
     pub(super) allowed: Arc<AllowedHosts>,

@@ -12,11 +12,8 @@ use crate::declared::template::TextTemplate;
 
 /// Bytes of a secret at least; shorter words would match everywhere.
 const SECRET_BYTES_MIN: usize = 6;
-/// Headers whose values are not secret.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// Parts of the names of headers with credentials.
 const CREDENTIAL_HEADER_PARTS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
-/// Replaces a secret.
 const MASK: &str = "***";
 
 /// The secrets of one tool, in all encodings, the longest first.
@@ -49,12 +46,10 @@ impl Secrets {
         }
     }
 
-    /// Removes secrets from the text of an error.
     pub(super) fn redact_error(&self, text: &str) -> String {
         mask_secrets(text, &self.in_errors).into_owned()
     }
 
-    /// Removes secrets from the text of a response.
     pub(super) fn redact_text(&self, text: String) -> String {
         match mask_secrets(&text, &self.in_answers) {
             Cow::Owned(masked) => masked,

@@ -20,7 +20,6 @@ use crate::declared::{DeclarationProblem, DeclaredTool};
 use crate::node_view::NodeView;
 
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of the budget that are reserved for the note about truncation.
 const NOTE_BYTES: usize = 200;
 
 /// A declared tool that calls an HTTP API.

@@ -15,7 +15,6 @@ use super::call_arguments::{CallArguments, value_to_text};
 use super::definition::HttpProblem;
 use crate::declared::template::TextTemplate;
 
-/// Bytes of a URL at most, as with most servers.
 const URL_BYTES_MAX: usize = 8_192;
 /// Encodes the value of an argument.
 pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -23,10 +22,8 @@ pub(super) const VALUE_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').re
 const PATH_ENCODE_SET: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
 
-/// A URL with arguments.
 #[derive(Clone)]
 pub(super) struct UrlTemplate {
-    /// Scheme, host and port, with an empty path.
     origin: Url,
     segments: Vec<TextTemplate>,
     query: Vec<QueryPair>,
@@ -60,7 +57,6 @@ impl UrlTemplate {
         Some(Self { origin, segments, query })
     }
 
-    /// Scheme, host and port.
     pub(super) fn origin(&self) -> &Url {
         &self.origin
     }
@@ -70,12 +66,10 @@ impl UrlTemplate {
         self.segments.iter().flat_map(TextTemplate::arguments)
     }
 
-    /// The arguments in the query.
     pub(super) fn query_arguments(&self) -> impl Iterator<Item = &str> {
         self.query.iter().flat_map(|pair| pair.value.arguments())
     }
 
-    /// Fills in the arguments.
     pub(super) fn render(&self, call_arguments: CallArguments<'_>, violations: &mut Vec<Violation>) -> Option<Url> {
         let before = violations.len();
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
@@ -111,8 +105,7 @@ impl UrlTemplate {
         url.ok()
     }
 
-    /// Parses `text` and checks that origin and number of segments are those of the template. A second check behind the
-    /// encoding.
+    /// Checks again, behind the encoding, that origin and number of segments are those of the template.
     fn verify_rendered(&self, text: &str) -> Result<Url, String> {
         if text.len() > URL_BYTES_MAX {
             return Err(format!("the address would be {} bytes long; at most {URL_BYTES_MAX} are allowed", text.len()));
@@ -126,7 +119,6 @@ impl UrlTemplate {
     }
 }
 
-/// Whether both have the same scheme, host and port.
 pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
     let origin = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
     origin(one) == origin(other)
@@ -168,7 +160,6 @@ fn render_segment(segment: &TextTemplate, call_arguments: CallArguments<'_>) -> 
     Ok(encoded)
 }
 
-/// Whether the segment, or a part of it after decoding, is `.` or `..`.
 fn has_dot_segment(encoded: &str) -> bool {
     let decoded = percent_decode_str(encoded).decode_utf8_lossy();
     decoded.split(['/', '\\']).any(|part| part == "." || part == "..")
@@ -192,7 +183,6 @@ fn add_pair(name: &str, value: &Value, query: &mut Vec<QueryPair>, problems: &mu
     }
 }
 
-/// The parts of a configured URL.
 struct UrlParts<'a> {
     scheme: &'a str,
     authority: &'a str,

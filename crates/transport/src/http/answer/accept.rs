@@ -7,7 +7,6 @@ use tidegate_core::AnswerFormat;
 
 use super::problem::{ProblemDetails, ProblemType};
 
-/// Further media types that select a format.
 const ALIASES: [(&str, AnswerFormat); 3] = [
     ("application/ndjson", AnswerFormat::Ndjson),
     ("application/jsonl", AnswerFormat::Ndjson),
@@ -22,7 +21,6 @@ pub(in crate::http) struct Accept {
     files: Vec<(String, String)>,
 }
 
-/// One media range, with its quality in thousandths.
 struct MediaRange {
     kind: String,
     subtype: String,
@@ -30,8 +28,7 @@ struct MediaRange {
 }
 
 impl Accept {
-    /// Reads the headers for the formats in `offered`, unless `format` names one. Without a preference of the client,
-    /// the order in `offered` decides.
+    /// Reads the headers, unless `format` names one. Without a preference, the order in `offered` decides.
     pub(in crate::http) fn read(
         headers: &HeaderMap,
         format: Option<&str>,
@@ -51,7 +48,6 @@ impl Accept {
         if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
     }
 
-    /// The format in `offered` that a client prefers, where only these formats exist.
     pub(in crate::http) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
@@ -83,7 +79,6 @@ impl Accept {
         }
     }
 
-    /// The format for a table.
     pub(in crate::http) fn best(&self) -> AnswerFormat {
         self.formats.first().copied().unwrap_or(AnswerFormat::Json)
     }
@@ -100,7 +95,6 @@ impl Accept {
         self.formats.iter().find(is_fit).copied()
     }
 
-    /// Whether a specific range accepts a file of this type.
     pub(in crate::http) fn accepts_file(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let Some((kind, subtype)) = essence.split_once('/') else { return false };

@@ -34,21 +34,17 @@ pub(in crate::http) struct AnswerBody {
     validity: SessionValidity,
     /// Encodes the chunks if they are content blocks; `None` if they are the bytes or the text of the body.
     blocks: Option<ContentWriter>,
-    /// An event that was read before.
     first: Option<ReplyEvent>,
-    /// Pieces that were read before the headers were sent.
     ready_pieces: VecDeque<Bytes>,
     end: Option<Result<Metadata, Error>>,
 }
 
-/// The state of an answer when its headers are due.
 pub(in crate::http) enum AnswerStart {
     Whole(Bytes, Metadata),
     Streaming(Box<AnswerBody>),
 }
 
 impl AnswerBody {
-    /// The body of `reply`, which begins with `first`.
     pub(in crate::http) fn new(
         reply: Reply,
         validity: SessionValidity,
@@ -58,8 +54,7 @@ impl AnswerBody {
         Self { reply, validity, blocks, first, ready_pieces: VecDeque::new(), end: None }
     }
 
-    /// Waits for the first bytes. A short answer is usually complete by then: it needs no chunked encoding, and a
-    /// failed one becomes a problem.
+    /// Waits for the first bytes, so that a short answer needs no chunked encoding and a failed one becomes a problem.
     pub(in crate::http) async fn begin(mut self) -> Result<AnswerStart, ProblemDetails> {
         if let Some(piece) = self.next_piece_for_caller().await? {
             self.ready_pieces.push_back(piece);
@@ -79,7 +74,6 @@ impl AnswerBody {
         }
     }
 
-    /// The next bytes, if the caller is still admitted.
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
             self.validity.check_if_due().await?;
@@ -150,7 +144,6 @@ impl AnswerBody {
         self.end.as_ref()?.as_ref().ok()
     }
 
-    /// The body of a streamed response.
     pub(in crate::http) fn into_body(self, takes_trailers: bool) -> Body {
         let pieces = stream::unfold(Some(self), move |pieces| async move {
             let mut pieces = pieces?;

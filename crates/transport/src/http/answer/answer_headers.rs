@@ -4,7 +4,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use tidegate_runtime::{BodyMetadata, Metadata};
 
-/// The id of the job, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
 /// The maximum number of rows and bytes of an answer; sent before it begins.
 const ROWS_MAX: HeaderName = HeaderName::from_static("tidegate-rows-max");
@@ -15,7 +14,6 @@ pub(in crate::http) const TRUNCATED: HeaderName = HeaderName::from_static("tideg
 /// The cursor for the next page; sent together with [`ROWS`].
 const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
-/// Adds the media type, the limits and the job to the headers.
 pub(in crate::http) fn describe(headers: &mut HeaderMap, head: &BodyMetadata, job: &str) {
     let file_type = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
     headers.insert(header::CONTENT_TYPE, file_type.unwrap_or(HeaderValue::from_static(head.media_type)));

@@ -21,7 +21,6 @@ pub(in crate::http) struct TextContentWriter {
 }
 
 impl ContentWriter {
-    /// The writer for `format`, and its media type.
     pub(in crate::http) fn for_format(format: AnswerFormat) -> (&'static str, Self) {
         match format {
             AnswerFormat::Table => ("text/plain; charset=utf-8", Self::Text(TextContentWriter::default())),
@@ -52,7 +51,6 @@ impl ContentWriter {
         }
     }
 
-    /// The text after the last block.
     pub(in crate::http) fn close(&mut self, metadata: &Metadata) -> Bytes {
         let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool) == Some(true);
         match self {
@@ -61,7 +59,6 @@ impl ContentWriter {
         }
     }
 
-    /// The text after the last block of an answer that failed.
     pub(in crate::http) fn fail(&mut self, error: &Error) -> Bytes {
         match self {
             Self::Json { .. } => self.close_json(Some(("error", error.to_string().into()))),

@@ -66,8 +66,7 @@ pub(super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
     call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
 }
 
-/// The entity tag with the text `opaque`; `None` if it contains characters that a header may not have. Equal weak tags
-/// mean equivalent content instead of equal bytes.
+/// `None` if a header may not have the characters of `opaque`. Weak tags mean equivalent content, not equal bytes.
 pub(super) fn entity_tag(opaque: &str, is_weak: bool) -> Option<ETag> {
     format!("{}\"{opaque}\"", if is_weak { "W/" } else { "" }).parse().ok()
 }

@@ -33,7 +33,6 @@ impl QueryParameter {
 pub(in crate::http) const FORMAT: QueryParameter =
     QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 
-/// The query parameters as arguments, and the format that they name.
 pub(in crate::http) fn parse_query(
     uri: &Uri,
     known: &[QueryParameter],

@@ -78,7 +78,6 @@ impl ProblemType {
     /// Types that only downloads of stored results have.
     pub(in crate::http) const DOWNLOAD_ONLY: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
 
-    /// All types of stored results.
     pub(in crate::http) const STORED_RESULTS: [Self; 15] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
@@ -154,7 +153,6 @@ pub(in crate::http) struct ProblemDetails(Box<ProblemParts>);
 struct ProblemParts {
     problem_type: ProblemType,
     detail: String,
-    /// Further members of the body.
     members: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
     challenge: Option<Challenge>,
@@ -182,7 +180,6 @@ impl ProblemDetails {
         self.with_header(header::ALLOW, methods)
     }
 
-    /// Adds the valid values.
     pub(in crate::http) fn with_choices<'a>(mut self, choices: impl IntoIterator<Item = &'a str>) -> Self {
         let choices: Vec<&str> = choices.into_iter().collect();
         self.0.members.insert("choices".to_owned(), json!(choices));
@@ -194,13 +191,11 @@ impl ProblemDetails {
         self
     }
 
-    /// Adds the next step.
     pub(in crate::http) fn with_hint(mut self, hint: &str) -> Self {
         self.0.members.insert("hint".to_owned(), hint.into());
         self
     }
 
-    /// Whether the request never became a call.
     pub(in crate::http) fn is_before_call(&self) -> bool {
         self.0.is_before_call
     }
@@ -265,7 +260,6 @@ impl From<Revoked> for ProblemDetails {
 }
 
 impl From<Error> for ProblemDetails {
-    /// The problem of a call that was refused or failed.
     fn from(error: Error) -> Self {
         // The list after the colon is in a member of its own.
         let detail = error.message().trim_end_matches(':').to_owned();

@@ -26,7 +26,6 @@ pub(super) struct EventStream {
     session: Arc<SseSession>,
     outbox: Outbox,
     changes: RevalidationTriggers,
-    /// The first event of the stream.
     endpoint_event: Option<Bytes>,
     /// The message whose event has begun and not ended.
     open_message: Option<OutgoingMessage>,
@@ -65,7 +64,6 @@ impl EventStream {
         }
     }
 
-    /// The next bytes; `None` when the session has ended.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(bytes) = self.endpoint_event.take() {
             return Some(bytes);
@@ -139,7 +137,6 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    /// The beginning of an event, up to its message.
     fn begin_event(&mut self) -> Bytes {
         self.events += 1;
         format!("event: message\nid: {}\ndata: ", self.events).into()

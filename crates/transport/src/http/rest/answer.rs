@@ -63,7 +63,6 @@ fn not_acceptable(subject: &str, formats: &[AnswerFormat]) -> ProblemDetails {
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
-/// The media type and the bytes of a block that is a file.
 fn file_content(content: &Content) -> Option<(&str, &Bytes)> {
     match content {
         Content::Image { data, mime_type } | Content::Audio { data, mime_type } => Some((mime_type, data)),

@@ -37,7 +37,6 @@ pub(super) enum BodyKind {
 }
 
 impl BodyKind {
-    /// The type that the headers declare.
     pub(super) fn from_headers(headers: &HeaderMap, takes_sql: bool) -> Result<Self, ProblemDetails> {
         let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
         let unsupported = |subject: &str| {
@@ -62,7 +61,6 @@ impl BodyKind {
         }
     }
 
-    /// The arguments in a body of this type.
     pub(super) fn parse_arguments(self, body: &Bytes) -> Result<Map<String, Value>, ProblemDetails> {
         match self {
             _ if body.is_empty() => Ok(Map::new()),

@@ -20,7 +20,6 @@ use super::arguments::{
 };
 use super::route::RestRoute;
 
-/// The tool that a route calls, the arguments in its path, and its query parameters.
 #[derive(Debug, Default)]
 pub(super) struct ToolRequest<'a> {
     pub(super) tool: &'a str,
@@ -30,7 +29,6 @@ pub(super) struct ToolRequest<'a> {
 }
 
 impl RestRoute {
-    /// The tool that the route calls with `method`; `None` if it calls none.
     pub(super) fn tool_request(&self, method: &Method) -> Option<ToolRequest<'_>> {
         let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
         Some(match self {
@@ -54,7 +52,6 @@ impl RestRoute {
     }
 }
 
-/// Calls the tool of `route` and answers in a format that the request accepts.
 pub(super) async fn call(
     http_state: &Arc<HttpState>,
     route: &RestRoute,

@@ -28,10 +28,8 @@ use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.
 const PAGE: &str = include_str!("page.html");
-/// The placeholder of the nonce in the page.
 const NONCE: &str = "{nonce}";
 
-/// Answers any request under `/rest`.
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let result = respond(&http_state, &parts, body).await;

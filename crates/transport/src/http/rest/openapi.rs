@@ -14,7 +14,6 @@ use super::super::state::HttpState;
 use super::route::RestRoute;
 use crate::http::answer::{FORMAT, PROBLEM_MEDIA_TYPE, ParameterKind, ProblemType, QueryParameter};
 
-/// An operation that does not belong to a single tool.
 struct FixedOperation {
     id: &'static str,
     path: &'static str,
@@ -22,7 +21,6 @@ struct FixedOperation {
     summary: &'static str,
 }
 
-/// The document for `caller`.
 pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Value {
     let description = http_state.service.description();
     let mut paths = Map::new();
@@ -108,7 +106,6 @@ fn add_operation(paths: &mut Map<String, Value>, fixed: &FixedOperation, operati
     methods[fixed.method.as_str().to_ascii_lowercase()] = operation;
 }
 
-/// An operation that reads the registry.
 fn read_operation(fixed: &FixedOperation) -> Value {
     let media_type = if fixed.path == SCHEMA_PATH { super::document::SCHEMA } else { super::document::JSON };
     let mut responses = json!({
@@ -189,7 +186,6 @@ fn add_problem_responses(responses: &mut Value) {
     }
 }
 
-/// The refusals by status code.
 fn problem_responses() -> Value {
     let mut problems = json!({});
     for problem_type in ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY) {

@@ -6,7 +6,6 @@ use tidegate_mcp::NAME_BYTES_MAX;
 
 use crate::http::answer::{ProblemDetails, ProblemType};
 
-/// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RestRoute {
     /// The page that lists the tools and lets people try them.
@@ -75,7 +74,6 @@ impl RestRoute {
         })
     }
 
-    /// Rejects a method that the route does not support.
     pub(super) fn check_method(&self, method: &Method) -> Result<(), ProblemDetails> {
         if self.methods().split(", ").any(|supported| supported == method.as_str()) {
             return Ok(());

@@ -25,7 +25,6 @@ const CACHE_IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=
 /// Responses that may change, or that were opened by a link.
 const CACHE_NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// The representation that a request selects, in the accepted format and coding.
 struct Representation {
     head: BodyMetadata,
     tag: Option<ETag>,
@@ -86,7 +85,6 @@ impl Representation {
         response
     }
 
-    /// The response with `part` of the body, or all of it.
     fn build_response(
         &self,
         pieces: AnswerStart,
@@ -163,7 +161,6 @@ fn content_disposition(name: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// The response with `body` and one further header.
 fn response_with_header(body: Body, name: HeaderName, value: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(name, value);

@@ -64,12 +64,10 @@ impl ContentCoding {
         }
     }
 
-    /// The value of `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// Encodes `pieces` as a body while they arrive.
     pub(super) fn encode(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
         let reader = StreamReader::new(pieces);
         match self {

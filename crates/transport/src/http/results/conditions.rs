@@ -18,7 +18,6 @@ pub(super) enum ConditionOutcome {
     NotModified,
 }
 
-/// Evaluates the conditions for the representation with `tag`, whose length is `bytes` if it is known.
 pub(super) fn evaluate_conditions(
     parts: &Parts,
     tag: Option<&ETag>,

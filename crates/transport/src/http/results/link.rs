@@ -25,8 +25,7 @@ use crate::revalidation::{CallerResolver, Revoked, SessionValidity};
 pub(super) const LINK: QueryParameter =
     QueryParameter::new("link", ParameterKind::Text, "A link to this result, instead of a key");
 
-/// The caller of the link in the query string, if there is one; otherwise the caller of the credentials. It is
-/// revalidated while the answer streams.
+/// The caller of the link, if there is one; otherwise of the credentials. Revalidated while the answer streams.
 pub(super) async fn resolve_caller(
     http_state: &Arc<HttpState>,
     parts: &Parts,

@@ -31,7 +31,6 @@ use super::state::{HttpState, PeerAddress};
 
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Answers any request under `/results`.
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let result = respond(&http_state, &parts, body).await;

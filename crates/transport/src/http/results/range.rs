@@ -24,7 +24,6 @@ pub(super) enum RangeHeader {
     Last(u64),
 }
 
-/// The range is outside the representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RangeNotSatisfiable;
 
@@ -32,7 +31,6 @@ pub(super) struct RangeNotSatisfiable;
 pub(super) struct ByteRange {
     pub(super) first: u64,
     pub(super) count: u64,
-    /// The total length of the representation.
     pub(super) total: u64,
 }
 
@@ -88,12 +86,10 @@ fn parse_position(text: &str) -> Option<u64> {
 }
 
 impl ByteRange {
-    /// All of `bytes` bytes.
     pub(super) fn whole(bytes: u64) -> Self {
         Self { first: 0, count: bytes, total: bytes }
     }
 
-    /// The value of `Content-Range`.
     pub(super) fn content_range(&self) -> String {
         format!("bytes {}-{}/{}", self.first, self.first + self.count.saturating_sub(1), self.total)
     }
@@ -109,7 +105,6 @@ struct BodySlice {
     pieces: BoxStream<'static, io::Result<Bytes>>,
     skip: u64,
     left: u64,
-    /// Whether the range ends with the body.
     is_to_end: bool,
 }
 
@@ -123,7 +118,6 @@ impl BodySlice {
         })
     }
 
-    /// The next bytes of the range; `None` at its end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while self.left > 0 {
             let mut piece = match self.pieces.next().await {

@@ -11,19 +11,16 @@ use super::route::{ResultRoute, ResultView};
 pub(in super::super) const PARTIAL: QueryParameter =
     QueryParameter::new("partial", ParameterKind::Flag, "Whether to return the existing rows of an incomplete result");
 
-/// The parsed parameters of a request.
 #[derive(Debug)]
 pub(super) struct ResultRequest {
     pub(super) format: AnswerFormat,
     pub(super) arguments: Map<String, Value>,
     /// Why no row format is acceptable. The result may still be a file, which needs no row format.
     pub(super) format_problem: Option<ProblemDetails>,
-    /// Whether a link authenticates the request.
     pub(super) has_link: bool,
 }
 
 impl ResultRequest {
-    /// Reads the query string and the headers.
     pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
         let parameters: &[QueryParameter] = match route.view {
             ResultView::Data => &[PARTIAL, LINK],

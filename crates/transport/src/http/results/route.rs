@@ -6,9 +6,7 @@ use uuid::Uuid;
 use super::super::answer::{ProblemDetails, ProblemType};
 
 const URI_PREFIX: &str = "tidegate://results/";
-/// Number of digits of an id in a file name.
 const FILE_ID_DIGITS: usize = 8;
-/// Length of an id with its hyphens.
 const ID_BYTES: usize = 36;
 
 /// The parsed path, whether or not such a result can exist.

@@ -23,7 +23,6 @@ pub(super) struct MessageTimeout {
 }
 
 impl MessageTimeout {
-    /// Records the end of a message after `arrived` bytes in total.
     pub(super) fn message_ended(&mut self, arrived: u64) {
         *self = Self { bytes_at_message_end: arrived, was_under_way: false };
     }
@@ -33,7 +32,6 @@ impl MessageTimeout {
         self.bytes_at_message_end += (CONTROL_HEAD_BYTES + payload_bytes) as u64;
     }
 
-    /// Whether no message has timed out, after `arrived` bytes in total.
     pub(super) fn is_within_limit(&mut self, arrived: u64) -> bool {
         let is_under_way = arrived.saturating_sub(self.bytes_at_message_end) > READ_BYTES as u64;
         let was_under_way = std::mem::replace(&mut self.was_under_way, is_under_way);
@@ -44,9 +42,7 @@ impl MessageTimeout {
 /// Ping interval. A client without a sign of life between two pings counts as disconnected.
 pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// The state of the other end.
 pub(super) struct Liveness {
-    /// Whether there was a sign of life since the last check.
     had_activity: AtomicBool,
     /// Whether a message is being sent. Then the write timeout of the connection detects a client that does not read.
     is_writing: AtomicBool,
@@ -65,12 +61,10 @@ impl Liveness {
         self.had_activity.store(true, Ordering::Relaxed);
     }
 
-    /// Records a received message.
     pub(super) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// Records that a message begins to be sent, or was sent.
     pub(super) fn set_writing(&self, is_writing: bool) {
         self.is_writing.store(is_writing, Ordering::Relaxed);
         self.touch();
@@ -85,7 +79,6 @@ impl Liveness {
         self.had_activity.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
     }
 
-    /// The time since which no message was received or sent.
     pub(super) fn idle_since(&self) -> Instant {
         if self.is_writing.load(Ordering::Relaxed) { Instant::now() } else { *self.last_used.lock() }
     }

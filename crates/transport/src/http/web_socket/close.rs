@@ -13,13 +13,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::http::caller::AdmissionError;
 
-/// How long a client may take to receive the close frame.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// The longest reason that fits into a control frame, in bytes.
 const REASON_BYTES_MAX: usize = 123;
 const DISCARDED_BYTES: usize = 16 * 1024;
 
-/// Why a WebSocket ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// The client closed it or disconnected; nothing more can be sent.
@@ -43,12 +40,10 @@ impl CloseReason {
         Self::ClientError(CloseCode::Unsupported, "binary messages are not supported; send text".to_owned())
     }
 
-    /// The caller is no longer admitted.
     pub(super) fn not_admitted(refused: &AdmissionError) -> Self {
         Self::ClientError(CloseCode::Policy, refused.to_rpc_error().message)
     }
 
-    /// The reason for a read error.
     pub(super) fn from_error(error: &Error, message_bytes_max: usize) -> Self {
         use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         let (code, reason) = match error {

@@ -25,7 +25,6 @@ use crate::http::state::{CONNECTION_LIMITS, HttpState};
 use crate::mcp_connection::McpConnection;
 use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers};
 
-/// Short messages are written together up to this size.
 const WRITE_BYTES: usize = 16 * 1024;
 
 const TRANSPORT: TransportKind = TransportKind::WebSocket;

@@ -19,12 +19,10 @@ const KEY_BYTES: usize = 16;
 const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 const WEB_SOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
-/// Why a request does not open a WebSocket.
 #[derive(Debug)]
 pub(super) struct HandshakeError {
     status: StatusCode,
     pub(super) message: String,
-    /// What the client has to do instead, for status 426.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 

@@ -118,7 +118,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = MovedClock::new().clock();
+        let clock = MovedClock::default().clock();
         let file = || KeyFile::new(folder.path().join("keys.json")).with_clock(clock.clone());
         let roles = ["all".to_owned()];
         let key = |name: &str| file().add(name, &roles, None).unwrap().key.expose().to_owned();

@@ -18,10 +18,8 @@ struct ResultPath {
     summary: &'static str,
 }
 
-/// The name of the security scheme of links.
 const LINK: &str = "link";
 
-/// The paths that `caller` may use, with their operations.
 pub(super) fn paths(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
     let is_reached = |path: &ResultPath| snapshot.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
     let method = Method::GET.as_str().to_ascii_lowercase();
@@ -33,7 +31,6 @@ pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
 }
 
-/// The security scheme of links, which are a query parameter.
 pub(super) fn security_scheme(http_state: &HttpState) -> Option<(&'static str, Value)> {
     let description = "A link to one stored result, from its manifest; valid for a few minutes";
     let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
@@ -125,7 +122,6 @@ fn header_schema(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}})
 }
 
-/// The response of a view in all its formats.
 fn view_response(view: &ResultView, description: &str) -> Value {
     let headers = json!({
         "ETag": header_schema("Identifies the bytes; present only if they never change"),

@@ -53,7 +53,6 @@ pub(super) fn problem_reference(problem_type: ProblemType) -> (String, Value) {
     (status, refusal)
 }
 
-/// The schemas of one tool by name.
 pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
     let component = |part: &str, schema: &Value| {
         let name = format!("{}.{part}", tool.name);
@@ -69,7 +68,6 @@ pub(super) fn input_reference(tool: &Tool) -> String {
     format!("#/components/schemas/{}.input", tool.name)
 }
 
-/// The response of a call in all its formats.
 pub(super) fn answer_response(tool: &Tool) -> Value {
     let mut blocks = json!({
         "type": "object",

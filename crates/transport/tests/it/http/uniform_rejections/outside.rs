@@ -86,7 +86,7 @@ async fn provider_outage_answers_alike() {
     let refused = cases.map(async |key| {
         let tokens = Some(token_options(key, &[Rs256]));
         let authenticator_options =
-            AuthenticatorOptions { tokens, clock: MovedClock::new().clock(), ..AuthenticatorOptions::default() };
+            AuthenticatorOptions { tokens, clock: MovedClock::default().clock(), ..AuthenticatorOptions::default() };
         let (server, _) = server(Arc::new(ReloadableAuthenticator::new(
             CredentialAuthenticator::new(authenticator_options).unwrap(),
         )))
@@ -104,7 +104,7 @@ fn authenticator_of_tenants() -> CredentialAuthenticator {
         TokenOptions { tenant_claim: Some("tenant".to_owned()), ..token_options(TokenKey::Jwks(jwks), &[Rs256]) };
     let claims = json!({"sub": "ada"}).as_object().unwrap().clone();
     let role = Role { name: "all".to_owned(), grants: Grants::everything(), claims };
-    let clock = MovedClock::new().clock();
+    let clock = MovedClock::default().clock();
     CredentialAuthenticator::new(AuthenticatorOptions {
         tokens: Some(tokens),
         roles: vec![role],
