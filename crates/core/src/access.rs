@@ -225,8 +225,8 @@ impl DatabaseTenants {
     /// always exists for the user of the process.
     pub fn admits(&self, database: &str, principal: &Principal) -> bool {
         let Some(tenants) = self.tenants.get(database) else { return true };
-        let is_of_one = principal.tenant.as_ref().is_some_and(|tenant| tenants.contains(tenant));
-        is_of_one || principal.auth_method == AuthMethod::Process
+        let is_of_tenant = principal.tenant.as_ref().is_some_and(|tenant| tenants.contains(tenant));
+        is_of_tenant || principal.auth_method == AuthMethod::Process
     }
 
     /// Adds the condition to `access` that the caller may see the database, for entries that give access to it.

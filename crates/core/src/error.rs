@@ -71,7 +71,7 @@ struct ErrorInner {
     input_requests: Vec<(String, InputRequest)>,
     missing_capabilities: ClientCapabilities,
     code: Option<i64>,
-    is_rendered: bool,
+    is_reported: bool,
     retry_after: Option<Duration>,
     scopes: Vec<String>,
 }
@@ -173,8 +173,8 @@ impl Error {
 
     /// Records that the blocks of the answer already report this error, so that nothing is added to them.
     #[must_use]
-    pub fn mark_rendered(mut self) -> Self {
-        self.0.is_rendered = true;
+    pub fn mark_reported(mut self) -> Self {
+        self.0.is_reported = true;
         self
     }
 
@@ -229,8 +229,8 @@ impl Error {
     }
 
     /// Whether the blocks of the answer already report this error.
-    pub fn is_rendered(&self) -> bool {
-        self.0.is_rendered
+    pub fn is_reported(&self) -> bool {
+        self.0.is_reported
     }
 
     /// The detail for the log only.

@@ -128,7 +128,7 @@ impl PgFunctionHandler {
             Ok(HandlerAnswer::Failed(output)) => {
                 let message = output.first_text().unwrap_or("the tool failed").to_owned();
                 output.send(self.record.kind, reply).await?;
-                Err(Error::new(ErrorKind::Failed, message).mark_rendered())
+                Err(Error::new(ErrorKind::Failed, message).mark_reported())
             }
             Ok(HandlerAnswer::Error(error)) | Err(HandlerFailure::Client(error)) => Err(error),
             Err(HandlerFailure::Server(error)) => Err(self.server_error(&error)),

@@ -7,7 +7,7 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::{Client, Row};
 
 use crate::schema_name::SchemaName;
-use crate::sql_layer::MigrationStep;
+use crate::schema_scripts::MigrationStep;
 
 /// The state of the schema according to the system catalog, which every role may read.
 pub(super) struct InstallInspection {

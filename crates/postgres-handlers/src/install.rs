@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use crate::inspection::{InstallInspection, InstallStatus, SchemaInventory, owner_error};
 use crate::schema_name::SchemaName;
-use crate::sql_layer::{HandlerSchemaScripts, MigrationStep};
+use crate::schema_scripts::{HandlerSchemaScripts, MigrationStep};
 
 /// Time limits: for waiting for a concurrent installation, and for each statement.
 const TIMEOUTS_SQL: &str = "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '10min'";

@@ -15,8 +15,8 @@ mod install;
 mod record;
 mod rows;
 mod schema_name;
+mod schema_scripts;
 mod script;
-mod sql_layer;
 mod testing;
 mod watcher;
 
@@ -27,6 +27,6 @@ pub use install::{InstallChanges, InstallMode, Installer};
 pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use rows::PgRowsFunction;
 pub use schema_name::{SchemaName, SchemaNameError};
-pub use sql_layer::{HandlerSchemaScripts, MigrationStep};
+pub use schema_scripts::{HandlerSchemaScripts, MigrationStep};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

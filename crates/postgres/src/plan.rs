@@ -17,7 +17,7 @@ use crate::error;
 use crate::explain::PlanEstimate;
 use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
-use crate::running_statement::{RunningStatement, TransactionBounds, spawn_forwarder};
+use crate::running_statement::{RunningStatement, TransactionCommands, spawn_forwarder};
 use crate::server::PostgresServer;
 use crate::session::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK, TransactionIdentity};
 
@@ -121,7 +121,7 @@ impl PlanRun<'_> {
             text: self.statement.text().into(),
             author: self.statement.author(),
         };
-        let bounds = self.transaction_bounds(has_begun);
+        let bounds = self.transaction_commands(has_begun);
         let started = RunningStatement::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
         let work = async {
             let mut running = started.await?;
@@ -202,14 +202,14 @@ impl PlanRun<'_> {
         }
     }
 
-    fn transaction_bounds(&self, has_begun: bool) -> TransactionBounds {
+    fn transaction_commands(&self, has_begun: bool) -> TransactionCommands {
         let writes = self.transaction.writes;
         let end_sql = match self.statement.author() {
             _ if writes => COMMIT,
             Author::Owner | Author::Handler => ROLLBACK,
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };
-        TransactionBounds {
+        TransactionCommands {
             begin_sql: (!has_begun).then(|| session::begin_sql(self.transaction)),
             end_sql,
             is_end_pipelined: !writes && !self.server.options.is_behind_pooler,

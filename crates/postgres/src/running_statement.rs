@@ -42,7 +42,7 @@ type PendingQuery<T> = Pin<Box<MaybeDone<BoxFuture<'static, Result<T, tokio_post
 
 /// The SQL before and after a statement.
 #[derive(Debug)]
-pub(crate) struct TransactionBounds {
+pub(crate) struct TransactionCommands {
     /// Begins the transaction, if it has not begun. The statement is sent without waiting for the result, so it must be
     /// one that the connection may also run outside of a transaction.
     pub(crate) begin_sql: Option<String>,
@@ -56,7 +56,7 @@ impl RunningStatement {
         mut lease: Lease,
         prepared: Arc<PreparedStatement>,
         parameters: &[Parameter],
-        bounds: TransactionBounds,
+        bounds: TransactionCommands,
         context: ErrorContext,
     ) -> Result<Self, (RowError, Option<Lease>)> {
         let invalid = |error| (RowError::Value(error), None);

@@ -26,7 +26,7 @@ pub(crate) use self::send::stored_result_link;
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Encodes the rows of one answer and sends them into its reply.
-pub(crate) struct ResponseSink<'a> {
+pub(crate) struct AnswerWriter<'a> {
     progress: &'a ProgressReporter<'a>,
     /// The header of the body; `None` for text blocks.
     body: Option<BodyMetadata>,
@@ -50,7 +50,7 @@ pub(crate) struct ResponseSink<'a> {
     body_bytes_max: usize,
 }
 
-impl<'a> ResponseSink<'a> {
+impl<'a> AnswerWriter<'a> {
     /// An empty answer with the columns of `schema` and at most `rows_max` rows. With `is_list`, it is a list of the
     /// values of one column, without its name. With `is_buffering`, text is buffered until it is complete.
     ///
@@ -96,7 +96,7 @@ impl<'a> ResponseSink<'a> {
         self
     }
 
-    /// The number of rows that [`ResponseSink::inspect_rows`] needs before the first push.
+    /// The number of rows that [`AnswerWriter::inspect_rows`] needs before the first push.
     pub(crate) fn lookahead_rows(&self) -> usize {
         let rows_max = self.bound.rows_max.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
         self.encoder.lookahead_rows().min(rows_max)

@@ -252,7 +252,7 @@ impl Databases {
     }
 
     /// The database of that name, regardless of the caller: for references in the configuration.
-    pub fn configured(&self, name: &str) -> Option<&Arc<dyn Database>> {
+    pub fn get_unrestricted(&self, name: &str) -> Option<&Arc<dyn Database>> {
         self.by_name.get(name)
     }
 

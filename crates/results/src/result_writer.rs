@@ -32,7 +32,7 @@ const FIRST_BLOCK_BYTES: usize = 64 * 1024;
 /// The maximum time that a row waits for the rest of its block.
 const BLOCK_DELAY_MAX: Duration = Duration::from_millis(100);
 
-type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
 
 /// The properties of a new result.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +194,7 @@ impl ResultWriter {
     /// The failure of the stream or the disk.
     pub async fn write_all(
         mut self,
-        mut batches: RecordBatches,
+        mut batches: RecordBatchStream,
         counted: u64,
         job: &Job,
     ) -> Result<WriteOutcome, Error> {
@@ -213,7 +213,7 @@ impl ResultWriter {
         }
     }
 
-    async fn consume(&mut self, batches: &mut RecordBatches, counted: u64, job: &Job) -> Result<ResultEnd, Error> {
+    async fn consume(&mut self, batches: &mut RecordBatchStream, counted: u64, job: &Job) -> Result<ResultEnd, Error> {
         loop {
             let due = self.block_due;
             let batch = tokio::select! {

@@ -47,12 +47,15 @@ pub fn time(seconds: i64) -> DateTime<Utc> {
 }
 
 /// Authenticates `bearer`, which must not wait.
-pub fn show(authenticator: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, AuthenticationError> {
-    show_all(authenticator, Credentials { bearer, ..Credentials::default() })
+pub fn authenticate_bearer_now(
+    authenticator: &dyn Authenticator,
+    bearer: Option<&str>,
+) -> Result<Arc<Principal>, AuthenticationError> {
+    authenticate_now(authenticator, Credentials { bearer, ..Credentials::default() })
 }
 
 /// Authenticates `credentials`, which must not wait.
-pub fn show_all(
+pub fn authenticate_now(
     authenticator: &dyn Authenticator,
     credentials: Credentials<'_>,
 ) -> Result<Arc<Principal>, AuthenticationError> {

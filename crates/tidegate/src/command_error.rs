@@ -39,7 +39,7 @@ impl CommandError {
     pub fn report(self) -> ExitCode {
         let code = match &self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
-            Self::Query(error) if error.is_rendered() => return ExitCode::from(EXIT_FAILED),
+            Self::Query(error) if error.is_reported() => return ExitCode::from(EXIT_FAILED),
             Self::Usage(_) | Self::Configuration(_) => EXIT_USAGE,
             Self::Query(_) | Self::Other(_) => EXIT_FAILED,
         };

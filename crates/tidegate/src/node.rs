@@ -11,7 +11,7 @@ use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, NodeView};
+use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, ToolContext};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -28,7 +28,7 @@ pub struct Node {
 /// A state of a node: its databases and entries.
 #[derive(Clone)]
 pub struct NodeState {
-    view: Arc<NodeView>,
+    view: Arc<ToolContext>,
     entries: SnapshotBuilder,
 }
 
@@ -94,7 +94,7 @@ impl Node {
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
         let builder = empty_entries(&databases);
-        let view = NodeView::new(databases, executor, self.identity.clone());
+        let view = ToolContext::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(builder, &view, built_in);
         NodeState { view, entries }
@@ -113,7 +113,7 @@ impl Node {
 
 impl NodeState {
     /// The view of the node that its entries have.
-    pub fn view(&self) -> &Arc<NodeView> {
+    pub fn view(&self) -> &Arc<ToolContext> {
         &self.view
     }
 
@@ -220,7 +220,7 @@ impl NodeBuilder {
         let usage_tracker = executor.usage().clone();
         let databases = Databases::new(self.databases);
         let mut entries = empty_entries(&databases);
-        let view = NodeView::new(databases, executor, self.identity.clone());
+        let view = ToolContext::new(databases, executor, self.identity.clone());
         if self.has_built_in_tools {
             entries = tidegate_tools::register(entries, &view);
         }

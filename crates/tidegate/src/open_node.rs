@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsEntry};
 use crate::node::Node;
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
 use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
@@ -64,7 +64,7 @@ impl<'a> NodeSpec<'a> {
         })
     }
 
-    pub(crate) async fn open(self, audience: Audience) -> Result<OpenNode, CommandError> {
+    pub(crate) async fn open(self, audience: LimitDefaults) -> Result<OpenNode, CommandError> {
         let Self { loaded_config: loaded, file_hashes, has_file, sources, options } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
         let command_line_databases = source::open_databases(sources, &engine)?;
@@ -72,15 +72,15 @@ impl<'a> NodeSpec<'a> {
         let flags = options.clone();
         let limits = move |config: &Config| flags.call_limits(audience, config);
         let (store, audit) = match audience {
-            Audience::Clients => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
+            LimitDefaults::Clients => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
             // A user of the command line can read the data directly.
-            Audience::CommandLine => (None, None),
+            LimitDefaults::CommandLine => (None, None),
         };
         let node = Arc::new(build_node(&loaded, store.clone(), audit.clone()));
         let assembly = NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
-        if audience == Audience::Clients {
+        if audience == LimitDefaults::Clients {
             persist_usage(&assembly.node, &loaded);
         }
         for warning in &apply_report.warnings {
@@ -103,7 +103,7 @@ impl OpenNode {
     pub(crate) async fn open(
         sources: Option<&[DatabaseSource]>,
         options: &GlobalOptions,
-        audience: Audience,
+        audience: LimitDefaults,
     ) -> Result<Self, CommandError> {
         NodeSpec::read(sources, options)?.open(audience).await
     }

@@ -80,7 +80,7 @@ pub(crate) enum LogFormat {
 
 /// The readers of the answers of a process. They determine the default limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
+pub(crate) enum LimitDefaults {
     /// MCP and REST clients, whose models pay for each character.
     Clients,
     /// People and files on the command line.
@@ -103,12 +103,12 @@ impl GlobalOptions {
     }
 
     /// The limits of calls whose answers `audience` reads: flag, else environment, else file, else default.
-    pub(crate) fn call_limits(&self, audience: Audience, config: &Config) -> Limits {
+    pub(crate) fn call_limits(&self, audience: LimitDefaults, config: &Config) -> Limits {
         let (default, limits) = (Limits::default(), &config.limits);
         let inline = match audience {
-            Audience::Clients => config::inline_budget(config, default.inline),
+            LimitDefaults::Clients => config::inline_budget(config, default.inline),
             // The limits of the file apply to clients only.
-            Audience::CommandLine => Budget::default(),
+            LimitDefaults::CommandLine => Budget::default(),
         };
         let inline = Budget {
             rows: self.inline_rows.map_or(inline.rows, LimitValue::limit),

@@ -9,7 +9,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
 const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
@@ -54,7 +54,7 @@ pub(crate) struct PagingArguments {
 impl PagingArguments {
     pub(crate) async fn read_page(
         &self,
-        node: &NodeView,
+        node: &ToolContext,
         format: OutputFormat,
         is_structured: bool,
         job: &Arc<Job>,
@@ -85,7 +85,7 @@ impl PagingArguments {
 
     pub(crate) async fn run_query(
         &self,
-        node: &NodeView,
+        node: &ToolContext,
         request: QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,

@@ -8,10 +8,10 @@ use tidegate_core::{Completion, CompletionRequest, Error};
 use tidegate_runtime::{Completer, Job};
 
 use crate::catalog_tools::list_catalogs;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// Completes the arguments `database` and `table`; other arguments have no completions.
-pub(crate) struct NameCompleter(pub(crate) Arc<NodeView>);
+pub(crate) struct NameCompleter(pub(crate) Arc<ToolContext>);
 
 #[async_trait]
 impl Completer for NameCompleter {

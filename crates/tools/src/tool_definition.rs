@@ -10,7 +10,7 @@ use tidegate_core::{Error, JsonSchema};
 use tidegate_query::Delivery;
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
 
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 pub(crate) fn read_only_tool(
     name: &str,
@@ -36,9 +36,9 @@ pub(crate) fn built_in_tool(
     tool
 }
 
-pub(crate) fn node_handler<F, Fut>(node: &Arc<NodeView>, function: F) -> Arc<dyn Handler>
+pub(crate) fn node_handler<F, Fut>(node: &Arc<ToolContext>, function: F) -> Arc<dyn Handler>
 where
-    F: Fn(Arc<NodeView>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
+    F: Fn(Arc<ToolContext>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
 {
     let node = node.clone();

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::notifications;
 use crate::outbox::{Outbox, OutgoingMessage, Spool, SpoolError};
-use crate::revalidation::{CallerResolver, DecodedMessage, Revoked, SessionValidity, with_callers};
+use crate::revalidation::{CallerResolver, CallerRevalidator, DecodedMessage, Revoked, with_callers};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
@@ -287,7 +287,7 @@ impl RequestTask {
         let id = request.id.clone();
         // A short answer is complete before the first check of the credentials.
         let answering = self.connection.service.answer(request, &self.context);
-        let answer = self.session_validity().run_while_valid(answering).await;
+        let answer = self.revalidator().run_while_valid(answering).await;
         let Ok(answer) = answer else { return self.send_error(&id, &revoked_error()).await };
         match answer {
             Answer::NoResponse => {}
@@ -303,9 +303,9 @@ impl RequestTask {
     /// Spools the answer until it is complete. Its notifications are sent immediately.
     async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.connection.limits.answer_bytes_max);
-        let mut session_validity = self.session_validity();
+        let mut revalidator = self.revalidator();
         loop {
-            let frame = match session_validity.next_frame(&mut stream).await {
+            let frame = match revalidator.next_frame(&mut stream).await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(Revoked) => return self.send_error(id, &revoked_error()).await,
@@ -332,8 +332,8 @@ impl RequestTask {
         self.send(OutgoingMessage::Whole(error.to_bytes(Some(id)))).await;
     }
 
-    fn session_validity(&self) -> SessionValidity {
-        SessionValidity::new(self.identity.clone(), self.connection.service.registry())
+    fn revalidator(&self) -> CallerRevalidator {
+        CallerRevalidator::new(self.identity.clone(), self.connection.service.registry())
     }
 
     /// The part of `error` that the client may read. The cause of a disk failure is for the log.
@@ -351,7 +351,7 @@ impl RequestTask {
     async fn answer_batch(&self, messages: Vec<DecodedMessage>) {
         let messages = with_callers(messages, self.identity.clone(), self.context.caller.clone());
         let answering = self.connection.service.answer_batch(messages, &self.context);
-        let answered = self.session_validity().run_while_valid(answering).await;
+        let answered = self.revalidator().run_while_valid(answering).await;
         match answered.unwrap_or_else(|Revoked| Err(revoked_error())) {
             Ok(Some(answers)) => self.send(OutgoingMessage::Whole(answers)).await,
             Ok(None) => {}

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 /// Interval between two checks. Shorter answers are not checked.
 pub(crate) const REVALIDATE_EVERY: Duration = Duration::from_secs(5);
 
-pub(crate) struct SessionValidity {
+pub(crate) struct CallerRevalidator {
     identity: Arc<dyn CallerResolver>,
     changes: RevalidationTriggers,
     next_check: Instant,
@@ -46,7 +46,7 @@ impl RevalidationTriggers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
-impl SessionValidity {
+impl CallerRevalidator {
     pub(crate) fn new(identity: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
         let changes = RevalidationTriggers::subscribe(&*identity, registry);
         Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
@@ -164,20 +164,20 @@ mod tests {
     async fn revalidates_at_once_when_keys_are_reloaded() {
         let registry = Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default());
         let identity = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut session_validity = SessionValidity::new(identity.clone(), &registry);
+        let mut revalidator = CallerRevalidator::new(identity.clone(), &registry);
         let begun = Instant::now();
         let work = async {
             identity.0.send_replace(1);
             std::future::pending::<()>().await;
         };
-        assert_eq!(session_validity.run_while_valid(work).await, Err(Revoked));
+        assert_eq!(revalidator.run_while_valid(work).await, Err(Revoked));
         // The paused clock advances only when a task waits.
         assert_eq!(Instant::now(), begun);
         // Without a change notification, the interval applies.
         drop(registry);
         let silent = Arc::new(RevokedCaller(watch::Sender::new(0)));
         let mut interval_validity =
-            SessionValidity::new(silent, &Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default()));
+            CallerRevalidator::new(silent, &Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default()));
         assert_eq!(interval_validity.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
         assert_eq!(Instant::now(), begun + REVALIDATE_EVERY);
     }

@@ -8,7 +8,7 @@ use tidegate_auth::{
 };
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Grants};
 
-use tidegate_testkit::token_authenticator::{role, show};
+use tidegate_testkit::token_authenticator::{authenticate_bearer_now, role};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -21,9 +21,13 @@ fn roles() -> Vec<tidegate_auth::Role> {
 #[test]
 fn default_options_reject_callers_and_admit_the_owner() {
     let credential_authenticator = CredentialAuthenticator::new(AuthenticatorOptions::default()).unwrap();
-    assert_eq!(show(&credential_authenticator, None), Err(AuthenticationError::Missing));
+    assert_eq!(authenticate_bearer_now(&credential_authenticator, None), Err(AuthenticationError::Missing));
     for bearer in ["", "tg_", "a.b.c"] {
-        assert_eq!(show(&credential_authenticator, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
+        assert_eq!(
+            authenticate_bearer_now(&credential_authenticator, Some(bearer)),
+            Err(AuthenticationError::Invalid),
+            "{bearer:?}"
+        );
     }
     assert_eq!(*credential_authenticator.local_principal().grants, Grants::everything());
     assert!(credential_authenticator.enforces_authentication());
@@ -34,12 +38,12 @@ fn anonymous_callers_have_the_roles_that_were_named_and_no_others() {
     let options =
         AuthenticatorOptions { roles: roles(), anonymous: names(&["reader"]), ..AuthenticatorOptions::default() };
     let credential_authenticator = CredentialAuthenticator::new(options).unwrap();
-    let anonymous = show(&credential_authenticator, None).unwrap();
+    let anonymous = authenticate_bearer_now(&credential_authenticator, None).unwrap();
     assert_eq!((anonymous.auth_method, anonymous.subject.as_str()), (AuthMethod::Anonymous, "anonymous"));
     assert!(anonymous.grants.entries.includes("reader_a") && !anonymous.grants.entries.includes("writer_a"));
-    assert!(Arc::ptr_eq(&anonymous, &show(&credential_authenticator, None).unwrap()));
+    assert!(Arc::ptr_eq(&anonymous, &authenticate_bearer_now(&credential_authenticator, None).unwrap()));
     assert_eq!(
-        show(&credential_authenticator, Some("wrong")),
+        authenticate_bearer_now(&credential_authenticator, Some("wrong")),
         Err(AuthenticationError::Invalid),
         "what is shown wrongly is not ignored"
     );
@@ -112,8 +116,10 @@ fn recognizes_principals_it_issued() {
         .unwrap()
     };
     let reloadable_authenticator = ReloadableAuthenticator::new(authenticator());
-    let before =
-        [show(&reloadable_authenticator, Some(key.expose())).unwrap(), reloadable_authenticator.local_principal()];
+    let before = [
+        authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())).unwrap(),
+        reloadable_authenticator.local_principal(),
+    ];
     assert!(before.iter().all(|principal| reloadable_authenticator.is_still_valid(principal)));
     let renewals = reloadable_authenticator.credential_reloads();
     assert!(!renewals.has_changed().unwrap());
@@ -123,8 +129,10 @@ fn recognizes_principals_it_issued() {
         !before.iter().any(|principal| reloadable_authenticator.is_still_valid(principal)),
         "their proof may be gone by now"
     );
-    let now =
-        [show(&reloadable_authenticator, Some(key.expose())).unwrap(), reloadable_authenticator.local_principal()];
+    let now = [
+        authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())).unwrap(),
+        reloadable_authenticator.local_principal(),
+    ];
     assert!(now.iter().all(|principal| reloadable_authenticator.is_still_valid(principal)));
     assert_eq!(
         (now[0].authenticator_version == before[0].authenticator_version, now[0].grants == before[0].grants),
@@ -149,19 +157,22 @@ fn swap_replaces_everything() {
     let reloadable_authenticator = ReloadableAuthenticator::new(authenticator(None));
     let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
     assert_eq!(
-        show(&reloadable_authenticator, Some(key.expose())),
+        authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())),
         Err(AuthenticationError::Invalid),
         "it was added later"
     );
     reloadable_authenticator.swap(authenticator(Some(names(&["reader"]))));
-    assert_eq!(show(&reloadable_authenticator, Some(key.expose())).unwrap().subject, "ada");
+    assert_eq!(authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())).unwrap().subject, "ada");
     assert_eq!(reloadable_authenticator.local_principal().roles.len(), 1);
     assert!(reloadable_authenticator.enforces_authentication());
     keys.revoke("ada").unwrap();
     assert!(
-        show(&reloadable_authenticator, Some(key.expose())).is_ok(),
+        authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())).is_ok(),
         "the current authenticator has not read the file again"
     );
     reloadable_authenticator.swap(authenticator(None));
-    assert_eq!(show(&reloadable_authenticator, Some(key.expose())), Err(AuthenticationError::Invalid));
+    assert_eq!(
+        authenticate_bearer_now(&reloadable_authenticator, Some(key.expose())),
+        Err(AuthenticationError::Invalid)
+    );
 }

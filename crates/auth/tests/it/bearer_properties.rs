@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, TokenAlgorithm, TokenKey};
 use tidegate_core::AuthenticationError;
 
-use tidegate_testkit::token_authenticator::{MovedClock, show, token_options};
+use tidegate_testkit::token_authenticator::{MovedClock, authenticate_bearer_now, token_options};
 use tidegate_testkit::token_signer::{RSA, claims};
 
 struct BearerFixture {
@@ -39,13 +39,17 @@ static SCENE: LazyLock<BearerFixture> = LazyLock::new(|| {
 });
 
 fn is_refused(bearer: &str) {
-    assert_eq!(show(&SCENE.authenticator, Some(bearer)), Err(AuthenticationError::Invalid), "{bearer:?}");
+    assert_eq!(
+        authenticate_bearer_now(&SCENE.authenticator, Some(bearer)),
+        Err(AuthenticationError::Invalid),
+        "{bearer:?}"
+    );
 }
 
 #[test]
 fn accepts_the_unmodified_credentials() {
-    assert!(show(&SCENE.authenticator, Some(&SCENE.key)).is_ok());
-    assert!(show(&SCENE.authenticator, Some(&SCENE.token)).is_ok());
+    assert!(authenticate_bearer_now(&SCENE.authenticator, Some(&SCENE.key)).is_ok());
+    assert!(authenticate_bearer_now(&SCENE.authenticator, Some(&SCENE.token)).is_ok());
 }
 
 proptest! {

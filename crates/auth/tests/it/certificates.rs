@@ -11,7 +11,7 @@ use tidegate_auth::{
 
 use AuthenticationError::{Invalid, Missing};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, ClientCertificate, Credentials, Principal};
-use tidegate_testkit::token_authenticator::{MovedClock, NOW, role, show_all};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, authenticate_now, role};
 
 type AuthResult = Result<Arc<Principal>, AuthenticationError>;
 
@@ -68,7 +68,7 @@ fn authenticator(options: AuthenticatorOptions) -> CredentialAuthenticator {
 }
 
 fn with_certificate(credential_authenticator: &CredentialAuthenticator, certificate: &ClientCertificate) -> AuthResult {
-    show_all(credential_authenticator, Credentials { certificate: Some(certificate), ..Credentials::default() })
+    authenticate_now(credential_authenticator, Credentials { certificate: Some(certificate), ..Credentials::default() })
 }
 
 /// The result of a request with these headers from `peer`.
@@ -76,7 +76,7 @@ fn through(credential_authenticator: &CredentialAuthenticator, peer: &str, heade
     let asserted: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let peer: IpAddr = peer.parse().unwrap();
-    show_all(
+    authenticate_now(
         credential_authenticator,
         Credentials { peer: Some(peer), identity_headers: &asserted, ..Credentials::default() },
     )
@@ -191,8 +191,10 @@ fn ignores_headers_from_untrusted_networks() {
         );
     }
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
-    let nowhere =
-        show_all(&credential_authenticator, Credentials { identity_headers: &asserted, ..Credentials::default() });
+    let nowhere = authenticate_now(
+        &credential_authenticator,
+        Credentials { identity_headers: &asserted, ..Credentials::default() },
+    );
     assert_eq!(nowhere.unwrap().auth_method, AuthMethod::Anonymous, "its address is unknown");
 }
 
@@ -237,7 +239,7 @@ fn bearer_precedes_certificate_precedes_proxy() {
     let peer = Some("10.0.0.5".parse().unwrap());
     let found = |bearer: Option<&str>, certificate: Option<&ClientCertificate>| {
         let credentials = Credentials { bearer, peer, certificate, identity_headers: &asserted };
-        show_all(&credential_authenticator, credentials).map(|principal| principal.subject.clone())
+        authenticate_now(&credential_authenticator, credentials).map(|principal| principal.subject.clone())
     };
     assert_eq!(found(Some(key.expose()), Some(&etl)), Ok("ada".to_owned()));
     assert_eq!(found(Some("wrong"), Some(&etl)), Err(Invalid), "a bad key is not saved by the rest");
@@ -245,7 +247,7 @@ fn bearer_precedes_certificate_precedes_proxy() {
     assert_eq!(found(None, Some(&etl)), Ok("etl".to_owned()));
     assert_eq!(found(None, Some(&other)), Ok("ann".to_owned()), "the certificate is the proxy's own");
     assert_eq!(found(None, None), Ok("ann".to_owned()));
-    assert_eq!(show_all(&credential_authenticator, Credentials::default()), Err(Missing));
+    assert_eq!(authenticate_now(&credential_authenticator, Credentials::default()), Err(Missing));
 }
 
 #[test]
@@ -259,7 +261,7 @@ fn allow_all_ignores_credentials() {
         certificate: Some(&etl),
         identity_headers: &asserted,
     };
-    assert_eq!(show_all(&open, credentials).unwrap().auth_method, AuthMethod::Anonymous);
+    assert_eq!(authenticate_now(&open, credentials).unwrap().auth_method, AuthMethod::Anonymous);
 }
 
 #[test]

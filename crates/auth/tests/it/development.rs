@@ -8,7 +8,9 @@ use tidegate_auth::{
     AuthenticatorOptions, CredentialAuthenticator, DevelopmentKey, DevelopmentToken, TokenKey, TokenOptions,
 };
 
-use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
+use tidegate_testkit::token_authenticator::{
+    AUDIENCE, ISSUER, MovedClock, authenticate_bearer_now, role, token_options,
+};
 use tidegate_testkit::token_signer::RSA;
 
 fn token(claims: Value) -> DevelopmentToken {
@@ -38,13 +40,13 @@ fn accepts_development_tokens_until_expiry() {
     })
     .unwrap();
     let signed = key.sign(&token(json!({ "tenant": "north", "groups": ["readers"] })), &clock.clock()).unwrap();
-    let ann = show(&credential_authenticator, Some(signed.expose())).unwrap();
+    let ann = authenticate_bearer_now(&credential_authenticator, Some(signed.expose())).unwrap();
     assert_eq!((ann.subject.as_str(), ann.tenant.as_deref()), ("ann", Some("north")));
     assert!(ann.roles.contains("reader"));
     clock.pass(3629);
-    assert!(show(&credential_authenticator, Some(signed.expose())).is_ok());
+    assert!(authenticate_bearer_now(&credential_authenticator, Some(signed.expose())).is_ok());
     clock.pass(1);
-    assert!(show(&credential_authenticator, Some(signed.expose())).is_err());
+    assert!(authenticate_bearer_now(&credential_authenticator, Some(signed.expose())).is_err());
 }
 
 #[test]

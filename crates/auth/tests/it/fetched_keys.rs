@@ -63,13 +63,18 @@ async fn only_the_first_token_waits_for_keys() {
     assert_eq!(authenticate(&credential_authenticator, &token(&RSA, "one", &clock)).await.unwrap().subject, "ada");
     provider.hold();
     assert!(
-        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&token(&RSA, "one", &clock)))
-            .is_ok()
+        tidegate_testkit::token_authenticator::authenticate_bearer_now(
+            &credential_authenticator,
+            Some(&token(&RSA, "one", &clock))
+        )
+        .is_ok()
     );
     let other =
         RSA.token_with_header(Rs256, &json!({ "alg": "RS256", "kid": "one" }), &claims_with(json!({"sub": "bob"})));
     assert_eq!(
-        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&other)).unwrap().subject,
+        tidegate_testkit::token_authenticator::authenticate_bearer_now(&credential_authenticator, Some(&other))
+            .unwrap()
+            .subject,
         "bob",
         "available keys cause no wait"
     );
@@ -311,8 +316,11 @@ async fn slow_issuer_delays_only_its_own_tokens() {
         () = provider.wait_for_requests("/keys", 2) => {}
     }
     assert!(
-        tidegate_testkit::token_authenticator::show(&credential_authenticator, Some(&token(&RSA, "one", &clock)))
-            .is_ok()
+        tidegate_testkit::token_authenticator::authenticate_bearer_now(
+            &credential_authenticator,
+            Some(&token(&RSA, "one", &clock))
+        )
+        .is_ok()
     );
     // All tasks are waiting, so the paused clock advances at once.
     tokio::time::pause();
@@ -340,7 +348,7 @@ async fn swap_reuses_fetched_keys() {
     provider.hold();
     reloadable_authenticator.swap(authenticator(options(&provider), &clock));
     assert!(
-        tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)).is_ok(),
+        tidegate_testkit::token_authenticator::authenticate_bearer_now(&reloadable_authenticator, Some(&one)).is_ok(),
         "the keys are taken over"
     );
     assert_eq!(provider.requests("/keys").len(), 1);
@@ -348,7 +356,7 @@ async fn swap_reuses_fetched_keys() {
     reloadable_authenticator
         .swap(authenticator(TokenOptions { issuer: "https://other.example".to_owned(), ..options(&provider) }, &clock));
     assert_eq!(
-        tidegate_testkit::token_authenticator::show(&reloadable_authenticator, Some(&one)),
+        tidegate_testkit::token_authenticator::authenticate_bearer_now(&reloadable_authenticator, Some(&one)),
         Err(AuthenticationError::Invalid)
     );
     reloadable_authenticator.swap(authenticator(options(&other), &clock));

@@ -10,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use tidegate_testkit::token_authenticator::{MovedClock, role, show, token_options};
+use tidegate_testkit::token_authenticator::{MovedClock, authenticate_bearer_now, role, token_options};
 use tidegate_testkit::token_signer::{SECRET, Signer, claims_with};
 
 /// The principal of a token with `claims`, where the role `r` requires `expected`.
@@ -29,7 +29,7 @@ fn holder(expected: Value, claims: Value) -> Arc<Principal> {
     })
     .unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
-    let principal = show(&credential_authenticator, Some(&token)).unwrap();
+    let principal = authenticate_bearer_now(&credential_authenticator, Some(&token)).unwrap();
     assert!(principal.implied_scopes.implies("admin", "list"), "access checks read it from the principal");
     principal
 }
@@ -103,13 +103,17 @@ fn shares_grants_of_equal_role_sets() {
     })
     .unwrap();
     let token = |claims| Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
-    let [ada, bob, eve] = [ada, bob, eve].map(|key| show(&credential_authenticator, Some(key.expose())).unwrap());
-    let both = show(&credential_authenticator, Some(&token(json!({ "groups": ["b", "a"] })))).unwrap();
-    let one = show(&credential_authenticator, Some(&token(json!({ "groups": ["a"], "sub": "zoe" })))).unwrap();
+    let [ada, bob, eve] =
+        [ada, bob, eve].map(|key| authenticate_bearer_now(&credential_authenticator, Some(key.expose())).unwrap());
+    let both =
+        authenticate_bearer_now(&credential_authenticator, Some(&token(json!({ "groups": ["b", "a"] })))).unwrap();
+    let one =
+        authenticate_bearer_now(&credential_authenticator, Some(&token(json!({ "groups": ["a"], "sub": "zoe" }))))
+            .unwrap();
     assert_eq!(bob.roles.iter().collect::<Vec<_>>(), ["a", "b"], "a role that is not known is not held");
     assert!(Arc::ptr_eq(&ada.grants, &bob.grants) && Arc::ptr_eq(&ada.grants, &both.grants));
     assert!(Arc::ptr_eq(&eve.grants, &one.grants) && !Arc::ptr_eq(&eve.grants, &ada.grants));
-    assert!(Arc::ptr_eq(&eve.grants, &show(&credential_authenticator, None).unwrap().grants));
+    assert!(Arc::ptr_eq(&eve.grants, &authenticate_bearer_now(&credential_authenticator, None).unwrap().grants));
     assert!(ada.grants.entries.includes("a_x") && ada.grants.entries.includes("b_x"));
 }
 
@@ -155,7 +159,7 @@ fn warns_once_about_unknown_roles_of_keys() {
             CredentialAuthenticator::new(AuthenticatorOptions { keys: Some(keys), ..AuthenticatorOptions::default() })
                 .unwrap();
         for _ in 0..3 {
-            let ada = show(&credential_authenticator, Some(key.expose())).unwrap();
+            let ada = authenticate_bearer_now(&credential_authenticator, Some(key.expose())).unwrap();
             assert!(ada.roles.is_empty() && *ada.grants == Grants::default());
         }
     });

@@ -8,7 +8,9 @@ use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials}
 
 use crate::fetched_keys::authenticate;
 use crate::provider::Provider;
-use tidegate_testkit::token_authenticator::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
+use tidegate_testkit::token_authenticator::{
+    AUDIENCE, ISSUER, MovedClock, NOW, authenticate_bearer_now, role, token_options,
+};
 
 const INVALID: AuthenticationError = AuthenticationError::Invalid;
 
@@ -78,7 +80,7 @@ async fn introspects_once_a_minute() {
         received_request.head
     );
     scene.clock.pass(59);
-    assert!(show(&scene.authenticator, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
+    assert!(authenticate_bearer_now(&scene.authenticator, Some("opaque-token/1+2==")).is_ok(), "the result is cached");
     assert_eq!(scene.questions(), 1);
     scene.answer_with(json!({ "active": false }));
     scene.clock.pass(1);
@@ -150,7 +152,7 @@ async fn caches_until_exp() {
     scene.answer_with(json!({ "active": true, "sub": "ada", "exp": NOW + 5 }));
     authenticate(&scene.authenticator, "token").await.unwrap();
     scene.clock.pass(34);
-    assert!(show(&scene.authenticator, Some("token")).is_ok(), "within the leeway");
+    assert!(authenticate_bearer_now(&scene.authenticator, Some("token")).is_ok(), "within the leeway");
     scene.clock.pass(1);
     assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     assert_eq!(scene.questions(), 2);
@@ -163,7 +165,7 @@ async fn retries_rejected_tokens_every_five_seconds() {
     assert_eq!(authenticate(&scene.authenticator, "token").await, Err(INVALID));
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     scene.clock.pass(4);
-    assert_eq!(show(&scene.authenticator, Some("token")), Err(INVALID));
+    assert_eq!(authenticate_bearer_now(&scene.authenticator, Some("token")), Err(INVALID));
     scene.clock.pass(1);
     assert!(authenticate(&scene.authenticator, "token").await.is_ok());
     assert_eq!(scene.questions(), 2);
@@ -187,7 +189,7 @@ async fn coalesces_concurrent_queries_per_token() {
     let all = futures::future::join_all((0..50).map(|_| authenticate(&scene.authenticator, "token")));
     let (found, ()) = tokio::join!(all, async {
         scene.provider.wait_for_requests("/introspect", 3).await;
-        assert!(show(&scene.authenticator, Some("known")).is_ok());
+        assert!(authenticate_bearer_now(&scene.authenticator, Some("known")).is_ok());
         scene.provider.go_on();
     });
     assert!(found.iter().all(Result::is_ok));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_auth::{TokenAlgorithm, TokenKey};
 
-use tidegate_testkit::token_authenticator::{show, token_authenticator_with, token_options};
+use tidegate_testkit::token_authenticator::{authenticate_bearer_now, token_authenticator_with, token_options};
 use tidegate_testkit::token_signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
@@ -17,7 +17,8 @@ fn lets_in(jwks: &[Value], signer: &Signer, algorithm: TokenAlgorithm, id: Optio
         Some(id) => json!({ "alg": algorithm.name(), "kid": id }),
         None => json!({ "alg": algorithm.name() }),
     };
-    show(&credential_authenticator, Some(&signer.token_with_header(algorithm, &header, &claims()))).is_ok()
+    authenticate_bearer_now(&credential_authenticator, Some(&signer.token_with_header(algorithm, &header, &claims())))
+        .is_ok()
 }
 
 #[test]
@@ -47,7 +48,9 @@ fn accepts_both_names_of_ed25519() {
         for taken in [&[EdDsa][..], &[Ed25519], &[EdDsa, Ed25519]] {
             let credential_authenticator = token_authenticator_with(token_options(jwks.clone(), taken));
             for algorithm in [EdDsa, Ed25519] {
-                let is_good = show(&credential_authenticator, Some(&ED25519.token(algorithm, &claims()))).is_ok();
+                let is_good =
+                    authenticate_bearer_now(&credential_authenticator, Some(&ED25519.token(algorithm, &claims())))
+                        .is_ok();
                 assert_eq!(is_good, taken.contains(&algorithm), "{algorithm} where {taken:?} are taken by {named}");
             }
         }
@@ -95,5 +98,8 @@ fn ignores_symmetric_keys_in_a_jwks() {
 fn single_key_ignores_kid() {
     let credential_authenticator = token_authenticator_with(token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]));
     let header = json!({ "alg": "RS256", "kid": "whatever" });
-    assert!(show(&credential_authenticator, Some(&RSA.token_with_header(Rs256, &header, &claims()))).is_ok());
+    assert!(
+        authenticate_bearer_now(&credential_authenticator, Some(&RSA.token_with_header(Rs256, &header, &claims())))
+            .is_ok()
+    );
 }

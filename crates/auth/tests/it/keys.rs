@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, KeyState};
 use tidegate_core::{AuthMethod, AuthenticationError};
 
-use tidegate_testkit::token_authenticator::{MovedClock, NOW, role, show, time};
+use tidegate_testkit::token_authenticator::{MovedClock, NOW, authenticate_bearer_now, role, time};
 
 struct KeyFixture {
     _folder: TempDir,
@@ -45,13 +45,13 @@ fn a_key_proves_its_holder() {
     let scene = KeyFixture::new();
     let (ada, bob) = (scene.add("ada", None), scene.add("bob", Some(60)));
     let credential_authenticator = scene.authenticator();
-    let principal = show(&credential_authenticator, Some(&ada)).unwrap();
+    let principal = authenticate_bearer_now(&credential_authenticator, Some(&ada)).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Key));
     assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
     assert!(principal.claims.is_empty() && principal.tenant.is_none());
     assert!(principal.grants.entries.includes("reader_a") && !principal.grants.entries.includes("other"));
     assert_eq!(principal.expires_at, None);
-    let bob = show(&credential_authenticator, Some(&bob)).unwrap();
+    let bob = authenticate_bearer_now(&credential_authenticator, Some(&bob)).unwrap();
     assert_eq!((bob.subject.as_str(), bob.expires_at), ("bob", Some(time(NOW + 60).into())));
 }
 
@@ -91,7 +91,11 @@ fn rejects_foreign_keys() {
         ("other letters", format!("tg_éééé_{}", "é".repeat(21) + "a")),
     ];
     for (case, key) in wrong {
-        assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid), "{case}");
+        assert_eq!(
+            authenticate_bearer_now(&credential_authenticator, Some(&key)),
+            Err(AuthenticationError::Invalid),
+            "{case}"
+        );
     }
 }
 
@@ -101,13 +105,13 @@ fn key_expires_without_reload() {
     let key = scene.add("ada", Some(60));
     let credential_authenticator = scene.authenticator();
     scene.clock.pass(59);
-    assert!(show(&credential_authenticator, Some(&key)).is_ok());
+    assert!(authenticate_bearer_now(&credential_authenticator, Some(&key)).is_ok());
     scene.clock.pass(1);
-    assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
+    assert_eq!(authenticate_bearer_now(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     assert_eq!(scene.states(), [KeyState::Expired]);
     // Its name is free again, and the new key is the one that is revoked by it.
     let new = scene.add("ada", None);
-    assert!(show(&scene.authenticator(), Some(&new)).is_ok());
+    assert!(authenticate_bearer_now(&scene.authenticator(), Some(&new)).is_ok());
     scene.keys.revoke("ada").unwrap();
     assert_eq!(scene.states(), [KeyState::Expired, KeyState::Revoked]);
 }
@@ -120,7 +124,7 @@ fn a_revoked_key_stays_revoked() {
     scene.keys.revoke(&by_id[3..11]).unwrap();
     let credential_authenticator = scene.authenticator();
     for key in [by_name, by_id] {
-        assert_eq!(show(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
+        assert_eq!(authenticate_bearer_now(&credential_authenticator, Some(&key)), Err(AuthenticationError::Invalid));
     }
     assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked]);
     assert_eq!(scene.keys.revoke("ada").unwrap_err().to_string(), "the key \"ada\" is revoked already");
@@ -167,8 +171,11 @@ fn key_carries_its_tenant() {
     assert_eq!(north.status.tenant.as_deref(), Some("north"));
     let nobodys = scene.add("bob", None);
     let credential_authenticator = scene.authenticator();
-    assert_eq!(show(&credential_authenticator, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
-    assert_eq!(show(&credential_authenticator, Some(&nobodys)).unwrap().tenant, None);
+    assert_eq!(
+        authenticate_bearer_now(&credential_authenticator, Some(north.key.expose())).unwrap().tenant.as_deref(),
+        Some("north")
+    );
+    assert_eq!(authenticate_bearer_now(&credential_authenticator, Some(&nobodys)).unwrap().tenant, None);
     for tenant in ["", " ", " north", "a\nb"] {
         let error = scene.keys.add_for_tenant(Some(tenant), "eve", &[], None).err().unwrap();
         assert!(error.to_string().contains("cannot be a tenant's name"), "{tenant:?}: {error}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tidegate_auth::{CredentialAuthenticator, Secret, TokenAlgorithm, TokenKey, TokenOptions};
 
 use tidegate_testkit::token_authenticator::{
-    AUDIENCE, ISSUER, NOW, show, time, token_authenticator_with, token_options,
+    AUDIENCE, ISSUER, NOW, authenticate_bearer_now, time, token_authenticator_with, token_options,
 };
 use tidegate_testkit::token_signer::{
     ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem,
@@ -42,14 +42,14 @@ fn good_tokens_of_every_algorithm() {
             for algorithm in algorithms.iter().copied() {
                 let token = signer.token(algorithm, &claims());
                 assert_eq!(
-                    show(&credential_authenticator, Some(&token)).unwrap().subject,
+                    authenticate_bearer_now(&credential_authenticator, Some(&token)).unwrap().subject,
                     "ada",
                     "{algorithm} by {key:?}"
                 );
                 let (start, signature) = token.rsplit_once('.').unwrap();
                 let bent = signature.replacen(&signature[9..10], if &signature[9..10] == "A" { "B" } else { "A" }, 1);
                 assert_eq!(
-                    show(&credential_authenticator, Some(&format!("{start}.{bent}"))),
+                    authenticate_bearer_now(&credential_authenticator, Some(&format!("{start}.{bent}"))),
                     Err(AuthenticationError::Invalid)
                 );
             }
@@ -62,7 +62,7 @@ fn accepts_pkcs1_rsa_keys() {
     let Signer::Rsa(key) = &*RSA else { panic!("it is RSA") };
     let key = TokenKey::PublicKeyPem(pem("RSA PUBLIC KEY", key.public_key().as_ref()));
     let credential_authenticator = token_authenticator_with(token_options(key, &[Rs256]));
-    assert!(show(&credential_authenticator, Some(&RSA.token(Rs256, &claims()))).is_ok());
+    assert!(authenticate_bearer_now(&credential_authenticator, Some(&RSA.token(Rs256, &claims()))).is_ok());
 }
 
 #[test]
@@ -70,7 +70,9 @@ fn a_token_proves_its_subject() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
     let credential_authenticator =
         token_authenticator_with(TokenOptions { tenant_claim: Some("org".to_owned()), ..options });
-    let of = |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
+    let of = |changes: Value| {
+        authenticate_bearer_now(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))))
+    };
     let principal = of(json!({ "org": "acme", "level": 3 })).unwrap();
     assert_eq!((principal.subject.as_str(), principal.auth_method), ("ada", AuthMethod::Token));
     assert_eq!(principal.tenant.as_deref(), Some("acme"));
@@ -117,12 +119,15 @@ fn validates_claims() {
         ("too many claims", json!({ "text": huge }), false),
     ];
     for (case, changes, is_good) in cases {
-        let found = show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
+        let found = authenticate_bearer_now(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes))));
         assert_eq!(found.is_ok(), is_good, "{case}");
         assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
-    let ada =
-        show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 }))))).unwrap();
+    let ada = authenticate_bearer_now(
+        &credential_authenticator,
+        Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 })))),
+    )
+    .unwrap();
     assert_eq!(ada.expires_at, Some(time(NOW + 90).into()), "with the leeway");
 }
 
@@ -130,8 +135,9 @@ fn validates_claims() {
 fn zero_leeway_is_exact() {
     let options = token_options(TokenKey::PublicKeyPem(RSA.pem()), &[Rs256]);
     let credential_authenticator = token_authenticator_with(TokenOptions { leeway_seconds: 0, ..options });
-    let is_good =
-        |changes: Value| show(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok();
+    let is_good = |changes: Value| {
+        authenticate_bearer_now(&credential_authenticator, Some(&RSA.token(Rs256, &claims_with(changes)))).is_ok()
+    };
     assert!(is_good(json!({ "exp": NOW + 1, "nbf": NOW })));
     assert!(!is_good(json!({ "exp": NOW })));
     assert!(!is_good(json!({ "nbf": NOW + 1 })));
@@ -186,7 +192,7 @@ fn validates_signatures() {
         ("with its scheme", format!("Bearer {good}"), false),
     ];
     for (case, token, is_good) in cases {
-        let found = show(&credential_authenticator, Some(&token));
+        let found = authenticate_bearer_now(&credential_authenticator, Some(&token));
         assert_eq!(found.is_ok(), is_good, "{case}");
         assert!(is_good || found == Err(AuthenticationError::Invalid));
     }
@@ -197,6 +203,6 @@ fn rejects_oversized_token_unparsed() {
     let credential_authenticator = rsa_authenticator();
     let good = RSA.token(Rs256, &claims());
     for token in ["a".repeat(10 << 20), format!("{good}{}", "=".repeat(16 * 1024)), ".".repeat(16 * 1024 + 1)] {
-        assert_eq!(show(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
+        assert_eq!(authenticate_bearer_now(&credential_authenticator, Some(&token)), Err(AuthenticationError::Invalid));
     }
 }

@@ -48,7 +48,7 @@ impl CallToolEncoder {
             // Clients that do not read structured content receive it as text.
             piece.push_str(&self.encode_block(&Content::text(value.get())));
         }
-        if let Some(error) = failure.filter(|error| !error.is_rendered()) {
+        if let Some(error) = failure.filter(|error| !error.is_reported()) {
             piece.push_str(&self.encode_block(&Content::text(error.to_string())));
         }
         piece.push_str(&self.blocks.close());

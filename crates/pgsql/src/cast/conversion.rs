@@ -9,13 +9,13 @@ use datafusion::scalar::ScalarValue;
 
 use super::{from_text, to_text};
 use crate::data_type::is_text;
-use crate::number::{convert_integers_exactly, has_free_scale, out_of_range_error, round_half_away_from_zero};
+use crate::number::{convert_integers_exactly, has_unconstrained_scale, out_of_range_error, round_half_away_from_zero};
 use crate::time;
 
 /// Whether Arrow's cast differs from PostgreSQL's.
 pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool> {
     if is_text(to) {
-        if has_free_scale(from) {
+        if has_unconstrained_scale(from) {
             return plan_err!(
                 "a quotient or an average cannot be cast to text, because PostgreSQL chooses its number of \
                  digits by its value; round it first: write round(x, 2)::text"

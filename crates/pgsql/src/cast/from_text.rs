@@ -82,7 +82,7 @@ fn parse_decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<
         || format!("numeric field overflow: \"{text}\" has more digits than numeric({precision},{scale}) holds");
     let units = if written > scale {
         let unit = 10_i128.pow(shift);
-        if number::has_free_scale(to) && value % unit != 0 {
+        if number::has_unconstrained_scale(to) && value % unit != 0 {
             return exec_err!(
                 "\"{text}\" has more digits after the point than the type keeps; cast it to numeric(38, {written})"
             );

@@ -168,16 +168,16 @@ const SIZE_FUNCTIONS: &[&str] =
     &["pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"];
 
 static ALL_FUNCTIONS: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
-    let of_nothing = ABSENT_OBJECT_FUNCTIONS
+    let absent_objects = ABSENT_OBJECT_FUNCTIONS
         .iter()
         .map(|(name, params)| CatalogFunction::new(name, params, Text, |_, _| Ok(NO_TEXT)).with_required(1));
-    let of_no_schema = ABSENT_VISIBILITY_FUNCTIONS
+    let absent_visibility = ABSENT_VISIBILITY_FUNCTIONS
         .iter()
         .map(|name| CatalogFunction::new(name, &[Number], Flag, |_, _| Ok(ScalarValue::Boolean(None))));
-    let of_sizes =
+    let sizes =
         SIZE_FUNCTIONS.iter().map(|name| CatalogFunction::new(name, &[Reference, Text], Number, size).with_required(1));
     let fixed = SESSION_FUNCTIONS.iter().chain(NAME_FUNCTIONS).copied();
-    fixed.chain(of_nothing).chain(of_no_schema).chain(of_sizes).collect()
+    fixed.chain(absent_objects).chain(absent_visibility).chain(sizes).collect()
 });
 
 fn size(_: &VisibleObjects, _: &[ScalarValue]) -> Result<ScalarValue> {

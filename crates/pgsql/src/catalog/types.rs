@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use datafusion::arrow::datatypes::{DataType, Field};
 
 use crate::json_type::{is_json_extension, json_kind};
-use crate::number::has_free_scale;
+use crate::number::has_unconstrained_scale;
 
 /// The modifier of a type that takes none or has none.
 pub(super) const NO_MODIFIER: i64 = -1;
@@ -161,7 +161,7 @@ fn type_oid(data_type: &DataType) -> (i64, i64) {
         DataType::UInt64 => return (NUMERIC, modifier_of(20, 0)),
         DataType::Float16 | DataType::Float32 => 700,
         DataType::Float64 => 701,
-        DataType::Decimal128(..) if has_free_scale(data_type) => NUMERIC,
+        DataType::Decimal128(..) if has_unconstrained_scale(data_type) => NUMERIC,
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale)

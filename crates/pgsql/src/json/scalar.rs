@@ -46,7 +46,7 @@ pub(super) fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
         DataType::Decimal128(precision, scale) => {
             let value = array.as_primitive::<Decimal128Type>().value(row);
             let text = Decimal128Type::format_decimal(value, *precision, *scale);
-            if !crate::number::has_free_scale(array.data_type()) {
+            if !crate::number::has_unconstrained_scale(array.data_type()) {
                 return Ok(JsonScalar::Number(text));
             }
             let digits = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };

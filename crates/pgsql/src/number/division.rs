@@ -209,8 +209,8 @@ pub(super) fn plan_wide_product(
 ) -> Option<Expr> {
     let (_, left_scale) = digits(left_type)?;
     let (_, right_scale) = digits(right_type)?;
-    let is_free = super::has_free_scale(left_type) || super::has_free_scale(right_type);
-    if !is_free || left_scale + right_scale <= super::FREE_SCALE {
+    let is_free = super::has_unconstrained_scale(left_type) || super::has_unconstrained_scale(right_type);
+    if !is_free || left_scale + right_scale <= super::UNCONSTRAINED_SCALE {
         return None;
     }
     let product = ColumnarFunction::new("numeric_multiply", keep_types, product_type, multiply);
@@ -220,7 +220,7 @@ pub(super) fn plan_wide_product(
 /// Returns the numeric with the scale of the operand that has more digits after the point.
 fn product_type(fields: &[FieldRef]) -> Result<DataType> {
     let scale = fields.iter().filter_map(|field| digits(field.data_type())).map(|(_, scale)| scale).max();
-    Ok(DataType::Decimal128(38, scale.unwrap_or(super::FREE_SCALE)))
+    Ok(DataType::Decimal128(38, scale.unwrap_or(super::UNCONSTRAINED_SCALE)))
 }
 
 /// Multiplies two numerics and rounds the product.

@@ -1,7 +1,7 @@
 //! Numbers: arithmetic that does not wrap, exact numerics, rounding, and the functions of PostgreSQL over them.
 //!
 //! A numeric is a `Decimal128`. One whose number of digits PostgreSQL chooses by value (a quotient, an average) has
-//! [`FREE_SCALE`] digits after the point, or fewer where its digits before the point demand it.
+//! [`UNCONSTRAINED_SCALE`] digits after the point, or fewer where its digits before the point demand it.
 
 mod arithmetic;
 mod bits;
@@ -39,7 +39,7 @@ pub(crate) use rounding_check::check_rounding;
 /// The units of a numeric are below 10^38.
 pub(crate) const NUMERIC_UNITS_MAX: u128 = 10_u128.pow(38);
 /// Digits after the point of a numeric whose scale nothing declares.
-pub(crate) const FREE_SCALE: i8 = 20;
+pub(crate) const UNCONSTRAINED_SCALE: i8 = 20;
 /// The fewest of them.
 pub(crate) const FREE_SCALE_MIN: i8 = 16;
 
@@ -92,13 +92,13 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
 }
 
 /// Whether the scale of a numeric of this type was chosen here, so that its trailing zeros are not significant.
-pub(crate) fn has_free_scale(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(38, scale) if (FREE_SCALE_MIN..=FREE_SCALE).contains(scale))
+pub(crate) fn has_unconstrained_scale(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(38, scale) if (FREE_SCALE_MIN..=UNCONSTRAINED_SCALE).contains(scale))
 }
 
 /// Returns the type of a numeric without a declared scale, with `integer_digits` digits before the point.
 pub(crate) fn numeric_with_free_scale(integer_digits: i16) -> DataType {
-    let scale = (38 - integer_digits).clamp(i16::from(FREE_SCALE_MIN), i16::from(FREE_SCALE));
+    let scale = (38 - integer_digits).clamp(i16::from(FREE_SCALE_MIN), i16::from(UNCONSTRAINED_SCALE));
     DataType::Decimal128(38, i8::try_from(scale).unwrap_or(FREE_SCALE_MIN))
 }
 

@@ -34,7 +34,7 @@ fn single_numeric_type(types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn declared_scale_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let numerics = single_numeric_type(types)?;
-    if numerics.iter().any(super::has_free_scale) {
+    if numerics.iter().any(super::has_unconstrained_scale) {
         return plan_err!(
             "the scale of a quotient or an average is not available, because PostgreSQL chooses its number of digits \
              by its value; write min_scale(x), or round it first: scale(round(x, 2))"
@@ -45,7 +45,7 @@ fn declared_scale_types(types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn trimmed_type(data_type: &DataType) -> DataType {
     match data_type {
-        DataType::Decimal128(_, scale) if *scale <= super::FREE_SCALE => {
+        DataType::Decimal128(_, scale) if *scale <= super::UNCONSTRAINED_SCALE => {
             DataType::Decimal128(38, (*scale).max(super::FREE_SCALE_MIN))
         }
         other => other.clone(),

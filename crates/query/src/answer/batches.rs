@@ -7,10 +7,10 @@ use bytes::Bytes;
 use tidegate_core::Error;
 use tidegate_runtime::Metadata;
 
-use super::ResponseSink;
+use super::AnswerWriter;
 use super::bound::TruncationReason;
 
-impl ResponseSink<'_> {
+impl AnswerWriter<'_> {
     pub(super) async fn push_batch(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let room = self.bound.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let expected = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));

@@ -5,11 +5,11 @@ use serde_json::Value;
 use tidegate_core::{Content, Error, ResourceLink};
 use tidegate_runtime::Metadata;
 
-use super::ResponseSink;
+use super::AnswerWriter;
 
 pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-impl ResponseSink<'_> {
+impl AnswerWriter<'_> {
     /// Whether the answer is a body.
     pub(super) fn is_body(&self) -> bool {
         self.body.is_some()

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use tidegate_core::{Content, Error};
 use tidegate_runtime::Metadata;
 
-use super::ResponseSink;
+use super::AnswerWriter;
 use super::bound::{NextPage, TruncationHints, TruncationReason};
 use super::send::stored_result_link;
 use crate::format::batch_cells;
@@ -18,7 +18,7 @@ const FIRST_PIECE_BYTES: usize = 4 * 1024;
 /// Maximum text that batch mode buffers. A longer answer streams from there on.
 const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
 
-impl ResponseSink<'_> {
+impl AnswerWriter<'_> {
     pub(super) async fn push_text(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let cells = batch_cells(batch);
         for row in 0..batch.num_rows() {

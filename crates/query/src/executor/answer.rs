@@ -10,8 +10,10 @@ use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use super::Executor;
 use super::continuation::AnswerRecorder;
-use super::row_stream::{QueryEndGuard, RecordBatches, abandon_answer, next_batch, run_until_cancelled, stream_rows};
-use crate::answer::{AnswerStage, ProgressReporter, ResponseSink, TruncationHints};
+use super::row_stream::{
+    QueryEndGuard, RecordBatchStream, abandon_answer, next_batch, run_until_cancelled, stream_rows,
+};
+use crate::answer::{AnswerStage, AnswerWriter, ProgressReporter, TruncationHints};
 use crate::database::{Plan, QueryRows};
 use crate::distinct::DistinctValues;
 use crate::format::{AnswerEncoding, OutputFormat};
@@ -42,7 +44,7 @@ impl Executor {
         let is_buffering = is_list || runs_in_batch(request.mode, encoding, plan.as_ref());
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
             let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
-            let mut answer = ResponseSink::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
+            let mut answer = AnswerWriter::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
             if request.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
                 request.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
@@ -104,7 +106,7 @@ impl Executor {
         let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
         let progress = ProgressReporter::new(job, reply);
         let (encoding, is_list) = (AnswerEncoding::resolve(format, job.format()), distinct.is_some());
-        let answer = ResponseSink::new(&progress, encoding, is_list, None, &schema, true)?;
+        let answer = AnswerWriter::new(&progress, encoding, is_list, None, &schema, true)?;
         let hints = TruncationHints { is_list, limit: more.clone(), budget: more, rows_before: 0 };
         let batches = redact_stream(rows.batches, reply.job());
         AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
@@ -125,10 +127,10 @@ fn runs_in_batch(mode: AnswerMode, encoding: AnswerEncoding, plan: &dyn Plan) ->
 }
 
 struct AnswerPipeline<'a> {
-    batches: RecordBatches,
+    batches: RecordBatchStream,
     /// Collects the distinct values of one column, if they are the answer instead of the rows.
     distinct: Option<DistinctValues>,
-    answer: ResponseSink<'a>,
+    answer: AnswerWriter<'a>,
     hints: TruncationHints,
     /// Stores the rows that do not fit, if they are to be stored.
     recorder: Option<AnswerRecorder<'a>>,
@@ -167,7 +169,7 @@ impl AnswerPipeline<'_> {
 }
 
 async fn collect_distinct_values(
-    batches: &mut RecordBatches,
+    batches: &mut RecordBatchStream,
     mut distinct: DistinctValues,
     progress: &ProgressReporter<'_>,
 ) -> Result<Vec<RecordBatch>, Error> {

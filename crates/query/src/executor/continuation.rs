@@ -9,8 +9,8 @@ use futures::StreamExt;
 
 use super::Executor;
 use super::query_id::compute_query_id;
-use super::row_stream::{RecordBatches, abandon_answer, stream_rows};
-use crate::answer::{NextPage, ProgressReporter, ResponseSink, TruncationHints};
+use super::row_stream::{RecordBatchStream, abandon_answer, stream_rows};
+use crate::answer::{AnswerWriter, NextPage, ProgressReporter, TruncationHints};
 use crate::body::stored_columns;
 use crate::format::{AnswerEncoding, OutputFormat};
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
@@ -57,10 +57,10 @@ impl<'a> AnswerRecorder<'a> {
     /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
     pub(super) async fn continue_in_store(
         &self,
-        rows: RecordBatches,
+        rows: RecordBatchStream,
         schema: &SchemaRef,
         visible: u64,
-        answer: ResponseSink<'_>,
+        answer: AnswerWriter<'_>,
         mut hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
@@ -88,7 +88,7 @@ impl<'a> AnswerRecorder<'a> {
         self,
         rows: Vec<RecordBatch>,
         schema: &SchemaRef,
-        answer: ResponseSink<'_>,
+        answer: AnswerWriter<'_>,
         hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
@@ -174,7 +174,7 @@ impl ResultPage<'_> {
         let progress = ProgressReporter::new(job, reply);
         let (schema, encoding) = (result.schema(), AnswerEncoding::resolve(format, job.format()));
         let is_buffering = is_list || matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
-        let mut answer = ResponseSink::new(&progress, encoding, is_list, rows_max, schema, is_buffering)?;
+        let mut answer = AnswerWriter::new(&progress, encoding, is_list, rows_max, schema, is_buffering)?;
         if is_structured {
             answer = answer.with_structured(schema);
         }

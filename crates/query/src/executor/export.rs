@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt, future};
 use super::Executor;
 use super::continuation::no_store_error;
 use super::query_id::compute_query_id;
-use super::row_stream::{QueryEndGuard, RecordBatches, run_until_cancelled};
+use super::row_stream::{QueryEndGuard, RecordBatchStream, run_until_cancelled};
 use super::summary::summarize_columns;
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
 use crate::body::{TextBody, stored_columns};
@@ -91,7 +91,7 @@ impl Executor {
 }
 
 /// Streams the distinct values of a column; they are read on demand.
-fn stream_distinct_values(mut rows: RecordBatches, mut distinct: DistinctValues) -> RecordBatches {
+fn stream_distinct_values(mut rows: RecordBatchStream, mut distinct: DistinctValues) -> RecordBatchStream {
     let values = async move {
         while let Some(batch) = rows.next().await.transpose()? {
             distinct.add(&batch)?;

@@ -9,12 +9,12 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::Job;
 use tidegate_runtime::event::{Event, EventDispatcher};
 
-use crate::answer::{ProgressReporter, ResponseSink};
+use crate::answer::{AnswerWriter, ProgressReporter};
 
-pub(super) type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+pub(super) type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
 
 /// Closes `answer`, which ended with `error`.
-pub(super) async fn abandon_answer(answer: ResponseSink<'_>, error: Error) -> Result<Error, Error> {
+pub(super) async fn abandon_answer(answer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
     // When the caller is gone, nothing needs to be closed.
     if error.kind() != ErrorKind::Cancelled {
         answer.abandon(&error).await?;
@@ -23,8 +23,8 @@ pub(super) async fn abandon_answer(answer: ResponseSink<'_>, error: Error) -> Re
 }
 
 pub(super) async fn stream_rows(
-    batches: &mut RecordBatches,
-    answer: &mut ResponseSink<'_>,
+    batches: &mut RecordBatchStream,
+    answer: &mut AnswerWriter<'_>,
     progress: &ProgressReporter<'_>,
     mut kept: Option<&mut Vec<RecordBatch>>,
 ) -> Result<(), Error> {
@@ -75,7 +75,7 @@ pub(super) async fn stream_rows(
 }
 
 pub(super) async fn next_batch(
-    batches: &mut RecordBatches,
+    batches: &mut RecordBatchStream,
     progress: &ProgressReporter<'_>,
 ) -> Result<Option<RecordBatch>, Error> {
     run_until_cancelled(progress.job(), progress.run_with_heartbeat(batches.next().map(Option::transpose))).await

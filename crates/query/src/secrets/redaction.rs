@@ -12,10 +12,10 @@ use futures::stream::BoxStream;
 use tidegate_core::Error;
 use tidegate_runtime::Job;
 
-type RecordBatches = BoxStream<'static, Result<RecordBatch, Error>>;
+type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
 
 /// Masks each secret in the texts of `batches`, if `job` has a redactor.
-pub(crate) fn redact_stream(batches: RecordBatches, job: &Arc<Job>) -> RecordBatches {
+pub(crate) fn redact_stream(batches: RecordBatchStream, job: &Arc<Job>) -> RecordBatchStream {
     if job.redactor().is_none() {
         return batches;
     }

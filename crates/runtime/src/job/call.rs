@@ -110,7 +110,7 @@ impl Call {
             wants_progress: self.wants_progress,
             progress_throttle: Mutex::default(),
             log_level: self.log_level,
-            adapter_cancellation: self.cancellation,
+            client_cancellation: self.cancellation,
             cancellation: CancellationToken::new(),
             timer: CallTimer::new(timeout),
             is_in_background: AtomicBool::new(false),

@@ -48,7 +48,7 @@ pub struct Job {
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
-    adapter_cancellation: CancellationToken,
+    client_cancellation: CancellationToken,
     cancellation: CancellationToken,
     timer: CallTimer,
     is_in_background: AtomicBool,
@@ -222,8 +222,8 @@ impl Job {
     }
 
     /// Cancels the job when its adapter cancels it, unless it is in the background or a task by then; never resolves.
-    pub(crate) async fn watch_adapter_cancellation(&self) {
-        self.adapter_cancellation.cancelled().await;
+    pub(crate) async fn watch_client_cancellation(&self) {
+        self.client_cancellation.cancelled().await;
         if !self.is_in_background() && !self.is_task() {
             self.cancel();
         }
@@ -238,7 +238,7 @@ impl Job {
     /// Whether the job is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
-            || (self.adapter_cancellation.is_cancelled() && !self.is_in_background() && !self.is_task())
+            || (self.client_cancellation.is_cancelled() && !self.is_in_background() && !self.is_task())
     }
 
     /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.

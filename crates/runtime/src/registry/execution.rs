@@ -65,7 +65,7 @@ impl Execution {
             result = AssertUnwindSafe(self.execute()).catch_unwind() =>
                 result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
             () = dropped_after_grace => Err(cancelled()),
-            () = job.watch_adapter_cancellation() => Err(cancelled()),
+            () = job.watch_client_cancellation() => Err(cancelled()),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Emitted even if the answer was complete: the next call is refused.

@@ -14,7 +14,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result, ffi};
 
 /// Replaces SQLite's functions; none of the replacements returns more than `bytes_max`.
-pub(super) fn replace_slow(connection: &Connection, bytes_max: usize) -> Result<()> {
+pub(super) fn replace_builtin_functions(connection: &Connection, bytes_max: usize) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let converter = TextConverter::new()?;
     let add = |name, arguments, function: fn(&TextConverter, &Context<'_>, usize) -> Result<Value>| {
@@ -155,7 +155,7 @@ mod tests {
 
     fn connections() -> [Connection; 2] {
         let ours = Connection::open_in_memory().unwrap();
-        replace_slow(&ours, 1 << 20).unwrap();
+        replace_builtin_functions(&ours, 1 << 20).unwrap();
         [Connection::open_in_memory().unwrap(), ours]
     }
 

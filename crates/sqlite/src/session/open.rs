@@ -151,7 +151,7 @@ pub(super) fn read_schema(connection: &Connection, schema: &str) -> rusqlite::Re
 fn configure(connection: &mut Connection, options: &SqliteOptions, current_work: &CurrentWork) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
-    functions::replace_slow(connection, options.value_bytes_max)?;
+    functions::replace_builtin_functions(connection, options.value_bytes_max)?;
     let current_work = current_work.clone();
     let must_stop = move || current_work.lock().as_ref().is_some_and(|cancellation| cancellation.must_stop());
     connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_stop.clone()))?;

@@ -8,7 +8,7 @@ use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
 use crate::source::DatabaseSource;
@@ -53,7 +53,7 @@ pub(super) struct ToolCaller {
 impl ToolCaller {
     pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        let open_node = OpenNode::open(Some(sources), options, Audience::CommandLine).await?;
+        let open_node = OpenNode::open(Some(sources), options, LimitDefaults::CommandLine).await?;
         Ok(Self { caller: open_node.local_caller(None)?, node: open_node, shutdown })
     }
 

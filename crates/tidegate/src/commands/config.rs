@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, schema};
 use crate::open_node::OpenNode;
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::startup_checks;
 
 /// Check a configuration, or print its JSON Schema
@@ -38,7 +38,7 @@ impl ConfigCommand {
 
 async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
-    let open_node = OpenNode::open(None, &options, Audience::CommandLine).await?;
+    let open_node = OpenNode::open(None, &options, LimitDefaults::CommandLine).await?;
     let report = &open_node.apply_report;
     let warnings = match report.warnings.len() {
         0 => String::new(),

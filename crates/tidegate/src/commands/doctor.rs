@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, tls_options, token_options};
 use crate::open_node::OpenNode;
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
@@ -54,7 +54,7 @@ impl DoctorReport {
 
 impl DoctorCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let open_node = OpenNode::open(Some(&self.paths), options, Audience::CommandLine).await?;
+        let open_node = OpenNode::open(Some(&self.paths), options, LimitDefaults::CommandLine).await?;
         let mut findings = DoctorReport::default();
         check_configuration(&open_node, &mut findings);
         check_databases(&open_node, &mut findings).await?;

@@ -10,7 +10,7 @@ use tidegate_transport::http::{self, HttpOptions};
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, requires_authentication};
 use crate::open_node::{NodeSpec, OpenNode};
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
@@ -113,7 +113,7 @@ pub(crate) async fn serve(
     let listener =
         startup_checks::listen(http.address(&spec.loaded_config), requires_authentication(&spec.loaded_config.config))
             .await?;
-    let open_node = spec.open(Audience::Clients).await?;
+    let open_node = spec.open(LimitDefaults::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
     let http = http.http_options(&open_node)?;
     if !address.ip().to_canonical().is_loopback() {

@@ -14,7 +14,7 @@ use tidegate_transport::stdio::{self, StdioOptions};
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
-use crate::options::{Audience, GlobalOptions};
+use crate::options::{GlobalOptions, LimitDefaults};
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_help;
@@ -61,7 +61,7 @@ impl StdioCommand {
             return run_bridge(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
-        let open_node = OpenNode::open(Some(&self.paths), options, Audience::Clients).await?;
+        let open_node = OpenNode::open(Some(&self.paths), options, LimitDefaults::Clients).await?;
         // An unknown toolset is an error at start; after a reload, it is empty.
         open_node.local_caller(self.toolset.as_deref())?;
         open_node.watch_changes(&shutdown.graceful)?;

@@ -11,7 +11,7 @@ use tidegate_postgres_handlers::{
 };
 use tidegate_runtime::{Job, SnapshotBuilder};
 use tidegate_sql::Statement;
-use tidegate_tools::NodeView;
+use tidegate_tools::ToolContext;
 use tidegate_tools::declared::{StatementSource, statement_tool_handler, with_row_arguments};
 
 use super::databases::OpenDatabases;
@@ -85,7 +85,7 @@ impl HandlerSource {
     fn add_entries(
         &self,
         mut entries: SnapshotBuilder,
-        view: &Arc<NodeView>,
+        view: &Arc<ToolContext>,
         warnings: &mut Vec<String>,
     ) -> SnapshotBuilder {
         let Some(catalog) = &self.catalog else { return entries };

@@ -10,11 +10,11 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, sample_column};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, boolean_column, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     let samples = json!({
         "type": "integer", "minimum": 0, "maximum": SAMPLES_MAX, "description": "Example values per column",
     });
@@ -41,7 +41,7 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
     let database = node.databases.get(database.as_deref(), job.principal())?;

@@ -8,11 +8,11 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_databases",
         "List databases",
@@ -22,7 +22,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let found = list_catalogs(&node.databases, None, job.principal()).await?;
     let output_options = shape.output_options("Call list_tables with one database.")?;

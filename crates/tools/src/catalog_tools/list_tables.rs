@@ -13,11 +13,11 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::{DatabaseListing, filter_tables, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_tables",
         "List tables",
@@ -38,7 +38,7 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { database, pattern, shape } = parse_arguments(&job)?;
     let named = database.is_some();
     let mut found = list_catalogs(&node.databases, database.as_deref(), job.principal()).await?;

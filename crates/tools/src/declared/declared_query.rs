@@ -10,7 +10,7 @@ use tidegate_sql::{SqlDialect, SqlTemplate, Statement, StatementCache, Transacti
 
 use super::DeclarationProblem;
 use super::input::DeclaredInput;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 #[derive(Clone)]
 pub(super) struct DeclaredQuery {
@@ -22,7 +22,7 @@ pub(super) struct DeclaredQuery {
 
 impl DeclaredQuery {
     pub(super) fn parse(
-        node: &NodeView,
+        node: &ToolContext,
         database: Option<&str>,
         sql: &str,
         inputs: Vec<DeclaredInput>,

@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::TextTemplate;
 use super::uri_variables::TypedUriVariables;
-use crate::node_view::NodeView;
 use crate::text_preview::{PreviewExtent, send_preview};
+use crate::tool_context::ToolContext;
 
 /// Files that are not text are sent whole up to this size, for clients that can display them.
 const BINARY_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -30,7 +30,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
 pub(super) struct FileResourceHandler {
-    pub(super) node: Arc<NodeView>,
+    pub(super) node: Arc<ToolContext>,
     pub(super) folder: PathBuf,
     pub(super) path: TextTemplate,
     pub(super) variables: Arc<TypedUriVariables>,

@@ -10,7 +10,7 @@ use tidegate_runtime::{Call, Chunk, Handler, Job, Metadata, Outcome, Prompt, Pro
 
 use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
 
@@ -46,7 +46,7 @@ impl DeclaredPrompt {
     ///
     /// # Errors
     /// All errors of the declaration.
-    pub fn prepare(self, node: &Arc<NodeView>) -> Result<Prompt, Vec<DeclarationProblem>> {
+    pub fn prepare(self, node: &Arc<ToolContext>) -> Result<Prompt, Vec<DeclarationProblem>> {
         let declared: Vec<String> = self.arguments.iter().map(|argument| argument.name.clone()).collect();
         let undeclared = self.messages.iter().enumerate().flat_map(|(index, (_, part))| {
             let (PromptPart::Text(template) | PromptPart::Resource(template)) = part;
@@ -73,7 +73,7 @@ impl DeclaredPrompt {
 }
 
 struct PromptHandler {
-    node: Arc<NodeView>,
+    node: Arc<ToolContext>,
     messages: Vec<(ContentRole, PromptPart)>,
 }
 

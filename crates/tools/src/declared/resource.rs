@@ -13,7 +13,7 @@ use super::file_resource::{FileResourceHandler, FileWatcher, media_type_from_ext
 use super::input::DeclaredInput;
 use super::uri_variables::TypedUriVariables;
 use super::{DeclarationProblem, TextTemplate};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// A declared resource.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl DeclaredResource {
     /// All errors of the declaration.
     pub async fn prepare(
         self,
-        node: &Arc<NodeView>,
+        node: &Arc<ToolContext>,
     ) -> Result<(PreparedResource, Option<Error>), Vec<DeclarationProblem>> {
         let problem = |at: &str, message: String| {
             vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, message))]
@@ -124,7 +124,7 @@ async fn open_source(
     source: ResourceSource,
     variables: &[String],
     mime_type: Option<String>,
-    node: &Arc<NodeView>,
+    node: &Arc<ToolContext>,
 ) -> Result<ResourceBackend, Vec<DeclarationProblem>> {
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
@@ -176,7 +176,7 @@ fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
 }
 
 struct SqlResourceHandler {
-    node: Arc<NodeView>,
+    node: Arc<ToolContext>,
     query: DeclaredQuery,
     variables: TypedUriVariables,
     format: OutputFormat,

@@ -10,7 +10,7 @@ use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::{OutputArguments, PagingArguments, output_properties, parse_arguments, with_paging};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// Supplies the statement for each call of a tool.
 #[async_trait]
@@ -26,7 +26,11 @@ pub trait StatementSource: Send + Sync + 'static {
 }
 
 /// The handler of a tool that answers with the rows of `source` in `database`.
-pub fn statement_tool_handler(node: Arc<NodeView>, database: String, source: impl StatementSource) -> Arc<dyn Handler> {
+pub fn statement_tool_handler(
+    node: Arc<ToolContext>,
+    database: String,
+    source: impl StatementSource,
+) -> Arc<dyn Handler> {
     Arc::new(StatementToolHandler { node, database, source })
 }
 
@@ -50,7 +54,7 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
 }
 
 struct StatementToolHandler<S> {
-    node: Arc<NodeView>,
+    node: Arc<ToolContext>,
     database: String,
     source: S,
 }
@@ -82,7 +86,7 @@ impl<S: StatementSource> StatementToolHandler<S> {
     ) -> Result<Metadata, Error> {
         let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
         let request = QueryRequest {
-            database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
+            database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
             format: output_arguments.parse_format()?,

@@ -17,7 +17,7 @@ use crate::arguments::{
     OUTPUT_ARGUMENTS, OutputArguments, PAGING_ARGUMENTS, PagingArguments, output_properties, parse_arguments,
     with_paging,
 };
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// Longer answers are text only, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
@@ -41,7 +41,7 @@ impl DeclaredTool<DeclaredSql> {
     /// All errors of the declaration.
     pub async fn prepare(
         self,
-        node: &Arc<NodeView>,
+        node: &Arc<ToolContext>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
         self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
@@ -87,7 +87,7 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
 }
 
 struct SqlToolHandler {
-    node: Arc<NodeView>,
+    node: Arc<ToolContext>,
     query: DeclaredQuery,
     elicited: ElicitedParameters,
     confirmation: Option<Confirmation>,

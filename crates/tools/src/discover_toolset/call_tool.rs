@@ -12,13 +12,13 @@ use tidegate_runtime::{
 };
 
 use crate::arguments::parse_arguments;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
 
 /// The called tool has its own time limit, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(super) fn tool(node: &Arc<ToolContext>) -> Tool {
     let tool = built_in_tool(
         "call_tool",
         "Call a tool",
@@ -41,7 +41,7 @@ struct Arguments {
     arguments: Map<String, Value>,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { name, arguments } = parse_arguments(&job)?;
     let caller = Caller { toolset: None, ..job.caller().clone() };
     let mut call = Call::new(CallTarget::Tool(name), caller);

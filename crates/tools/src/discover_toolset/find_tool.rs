@@ -8,7 +8,7 @@ use tidegate_core::{Caller, Error};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 const LIMIT_DEFAULT: usize = 5;
@@ -17,7 +17,7 @@ const LIMIT_MAX: usize = 50;
 const NAME_WEIGHT: usize = 4;
 const TITLE_WEIGHT: usize = 2;
 
-pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(super) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "find_tool",
         "Find a tool",
@@ -38,7 +38,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { words, limit } = parse_arguments(&job)?;
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let snapshot = node.registry()?.snapshot_for(job.caller());

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use tidegate_core::{Access, AllowedNames, Toolset};
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// The name of the toolset.
 pub const DISCOVER_TOOLSET: &str = "discover";
 
 /// Adds the toolset and its tools, which no other toolset contains.
-pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<NodeView>) -> SnapshotBuilder {
+pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBuilder {
     let tools = [find_tool::tool(node), call_tool::tool(node)];
     let entries = AllowedNames::matching(tools.iter().map(|tool| tool.name.clone()));
     let builder = builder.toolset(Toolset { name: DISCOVER_TOOLSET.to_owned(), entries });

@@ -9,11 +9,11 @@ use tidegate_query::OutputOptions;
 use tidegate_runtime::{Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     let hints = ToolAnnotations {
         read_only: Some(false),
         destructive: Some(false),
@@ -35,7 +35,7 @@ struct Arguments {
     id: String,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { id } = parse_arguments(&job)?;
     let jobs = node.jobs()?;
     let status = cancel(&jobs, &id, &job)?;

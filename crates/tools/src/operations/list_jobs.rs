@@ -12,11 +12,11 @@ use tidegate_runtime::{Job, JobStatus, Metadata, ReplySender, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_jobs",
         "List jobs",
@@ -35,7 +35,7 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { id, shape } = parse_arguments(&job)?;
     let mut jobs = node.jobs()?.list(job.caller());
     // The current call is omitted.

@@ -6,11 +6,11 @@ use tidegate_core::Error;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::node_view::NodeView;
 use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "server_info",
         "Server information",
@@ -20,7 +20,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let limits = node.limits()?;
     let inline = job.inline_budget();

@@ -10,12 +10,12 @@ use tidegate_sql::Statement;
 
 use super::{argument, database_argument, describe_database, describe_tables, text_prompt};
 use crate::arguments::parse_arguments;
-use crate::node_view::NodeView;
 use crate::query_tools::explain;
+use crate::tool_context::ToolContext;
 
 const PLAN_CHARACTERS_MAX: usize = 20_000;
 
-pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
+pub(crate) fn prompt(node: &Arc<ToolContext>) -> Prompt {
     text_prompt(
         node,
         "explain_slow_query",
@@ -32,7 +32,7 @@ struct Arguments {
     database: Option<String>,
 }
 
-async fn render(node: Arc<NodeView>, job: Arc<Job>) -> Result<String, Error> {
+async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
     let Arguments { sql, database } = parse_arguments(&job)?;
     let database = node.databases.get(database.as_deref(), job.principal())?;
     let (plan, tables) = match node.statement(&sql, &[], database.dialect()) {

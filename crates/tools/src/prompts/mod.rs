@@ -13,11 +13,11 @@ use tidegate_runtime::{Job, Metadata, Prompt, PromptArgument};
 
 use crate::arguments::parse_arguments;
 use crate::name_completer::NameCompleter;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::node_handler;
 
 fn text_prompt<F, Fut>(
-    node: &Arc<NodeView>,
+    node: &Arc<ToolContext>,
     name: &str,
     title: &str,
     description: &str,
@@ -25,7 +25,7 @@ fn text_prompt<F, Fut>(
     render: F,
 ) -> Prompt
 where
-    F: Fn(Arc<NodeView>, Arc<Job>) -> Fut + Send + Sync + 'static,
+    F: Fn(Arc<ToolContext>, Arc<Job>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, Error>> + Send + 'static,
 {
     let handler = node_handler(node, move |node, job, reply| {
@@ -56,7 +56,7 @@ fn database_argument() -> PromptArgument {
 }
 
 /// `explore`: an introduction to a database.
-pub(crate) fn explore(node: &Arc<NodeView>) -> Prompt {
+pub(crate) fn explore(node: &Arc<ToolContext>) -> Prompt {
     text_prompt(
         node,
         "explore",
@@ -72,7 +72,7 @@ struct ExploreArguments {
     database: Option<String>,
 }
 
-async fn render_explore(node: Arc<NodeView>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_explore(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
     let ExploreArguments { database } = parse_arguments(&job)?;
     let database = node.databases.get(database.as_deref(), job.principal())?;
     Ok(format!(
@@ -87,7 +87,7 @@ async fn render_explore(node: Arc<NodeView>, job: Arc<Job>) -> Result<String, Er
 }
 
 /// `ask`: a plain-language question about a database.
-pub(crate) fn ask(node: &Arc<NodeView>) -> Prompt {
+pub(crate) fn ask(node: &Arc<ToolContext>) -> Prompt {
     text_prompt(
         node,
         "ask",
@@ -104,7 +104,7 @@ struct AskArguments {
     database: Option<String>,
 }
 
-async fn render_ask(node: Arc<NodeView>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_ask(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
     let AskArguments { question, database } = parse_arguments(&job)?;
     let database = node.databases.get(database.as_deref(), job.principal())?;
     Ok(format!(

@@ -12,7 +12,7 @@ use tidegate_runtime::{Job, Prompt};
 use super::{argument, database_argument, text_prompt};
 use crate::arguments::parse_arguments;
 use crate::catalog_tools::fetch_examples;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 /// Described columns at most; only the number of the others is given.
 const COLUMNS_MAX: usize = 100;
@@ -20,7 +20,7 @@ const EXAMPLES_MAX: usize = 5;
 /// The time limit for examples; the prompt omits those that take longer.
 const EXAMPLES_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
+pub(crate) fn prompt(node: &Arc<ToolContext>) -> Prompt {
     text_prompt(
         node,
         "summarise_table",
@@ -37,7 +37,7 @@ struct Arguments {
     database: Option<String>,
 }
 
-async fn render(node: Arc<NodeView>, job: Arc<Job>) -> Result<String, Error> {
+async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
     let Arguments { table, database } = parse_arguments(&job)?;
     let database = node.databases.get(database.as_deref(), job.principal())?;
     let columns = database.columns(&table, job.principal()).await?;

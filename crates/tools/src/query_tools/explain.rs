@@ -11,10 +11,10 @@ use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "explain",
         "Explain a query",
@@ -29,7 +29,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
 }
 
 struct Explain {
-    node: Arc<NodeView>,
+    node: Arc<ToolContext>,
     spec: Arc<JsonSchema>,
 }
 

@@ -7,10 +7,10 @@ use tidegate_query::{OverflowPolicy, QueryRequest, QuerySpec};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{PagingArguments, parse_arguments};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{node_handler, read_only_tool};
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "query",
         "Query a table",
@@ -20,7 +20,7 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let paging: PagingArguments = parse_arguments(&job)?;
     let mut spec = QuerySpec::from_json(job.arguments())?;
     if let Some(page) = paging.read_page(&node, spec.format, false, &job, &reply).await {

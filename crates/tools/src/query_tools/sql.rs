@@ -10,12 +10,12 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 
-pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "sql",
         "Run SQL",
@@ -47,7 +47,7 @@ struct Arguments {
     paging: PagingArguments,
 }
 
-async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
     if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &job, &reply).await {
         return page;
@@ -69,7 +69,7 @@ async fn handle(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Resul
     paging.run_query(&node, request, &job, &reply).await
 }
 
-impl NodeView {
+impl ToolContext {
     /// Parses `sql` with its parameters; all invalid parameters are reported together.
     pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
         let mut bound = Vec::with_capacity(parameters.len());

@@ -10,14 +10,14 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, Res
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::name_completer::NameCompleter;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables in the answer at most; it also has the total number.
 const TABLES_LISTED_MAX: usize = 1_000;
 
-pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
+pub(crate) fn template(node: &Arc<ToolContext>) -> ResourceTemplate {
     let mut template = base_template(node);
     template.completer = Some(Arc::new(NameCompleter(node.clone())));
     template.lister = Some(Arc::new(DatabaseLister(node.clone())));
@@ -25,7 +25,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
     template
 }
 
-fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     json_template(
         TEMPLATE,
         "database",
@@ -35,7 +35,7 @@ fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     )
 }
 
-async fn read_database(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let database = node.databases.get(job.variable("database"), job.principal())?;
     let catalog = database.catalog(job.principal()).await?;
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
@@ -55,7 +55,7 @@ fn table_json(table: &TableEntry) -> Value {
     object
 }
 
-struct DatabaseLister(Arc<NodeView>);
+struct DatabaseLister(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceLister for DatabaseLister {

@@ -12,15 +12,15 @@ use tidegate_runtime::{
 };
 
 use super::{json_template, resource_from_template};
-use crate::node_view::NodeView;
 use crate::operations::{job_rows, unknown_job};
+use crate::tool_context::ToolContext;
 use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://jobs/{id}";
 /// Jobs in the list at most; others are found by completion and by `list_jobs`.
 const JOBS_LISTED_MAX: usize = 100;
 
-pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
+pub(crate) fn template(node: &Arc<ToolContext>) -> ResourceTemplate {
     let mut template = base_template(node);
     template.completer = Some(Arc::new(JobIdCompleter(node.clone())));
     template.lister = Some(Arc::new(JobLister(node.clone())));
@@ -28,7 +28,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
     template
 }
 
-fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     json_template(
         TEMPLATE,
         "job",
@@ -38,7 +38,7 @@ fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
     )
 }
 
-async fn read_job(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_job(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let (jobs, id) = (node.jobs()?, job.variable("id").unwrap_or_default());
     let Some(status) = jobs.get(id, job.caller()) else {
         return Err(unknown_job(id, &jobs.list(job.caller()), &job));
@@ -46,7 +46,7 @@ async fn read_job(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Res
     node.executor.answer_rows(job_rows(&[status])?, OutputOptions::default(), &job, &reply).await
 }
 
-struct JobIdCompleter(Arc<NodeView>);
+struct JobIdCompleter(Arc<ToolContext>);
 
 #[async_trait]
 impl Completer for JobIdCompleter {
@@ -58,7 +58,7 @@ impl Completer for JobIdCompleter {
 }
 
 /// Lists open jobs only, so that ended ones do not crowd out other resources.
-struct JobLister(Arc<NodeView>);
+struct JobLister(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceLister for JobLister {
@@ -84,7 +84,7 @@ fn job_resource(template: &ResourceTemplate, job: &JobStatus) -> Resource {
 }
 
 /// Reports changes of the state, and of the number of rows or bytes.
-struct JobWatcher(Arc<NodeView>);
+struct JobWatcher(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceWatcher for JobWatcher {

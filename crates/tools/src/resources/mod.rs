@@ -14,7 +14,7 @@ use tidegate_core::{Caller, Error, ErrorKind, TemplateVariables, UriTemplate};
 use tidegate_results::{ResultEnd, StoredResult};
 use tidegate_runtime::{Handler, Job, Resource, ResourceTemplate, ResourceWatcher};
 
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 const JSON: &str = "application/json";
 
@@ -51,7 +51,7 @@ fn resource_from_template(
 }
 
 /// Watches one table, or all tables of a database, by cheap checks only.
-struct TablesWatcher(Arc<NodeView>);
+struct TablesWatcher(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceWatcher for TablesWatcher {

@@ -16,7 +16,7 @@ use tidegate_runtime::{
 };
 
 use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::node_handler;
 
 const MANIFEST: &str = "tidegate://results/{id}";
@@ -25,7 +25,7 @@ const DATA: &str = "tidegate://results/{id}/data";
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
 /// The resources of stored results; empty if the node stores none.
-pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
+pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
     if node.executor.store().is_none() {
         return Vec::new();
     }
@@ -60,7 +60,7 @@ fn result_template(text: &str, name: &str, description: &str, handler: Arc<dyn H
 }
 
 /// The store and the result of the call, if it belongs to the caller, who may still query it.
-fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
+fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
     let no_store = || Error::internal("the server has no result store");
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
@@ -68,7 +68,7 @@ fn find_result<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore
     Ok((store, result))
 }
 
-async fn read_manifest(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let (store, result) = find_result(&node, &job)?;
     let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
     let reader = has_links.then(|| job.caller());
@@ -76,7 +76,7 @@ async fn read_manifest(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -
     Ok(Metadata::new())
 }
 
-async fn read_block(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let (_, result) = find_result(&node, &job)?;
     let name = job.variable("block").unwrap_or_default();
     let absent = || {
@@ -133,7 +133,7 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
     Ok(Metadata::new())
 }
 
-async fn read_data(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let (store, result) = find_result(&node, &job)?;
     let takes_part = accepts_partial(&job);
     check_complete(&result, takes_part)?;
@@ -159,7 +159,7 @@ async fn read_data(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Re
 }
 
 async fn send_first_rows(
-    node: &NodeView,
+    node: &ToolContext,
     result: &Arc<StoredResult>,
     job: &Arc<Job>,
     reply: &ReplySender,
@@ -170,7 +170,7 @@ async fn send_first_rows(
     node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
 }
 
-struct ResultWatcher(Arc<NodeView>);
+struct ResultWatcher(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceWatcher for ResultWatcher {

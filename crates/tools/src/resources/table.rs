@@ -11,7 +11,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, Res
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::catalog_tools::{list_catalogs, read_first_rows};
 use crate::name_completer::NameCompleter;
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 use crate::tool_definition::node_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
@@ -20,7 +20,7 @@ const ROWS_LISTED_MAX: usize = 5;
 const TABLES_LISTED_MAX: usize = 1_000;
 const TRUNCATION_HINT: &str = "The tool query selects columns and rows.";
 
-pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
+pub(crate) fn template(node: &Arc<ToolContext>) -> ResourceTemplate {
     let mut template = base_template(node);
     template.completer = Some(Arc::new(NameCompleter(node.clone())));
     template.lister = Some(Arc::new(TableLister(node.clone())));
@@ -28,7 +28,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
     template
 }
 
-fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
+fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     json_template(
         TEMPLATE,
         "table",
@@ -39,7 +39,7 @@ fn base_template(node: &Arc<NodeView>) -> ResourceTemplate {
 }
 
 /// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
-async fn read_table(node: Arc<NodeView>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_table(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let database = node.databases.get(job.variable("database"), job.principal())?;
     let table = job.variable("table").unwrap_or_default();
     let columns = database.columns(table, job.principal()).await?;
@@ -57,7 +57,7 @@ fn column_json(column: &ColumnEntry) -> Value {
     })
 }
 
-struct TableLister(Arc<NodeView>);
+struct TableLister(Arc<ToolContext>);
 
 #[async_trait]
 impl ResourceLister for TableLister {

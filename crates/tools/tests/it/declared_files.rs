@@ -18,7 +18,7 @@ use tidegate_runtime::{
     BodyMetadata, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
 };
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
-use tidegate_tools::{NodeIdentity, NodeView, register};
+use tidegate_tools::{NodeIdentity, ToolContext, register};
 
 use crate::fake::call;
 
@@ -46,7 +46,7 @@ impl FileFixture {
         let store = ResultStore::open(spool.path(), StoreLimits { free_bytes: 0, ..limits }).await.unwrap();
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store));
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-        let view = NodeView::new(Databases::new([]), executor, identity);
+        let view = ToolContext::new(Databases::new([]), executor, identity);
         let resource = DeclaredResource {
             uri: "files://{name}".to_owned(),
             name: "files".to_owned(),

@@ -14,7 +14,7 @@ use tidegate_core::{
 use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_tools::{NodeIdentity, NodeView, snapshot};
+use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
 
 /// A table in memory; without a batch it cannot be read.
 pub(crate) struct FakeTable {
@@ -192,10 +192,10 @@ pub(crate) fn view_without_registry() -> Arc<Registry> {
     Registry::new(snapshot(&view([])), EventDispatcher::default())
 }
 
-pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
+pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<ToolContext> {
     let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    NodeView::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
+    ToolContext::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
 }
 
 /// The owner on the command line.

@@ -15,7 +15,7 @@ use tidegate_runtime::{
     BodyMetadata, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
-use tidegate_tools::{NodeIdentity, NodeView, register};
+use tidegate_tools::{NodeIdentity, ToolContext, register};
 use tokio::sync::mpsc::Receiver;
 
 use crate::fake::owner;
@@ -42,7 +42,7 @@ impl StoredResultFixture {
         let store = ResultStore::open(folder.path(), limits).await.unwrap();
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store.clone()));
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-        let view = NodeView::new(Databases::new([]), executor, identity);
+        let view = ToolContext::new(Databases::new([]), executor, identity);
         let waiting = handler_fn(|job: Arc<Job>, _reply| async move {
             job.cancelled().await;
             Ok(Metadata::new())

@@ -8,7 +8,7 @@ use tidegate_core::{Error, Principal};
 use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, TableEntry, TableStatus};
 use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_tools::{NodeIdentity, NodeView, snapshot};
+use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
 
 use crate::fake::call_tool;
 
@@ -62,7 +62,7 @@ impl Database for Hundred {
 
 async fn listed(arguments: Value) -> String {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    let view = NodeView::new(
+    let view = ToolContext::new(
         Databases::new([Arc::new(Hundred) as Arc<dyn Database>]),
         Executor::new(EventDispatcher::default()),
         identity,

@@ -22,7 +22,7 @@ use super::path::transport_of;
 use super::protected_resource::Challenge;
 use super::response::refusal;
 use super::state::{HttpState, PeerAddress};
-use crate::revalidation::{CallerResolver, Revoked, SessionValidity, configuration_changing_error};
+use crate::revalidation::{CallerResolver, CallerRevalidator, Revoked, configuration_changing_error};
 use crate::tls::{TlsPeer, UntrustedCertificate};
 
 /// Number and interval of attempts while a new configuration is being applied, which takes a moment.
@@ -143,9 +143,9 @@ impl HttpCallerResolver {
         Self { http_state: http_state.clone(), credentials, owner: caller.principal.clone() }
     }
 
-    pub(super) fn into_validity(self) -> SessionValidity {
+    pub(super) fn into_revalidator(self) -> CallerRevalidator {
         let http_state = self.http_state.clone();
-        SessionValidity::new(Arc::new(self), http_state.service.registry())
+        CallerRevalidator::new(Arc::new(self), http_state.service.registry())
     }
 
     pub(super) async fn resolve_caller(&self) -> Result<Caller, AdmissionError> {

@@ -15,7 +15,7 @@ use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::{HttpCallerResolver, RequestCredentials};
-use super::listen::{ListenEvent, ListenerValidity};
+use super::listen::{ListenEvent, ListenerRevalidator};
 use super::replay::{parse_event_id, replay_body};
 use super::response::{Refusal, event_stream, no_such_session, refusal, session_id};
 use super::session::HttpSession;
@@ -97,7 +97,7 @@ async fn listen(
     feed.resume(caller, last).await;
     let listener = NotificationBody {
         session: session.clone(),
-        listener: ListenerValidity::new(resolver),
+        listener: ListenerRevalidator::new(resolver),
         replaced,
         feed,
         begun: false,
@@ -110,7 +110,7 @@ async fn listen(
 
 struct NotificationBody {
     session: Arc<HttpSession>,
-    listener: ListenerValidity,
+    listener: ListenerRevalidator,
     replaced: CancellationToken,
     feed: NotificationFeed,
     begun: bool,

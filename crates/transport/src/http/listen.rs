@@ -29,12 +29,12 @@ pub(super) enum ListenEvent {
     KeepAlive,
 }
 
-pub(super) struct ListenerValidity {
+pub(super) struct ListenerRevalidator {
     resolver: HttpCallerResolver,
     next_check: Instant,
 }
 
-impl ListenerValidity {
+impl ListenerRevalidator {
     pub(super) fn new(resolver: HttpCallerResolver) -> Self {
         Self { resolver, next_check: next_check_time() }
     }
@@ -93,7 +93,7 @@ pub(super) fn open_stream(
     let resolver = HttpCallerResolver::new(http_state, credentials.clone(), caller);
     let listening = SubscriptionBody {
         stream: Some(stream),
-        listener: ListenerValidity::new(resolver),
+        listener: ListenerRevalidator::new(resolver),
         has_begun: false,
         _permit: permit,
     };
@@ -107,7 +107,7 @@ pub(super) fn open_stream(
 struct SubscriptionBody {
     /// `None` after the result was sent.
     stream: Option<ListenStream>,
-    listener: ListenerValidity,
+    listener: ListenerRevalidator,
     has_begun: bool,
     _permit: SessionPermit,
 }

@@ -24,7 +24,7 @@ use super::session::HttpSession;
 use super::sse::EventWriter;
 use super::state::{HttpOptions, HttpState, TRACE};
 use super::{body, listen, mirrored_headers, sse};
-use crate::revalidation::{Revoked, SessionValidity, with_callers};
+use crate::revalidation::{CallerRevalidator, Revoked, with_callers};
 
 /// A caller that was resolved less than this time ago is not resolved again.
 const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
@@ -37,8 +37,8 @@ struct RequestHead {
 }
 
 impl RequestHead {
-    fn validity(&self, http_state: &Arc<HttpState>) -> SessionValidity {
-        HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_validity()
+    fn validity(&self, http_state: &Arc<HttpState>) -> CallerRevalidator {
+        HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_revalidator()
     }
 
     fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, Refusal> {
@@ -220,7 +220,7 @@ fn stream_resumable(
     session: &HttpSession,
     id: &RequestId,
     answer: Box<AnswerStream>,
-    session_validity: SessionValidity,
+    revalidator: CallerRevalidator,
 ) -> Result<Response, Refusal> {
     let (number, replay) = session.open_stream().ok_or_else(|| {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "this session has too many open event streams");
@@ -230,7 +230,7 @@ fn stream_resumable(
     let ended = session.ended.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
     http_state.tasks.spawn(async move {
-        let writing = write_events(answer, session_validity, number, &replay, is_primed);
+        let writing = write_events(answer, revalidator, number, &replay, is_primed);
         match ended.run_until_cancelled(writing).await.unwrap_or(Ok(())) {
             Ok(()) => replay.end(),
             Err(ReplayLost) => replay.mark_lost(),
@@ -241,7 +241,7 @@ fn stream_resumable(
 
 async fn write_events(
     mut answer: Box<AnswerStream>,
-    mut session_validity: SessionValidity,
+    mut revalidator: CallerRevalidator,
     number: u64,
     replay: &ReplayBuffer,
     is_primed: bool,
@@ -252,7 +252,7 @@ async fn write_events(
         replay.push(event, sse::priming_event(&event_id(number, event))).await?;
     }
     // The stored events of a caller that is no longer admitted are discarded.
-    while let Some(frame) = session_validity.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
+    while let Some(frame) = revalidator.next_frame(&mut answer).await.map_err(|Revoked| ReplayLost)? {
         if !writer.is_open() {
             event += 1;
         }

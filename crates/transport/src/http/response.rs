@@ -12,7 +12,7 @@ use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, Response
 
 use super::body::{REVOKED_REASON, broken_body_error};
 use super::protected_resource::{Challenge, SharedProtectedResource};
-use crate::revalidation::{Revoked, SessionValidity};
+use crate::revalidation::{CallerRevalidator, Revoked};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -132,13 +132,13 @@ pub(super) fn accepted() -> Response {
 }
 
 /// A streamed answer as one chunked JSON object without notifications; it breaks when its caller is no longer admitted.
-pub(super) fn streamed_json(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Response {
-    let pieces = stream::unfold(Some((answer, session_validity)), |streaming| async move {
-        let (mut answer, mut session_validity) = streaming?;
+pub(super) fn streamed_json(answer: Box<AnswerStream>, revalidator: CallerRevalidator) -> Response {
+    let pieces = stream::unfold(Some((answer, revalidator)), |streaming| async move {
+        let (mut answer, mut revalidator) = streaming?;
         loop {
-            match session_validity.next_frame(&mut answer).await {
+            match revalidator.next_frame(&mut answer).await {
                 Ok(Some(AnswerFrame::ResponseBytes(piece))) => {
-                    return Some((Ok(piece), Some((answer, session_validity))));
+                    return Some((Ok(piece), Some((answer, revalidator))));
                 }
                 Ok(Some(AnswerFrame::Notification(_))) => {}
                 Ok(None) => return None,

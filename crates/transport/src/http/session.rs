@@ -193,14 +193,14 @@ impl SessionPermits {
         Arc::new(Self { sessions_max, events, shares: Mutex::default() })
     }
 
-    /// One principal may have `of_one_max` sessions; `None` if callers cannot be distinguished.
+    /// One principal may have `per_principal_max` sessions; `None` if callers cannot be distinguished.
     pub(super) fn acquire(
         self: &Arc<Self>,
         caller: &Caller,
-        of_one_max: Option<usize>,
+        per_principal_max: Option<usize>,
     ) -> Result<SessionPermit, LimitLevel> {
         let (holder, transport) = (Owner::for_quota(caller), caller.origin.transport);
-        self.shares.lock().acquire(&holder, self.sessions_max, of_one_max)?;
+        self.shares.lock().acquire(&holder, self.sessions_max, per_principal_max)?;
         self.events.emit(Event::SessionOpened { transport });
         Ok(SessionPermit { permits: self.clone(), holder, transport })
     }

@@ -10,7 +10,7 @@ use futures::stream;
 use tidegate_mcp::{AnswerFrame, AnswerStream};
 
 use super::body::{REVOKED_REASON, broken_body_error};
-use crate::revalidation::{Revoked, SessionValidity};
+use crate::revalidation::{CallerRevalidator, Revoked};
 
 const DATA_PREFIX: &[u8] = b"data: ";
 pub(super) const EVENT_END: Bytes = Bytes::from_static(b"\n\n");
@@ -79,20 +79,20 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
 }
 
 /// The end of the answer ends the stream, dropping the stream cancels the call, and a revoked caller breaks it.
-pub(super) fn event_stream_body(answer: Box<AnswerStream>, session_validity: SessionValidity) -> Body {
-    let state = Some((answer, session_validity, EventWriter::new()));
+pub(super) fn event_stream_body(answer: Box<AnswerStream>, revalidator: CallerRevalidator) -> Body {
+    let state = Some((answer, revalidator, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
-        let (mut answer, mut session_validity, mut writer) = state?;
-        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, session_validity.next_frame(&mut answer)).await {
+        let (mut answer, mut revalidator, mut writer) = state?;
+        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, revalidator.next_frame(&mut answer)).await {
             Ok(frame) => frame,
             // A comment is not allowed within an event.
-            Err(_) if writer.is_open() => session_validity.next_frame(&mut answer).await,
-            Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, session_validity, writer)))),
+            Err(_) if writer.is_open() => revalidator.next_frame(&mut answer).await,
+            Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, revalidator, writer)))),
         };
         match frame {
             Ok(Some(frame)) => {
                 let bytes = writer.encode_frame(frame, None);
-                Some((Ok(bytes), Some((answer, session_validity, writer))))
+                Some((Ok(bytes), Some((answer, revalidator, writer))))
             }
             Ok(None) => writer.end().map(|bytes| (Ok(bytes), None)),
             Err(Revoked) => Some((Err(broken_body_error(REVOKED_REASON).await), None)),

@@ -165,9 +165,9 @@ impl HttpState {
     ) -> Result<SessionPermit, Refusal> {
         self.sessions.end_idle();
         // Read each time: a later configuration may be the first one that requires authentication.
-        let of_one_max =
+        let per_principal_max =
             self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
-        self.session_permits.acquire(caller, of_one_max).map_err(|level| too_many_sessions(id, level).into())
+        self.session_permits.acquire(caller, per_principal_max).map_err(|level| too_many_sessions(id, level).into())
     }
 
     pub(super) fn report_rejection(&self, origin: CallOrigin, reason: &str) {

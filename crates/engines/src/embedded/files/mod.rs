@@ -3,6 +3,7 @@
 mod encoding;
 mod file_kind;
 mod file_version;
+mod files_object_store;
 mod glob;
 mod json_array;
 mod layout;
@@ -17,7 +18,6 @@ mod refresh;
 mod sheets;
 mod skipped_files;
 mod snapshot;
-mod snapshot_store;
 mod table;
 mod table_builder;
 mod table_options;
@@ -34,6 +34,7 @@ pub use table_options::{ColumnType, TextTableOptions};
 
 pub(crate) use file_kind::{Compression, NamedFormat};
 pub(crate) use file_version::FileVersion;
+pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
 pub(crate) use glob::Glob;
 pub(crate) use json_array::ArrayElements;
 pub(crate) use names::column_names;
@@ -43,7 +44,6 @@ pub(crate) use probe::{ContentFormat, configure_reader, infer_type, open_rows, r
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;
-pub(crate) use snapshot_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
 #[cfg(test)]
 pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};

@@ -8,12 +8,12 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::file_version::FileIdentity;
+use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
 use super::names::{NameRequest, assign_names};
 use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
-use super::snapshot_store::{SnapshotStore, StoredFile};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
@@ -28,7 +28,7 @@ pub(crate) struct FileTablesSnapshot {
     stable_names: HashMap<String, Vec<String>>,
     pub(crate) catalog: Arc<Catalog>,
     /// The only files that queries on this snapshot can open.
-    pub(crate) store: SnapshotStore,
+    pub(crate) store: FilesObjectStore,
 }
 
 impl FileTablesSnapshot {
@@ -124,7 +124,7 @@ impl FileSnapshotBuilder {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
-            store: SnapshotStore { sandbox, files: Arc::new(files) },
+            store: FilesObjectStore { sandbox, files: Arc::new(files) },
         })
     }
 
@@ -294,11 +294,11 @@ fn extension(location: &str) -> String {
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn to_stored_file(file: DataFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, StoredFile)> {
+fn to_stored_file(file: DataFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, PinnedFile)> {
     let version = file.version.ok()?;
     let looked_into = probed.and_then(|probed| probed.identity);
     let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(version)));
-    Some((to_location(&file.location), StoredFile { path: file.path, identity }))
+    Some((to_location(&file.location), PinnedFile { path: file.path, identity }))
 }
 
 fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {

@@ -145,7 +145,7 @@ async fn create_logical_plan(
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
     // Before any step walks over the whole plan.
     plan_size::check_plan_size(&logical).map_err(failed)?;
-    let logical = functions::bound_plan(logical, session).map_err(failed)?;
+    let logical = functions::limit_plan(logical, session).map_err(failed)?;
     // The policy of the statement is the first defence layer; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)

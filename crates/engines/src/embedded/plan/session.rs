@@ -14,7 +14,7 @@ use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use tidegate_core::Principal;
 
-use super::functions::bound_functions;
+use super::functions::limit_functions;
 use super::scope::{CATALOG, ScopeNames, StatementScope};
 use super::tables::SnapshotTables;
 use crate::embedded::engine::{Engine, EngineOptions};
@@ -67,7 +67,7 @@ impl SessionFactory {
             .with_object_list_cache_limit(0)
             .with_file_statistics_cache_limit(0)
             .build()?;
-        let scalar_functions = bound_functions(tidegate_pgsql::scalar_functions());
+        let scalar_functions = limit_functions(tidegate_pgsql::scalar_functions());
         let aggregate_functions = tidegate_pgsql::aggregate_functions();
         let window_functions = tidegate_pgsql::window_functions();
         let base = SessionStateBuilder::new()

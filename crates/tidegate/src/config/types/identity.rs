@@ -85,7 +85,7 @@ pub(crate) struct AuthEntry {
 pub(crate) struct TokensEntry {
     /// Issuer that tokens must have (iss).
     pub(crate) issuer: String,
-    /// Audience that tokens must have (aud): a text, or a list of which one must match.
+    /// LimitDefaults that tokens must have (aud): a text, or a list of which one must match.
     pub(crate) audience: OneOrMany,
     /// Accepted signature algorithms, such as RS256, ES256 or Ed25519 (which many issuers call EdDSA). Not used with
     /// introspection. Default: none; required without introspection.

@@ -208,8 +208,8 @@ async fn tenants_cannot_see_each_others_objects() {
     for stranger in &strangers {
         for (way, id, absent) in things.operations() {
             let of_it = response_of(stranger, way, id).await.replace(id, "ID");
-            let of_nothing = response_of(stranger, way, &absent).await.replace(&absent, "ID");
-            assert_eq!(of_it, of_nothing, "{way:?}");
+            let absent_objects = response_of(stranger, way, &absent).await.replace(&absent, "ID");
+            assert_eq!(of_it, absent_objects, "{way:?}");
         }
     }
     // Who is of the tenant and operates it sees what runs there, and others count what runs with them alone.

@@ -17,7 +17,7 @@ use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, par
 use crate::declared::confirmation::Confirmation;
 use crate::declared::elicited_parameters::ElicitedParameters;
 use crate::declared::{DeclarationProblem, DeclaredTool};
-use crate::node_view::NodeView;
+use crate::tool_context::ToolContext;
 
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 const NOTE_BYTES: usize = 200;
@@ -101,7 +101,7 @@ impl DeclaredTool<HttpDefinition> {
     ///
     /// # Errors
     /// All errors of the declaration.
-    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+    pub fn prepare(self, node: &Arc<ToolContext>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
         let (elicited_parameters, confirmation) = self.elicitation()?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {

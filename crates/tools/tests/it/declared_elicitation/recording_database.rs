@@ -14,7 +14,7 @@ use tidegate_sql::{SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
     DeclarationProblem, DeclaredInput, DeclaredSql, DeclaredTool, InputKind, ScalarType, TextTemplate,
 };
-use tidegate_tools::{NodeIdentity, NodeView, register};
+use tidegate_tools::{NodeIdentity, ToolContext, register};
 
 /// Statements that were run, with their values.
 pub(super) type ExecutedStatements = Arc<Mutex<Vec<String>>>;
@@ -91,16 +91,16 @@ impl Plan for RecordingPlan {
 }
 
 /// A node over a recording database, and its statements.
-pub(super) fn node() -> (Arc<NodeView>, ExecutedStatements) {
+pub(super) fn node() -> (Arc<ToolContext>, ExecutedStatements) {
     let recording_database = RecordingDatabase::default();
     let ran = recording_database.ran.clone();
     let databases = Databases::new([Arc::new(recording_database) as Arc<dyn Database>]);
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    (NodeView::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
+    (ToolContext::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
 }
 
 /// A registry with `tool` and the built-in ones.
-pub(super) fn registry(view: &Arc<NodeView>, tool: Tool) -> Arc<Registry> {
+pub(super) fn registry(view: &Arc<ToolContext>, tool: Tool) -> Arc<Registry> {
     let registry = Registry::new(register(SnapshotBuilder::new(), view).tool(tool).build(), EventDispatcher::default());
     view.attach(&registry);
     registry

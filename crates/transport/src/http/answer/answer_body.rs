@@ -23,7 +23,7 @@ use super::answer_headers::{accepts_trailers, answer_headers};
 use super::content_writer::ContentWriter;
 use super::problem::ProblemDetails;
 use crate::http::body::{REVOKED_REASON, broken_body_error};
-use crate::revalidation::{Revoked, SessionValidity};
+use crate::revalidation::{CallerRevalidator, Revoked};
 
 /// Maximum number of pieces of a short answer that are joined into one response; a piece has about 64 KiB at most.
 const JOINED_PIECES_MAX: usize = 4;
@@ -31,7 +31,7 @@ const JOINED_PIECES_MAX: usize = 4;
 /// The body of an answer. Dropping it cancels the call.
 pub(in crate::http) struct AnswerBody {
     reply: Reply,
-    validity: SessionValidity,
+    validity: CallerRevalidator,
     /// Encodes the chunks if they are content blocks; `None` if they are the bytes or the text of the body.
     blocks: Option<ContentWriter>,
     first: Option<ReplyEvent>,
@@ -47,7 +47,7 @@ pub(in crate::http) enum AnswerStart {
 impl AnswerBody {
     pub(in crate::http) fn new(
         reply: Reply,
-        validity: SessionValidity,
+        validity: CallerRevalidator,
         blocks: Option<ContentWriter>,
         first: Option<ReplyEvent>,
     ) -> Self {

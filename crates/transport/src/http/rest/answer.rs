@@ -12,12 +12,12 @@ use super::super::answer::{
     Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response, describe,
     next_event,
 };
-use crate::revalidation::SessionValidity;
+use crate::revalidation::CallerRevalidator;
 
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: SessionValidity,
+    mut validity: CallerRevalidator,
     accept: &Accept,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {

@@ -77,7 +77,7 @@ pub(super) async fn call(
         }
         arguments.insert(name, value);
     }
-    let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_validity();
+    let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_revalidator();
     let mut call = Call::new(CallTarget::Tool(tool_request.tool.to_owned()), caller);
     call.arguments = arguments;
     call.format = Some(accept.best());

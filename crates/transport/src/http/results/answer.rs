@@ -18,7 +18,7 @@ use super::conditions::{ConditionOutcome, evaluate_conditions};
 use super::range::ByteRange;
 use super::request::{ResultRequest, file_extension};
 use super::route::ResultRoute;
-use crate::revalidation::SessionValidity;
+use crate::revalidation::CallerRevalidator;
 
 /// Immutable responses may be cached for about the lifetime of a link.
 const CACHE_IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
@@ -37,7 +37,7 @@ struct Representation {
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: SessionValidity,
+    mut validity: CallerRevalidator,
     route: &ResultRoute,
     result_request: &mut ResultRequest,
     parts: &Parts,

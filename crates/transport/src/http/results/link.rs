@@ -19,7 +19,7 @@ use super::super::caller::{AdmissionError, HttpCallerResolver, RequestCredential
 use super::super::protected_resource::Challenge;
 use super::super::state::{HttpState, PeerAddress};
 use super::route::ResultRoute;
-use crate::revalidation::{CallerResolver, Revoked, SessionValidity};
+use crate::revalidation::{CallerResolver, CallerRevalidator, Revoked};
 
 /// A link replaces the key of the caller that created it.
 pub(super) const LINK: QueryParameter =
@@ -30,12 +30,12 @@ pub(super) async fn resolve_caller(
     http_state: &Arc<HttpState>,
     parts: &Parts,
     route: &ResultRoute,
-) -> Result<(Caller, SessionValidity), ProblemDetails> {
+) -> Result<(Caller, CallerRevalidator), ProblemDetails> {
     let Some(link) = link_parameter(&parts.uri) else {
         let credentials =
             RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
         let caller = credentials.resolve_caller(http_state).await?;
-        let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_validity();
+        let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
         return Ok((caller, validity));
     };
     let creator = http_state.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
@@ -49,7 +49,7 @@ pub(super) async fn resolve_caller(
     let origin = CallOrigin { transport: TransportKind::Rest, peer };
     let caller = Caller { origin, is_link_only: true, ..creator };
     let resolver = LinkCallerResolver { http_state: http_state.clone(), caller: caller.clone() };
-    let validity = SessionValidity::new(Arc::new(resolver), http_state.service.registry());
+    let validity = CallerRevalidator::new(Arc::new(resolver), http_state.service.registry());
     Ok((caller, validity))
 }
 

@@ -48,7 +48,7 @@ type EstimateBytes = fn(&ScalarFunctionArgs) -> Option<f64>;
 /// Estimates the steps for each row. `None` if they are few.
 type EstimateSteps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
 
-pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+pub(crate) fn limit_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     let bound = |inner: Arc<ScalarUDF>| match cost_estimates(inner.name()) {
         (None, None) => inner,
         (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(BoundedFunction { inner, bytes, steps })),
@@ -60,13 +60,13 @@ pub(crate) fn bound_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarU
 /// SQL syntax such as `position(a IN b)` and `a @> b`.
 ///
 /// The planner writes most operators with patterns as functions. Only `LIKE` with a constant pattern is left.
-pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
+pub(crate) fn limit_plan(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
     let (cancellation, text_like) = (session_cancellation(session), session.scalar_functions().get("text_like*"));
     let bound = |expression: Expr| {
         let bounded = match expression {
             Expr::ScalarFunction(call) => return Ok(bound_call(call)),
             Expr::WindowFunction(ref call) => {
-                let function = cancellation.as_ref().and_then(|query| windows::bound_window_function(call, query));
+                let function = cancellation.as_ref().and_then(|query| windows::limit_window_function(call, query));
                 function.map(|fun| Expr::from(WindowFunction { fun, ..(**call).clone() }))
             }
             Expr::Like(Like { negated: false, ref expr, ref pattern, escape_char: None, case_insensitive: false })
@@ -83,7 +83,7 @@ pub(crate) fn bound_plan(plan: LogicalPlan, session: &SessionState) -> Result<Lo
 
 fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
     let is_bound = call.func.inner().is::<BoundedFunction>();
-    let function = bound_functions(vec![call.func.clone()]).pop().filter(|_| !is_bound);
+    let function = limit_functions(vec![call.func.clone()]).pop().filter(|_| !is_bound);
     let is_changed = function.is_some();
     call.func = function.unwrap_or(call.func);
     Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)

@@ -24,7 +24,7 @@ use super::query_cancellation::QueryCancellation;
 const CHECK_EVERY: usize = 256;
 
 /// The function of `call` with limits, for the query of `query_cancellation`. `None` if it already has them.
-pub(super) fn bound_window_function(
+pub(super) fn limit_window_function(
     call: &WindowFunction,
     query_cancellation: &QueryCancellation,
 ) -> Option<WindowFunctionDefinition> {

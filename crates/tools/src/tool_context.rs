@@ -26,8 +26,8 @@ pub struct NodeIdentity {
 /// The built-in tools' access to their node.
 ///
 /// A registry is made from a snapshot whose tools already hold this view, so the registry itself
-/// is [attached](NodeView::attach) afterwards.
-pub struct NodeView {
+/// is [attached](ToolContext::attach) afterwards.
+pub struct ToolContext {
     /// The databases of the node.
     pub databases: Databases,
     /// Runs queries.
@@ -40,7 +40,7 @@ pub struct NodeView {
     registry: OnceLock<Weak<Registry>>,
 }
 
-impl NodeView {
+impl ToolContext {
     /// A view of a node that starts now.
     pub fn new(databases: Databases, executor: Executor, identity: NodeIdentity) -> Arc<Self> {
         Arc::new(Self {
@@ -73,10 +73,10 @@ impl NodeView {
         // The visible rows must not have changed since.
         let policies = self
             .databases
-            .configured(&head.database)
+            .get_unrestricted(&head.database)
             .map_or(0, |database| database.row_policy_fingerprint(&caller.principal));
-        let is_bound_alike = policies == head.policies;
-        if reaches_tool && reaches_database && is_bound_alike { Ok(()) } else { Err(head.id.not_found()) }
+        let has_same_policies = policies == head.policies;
+        if reaches_tool && reaches_database && has_same_policies { Ok(()) } else { Err(head.id.not_found()) }
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

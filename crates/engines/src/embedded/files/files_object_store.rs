@@ -29,22 +29,22 @@ const STORE_NAME: &str = "files";
 pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
 
 #[derive(Debug, Clone)]
-pub(crate) struct StoredFile {
+pub(crate) struct PinnedFile {
     pub(crate) path: PathBuf,
     /// The identity that the file must have. `None` for text files that were not probed.
     pub(crate) identity: Option<FileIdentity>,
 }
 
 #[derive(Clone)]
-pub(crate) struct SnapshotStore {
+pub(crate) struct FilesObjectStore {
     pub(crate) sandbox: PathSandbox,
-    pub(crate) files: Arc<HashMap<Location, StoredFile>>,
+    pub(crate) files: Arc<HashMap<Location, PinnedFile>>,
 }
 
 /// The error when another program writes or replaces a file during the query.
 pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
 
-impl SnapshotStore {
+impl FilesObjectStore {
     fn open(&self, location: &Location) -> Result<File> {
         let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
@@ -105,20 +105,20 @@ fn read_only_error(operation: &str) -> Error {
     Error::NotImplemented { operation: operation.to_owned(), implementer: STORE_NAME.to_owned() }
 }
 
-impl fmt::Debug for SnapshotStore {
+impl fmt::Debug for FilesObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SnapshotStore({} files)", self.files.len())
+        write!(f, "FilesObjectStore({} files)", self.files.len())
     }
 }
 
-impl fmt::Display for SnapshotStore {
+impl fmt::Display for FilesObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(STORE_NAME)
     }
 }
 
 #[async_trait]
-impl ObjectStore for SnapshotStore {
+impl ObjectStore for FilesObjectStore {
     async fn put_opts(&self, _: &Location, _: PutPayload, _: PutOptions) -> Result<PutResult> {
         Err(read_only_error("put"))
     }
