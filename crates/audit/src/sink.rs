@@ -94,7 +94,7 @@ impl AuditSink for FileSink {
         self.truncate_torn_line()?;
         if let Err(error) = self.file.write_all(lines) {
             self.is_torn = true;
-            // Otherwise repeated before the next line.
+            // If this fails, the next `append` tries again before it writes.
             let _ = self.truncate_torn_line();
             return Err(error);
         }
@@ -112,7 +112,7 @@ impl AuditSink for FileSink {
         // The head is updated before old lines are removed, so that a concurrent reader misses none.
         self.first = self.first_after_rotation(last);
         self.write_head(last)?;
-        // Absent if the previous attempt got that far.
+        // A previous attempt may already have moved the file.
         if self.path.exists() {
             files::rotate(&self.path, self.kept_files)?;
         }

@@ -59,18 +59,18 @@ impl Roles {
     pub(crate) fn build_principal(
         &self,
         subject: impl Into<String>,
-        proof: AuthMethod,
+        auth_method: AuthMethod,
         names: BTreeSet<String>,
     ) -> Principal {
         let grants = self.grants(&names);
-        Principal { roles: names, ..self.with_generation(Principal::new(subject, proof, grants)) }
+        Principal { roles: names, ..self.with_generation(Principal::new(subject, auth_method, grants)) }
     }
 
     /// A principal with the roles of these names, all of which must be defined.
     pub(crate) fn try_build_principal(
         &self,
         subject: &str,
-        proof: AuthMethod,
+        auth_method: AuthMethod,
         names: Vec<String>,
     ) -> Result<Principal, String> {
         if let Some(name) = names.iter().find(|name| !self.has(name)) {
@@ -78,7 +78,7 @@ impl Roles {
             let hint = nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
             return Err(format!("{subject} callers have the undefined role {name:?}{hint}"));
         }
-        Ok(self.build_principal(subject, proof, names.into_iter().collect()))
+        Ok(self.build_principal(subject, auth_method, names.into_iter().collect()))
     }
 
     /// The principal, marked with this configuration's generation and this authenticator's version.

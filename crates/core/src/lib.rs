@@ -28,7 +28,7 @@ pub use authenticator::{
 };
 pub use backoff::Backoff;
 pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
-pub use caller::{Caller, Owner, Toolset};
+pub use caller::{Caller, CallerIdentity, Toolset};
 pub use content::{
     Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
 };

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, HmacSigner, LimitLevel, Owner, SIGNATURE_BYTES, ShareCounter};
+use tidegate_core::{Caller, CallerIdentity, HmacSigner, LimitLevel, SIGNATURE_BYTES, ShareCounter};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -40,7 +40,7 @@ pub(crate) struct RequestStateStore {
 
 #[derive(Debug, Default)]
 struct UsedStates {
-    until_ms: HashMap<Uuid, (u64, Owner)>,
+    until_ms: HashMap<Uuid, (u64, CallerIdentity)>,
     shares: ShareCounter,
     /// The time of the next removal of expired states. Checking all states for each new one would be slow.
     next_expiry_ms: u64,
@@ -63,7 +63,7 @@ pub(crate) struct ReceivedAnswer {
 /// A valid state that has not been used.
 pub(crate) struct VerifiedState {
     pub(crate) round: InputRoundState,
-    holder: Owner,
+    holder: CallerIdentity,
     expires_ms: u64,
     nonce: Uuid,
 }
@@ -85,7 +85,7 @@ impl RequestStateStore {
     pub(crate) fn issue(&self, round: InputRoundState, request: String, caller: &Caller) -> Result<String, RpcError> {
         let state = SignedState {
             round,
-            owner: Owner::from_caller(caller).to_text(),
+            owner: CallerIdentity::from_caller(caller).to_text(),
             request,
             expires_ms: self.now_ms() + LIFETIME.as_millis() as u64,
             nonce: Uuid::new_v4(),
@@ -113,13 +113,13 @@ impl RequestStateStore {
         }
         let SignedState { round, owner, request: of_request, expires_ms, nonce } =
             serde_json::from_slice(payload).map_err(|_| foreign())?;
-        if owner != Owner::from_caller(caller).to_text() || of_request != request {
+        if owner != CallerIdentity::from_caller(caller).to_text() || of_request != request {
             return Err(foreign());
         }
         if expires_ms <= self.now_ms() {
             return Err(RpcError::invalid_params("the requestState has expired; call again without it"));
         }
-        Ok(VerifiedState { round, holder: Owner::for_quota(caller), expires_ms, nonce })
+        Ok(VerifiedState { round, holder: CallerIdentity::for_quota(caller), expires_ms, nonce })
     }
 
     /// Marks a state as used: `-32602` if it already was, `-31000` if too many states were used recently.
@@ -135,7 +135,7 @@ impl RequestStateStore {
 }
 
 impl UsedStates {
-    fn add(&mut self, nonce: Uuid, until_ms: u64, holder: Owner, now_ms: u64) -> Result<(), RpcError> {
+    fn add(&mut self, nonce: Uuid, until_ms: u64, holder: CallerIdentity, now_ms: u64) -> Result<(), RpcError> {
         if self.until_ms.contains_key(&nonce) {
             return Err(RpcError::invalid_params("the requestState was used already; call again without it"));
         }
@@ -149,7 +149,7 @@ impl UsedStates {
         Ok(())
     }
 
-    fn acquire_share(&mut self, holder: &Owner) -> Result<(), LimitLevel> {
+    fn acquire_share(&mut self, holder: &CallerIdentity) -> Result<(), LimitLevel> {
         self.shares.acquire(holder, USED_MAX, Some(USED_PER_PRINCIPAL_MAX))
     }
 
@@ -186,14 +186,19 @@ pub(crate) fn request_fingerprint(method: &str, target: &str, arguments: &Map<St
 mod tests {
     use super::*;
 
-    fn owner(name: &str, tenant: &str) -> Owner {
-        Owner { proof: "token".into(), subject: name.to_owned(), tenant: Some(tenant.to_owned()), address: None }
+    fn owner(name: &str, tenant: &str) -> CallerIdentity {
+        CallerIdentity {
+            auth_method: "token".into(),
+            subject: name.to_owned(),
+            tenant: Some(tenant.to_owned()),
+            address: None,
+        }
     }
 
     #[test]
     fn limits_used_states_per_principal_and_tenant() {
         let (mut used, until_ms) = (UsedStates::default(), EXPIRY_INTERVAL_MS);
-        let mut add = |holder: &Owner, now_ms| {
+        let mut add = |holder: &CallerIdentity, now_ms| {
             used.add(Uuid::new_v4(), until_ms, holder.clone(), now_ms).map_err(|error| error.message)
         };
         for number in 0..25 {

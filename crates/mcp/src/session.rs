@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tidegate_core::{ClientCapabilities, LogLevel};
-use tidegate_runtime::Watch;
+use tidegate_runtime::ChangeListener;
 
 use crate::in_flight::InFlightRequests;
 use crate::revision::Revision;
@@ -21,7 +21,7 @@ pub struct McpSession {
     in_flight: Arc<InFlightRequests>,
     pub(crate) client_capabilities: ClientCapabilities,
     pub(crate) server_requests: ServerRequests,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) watch: Arc<ChangeListener>,
 }
 
 impl McpSession {
@@ -29,7 +29,7 @@ impl McpSession {
         revision: Revision,
         client_capabilities: ClientCapabilities,
         in_flight: Arc<InFlightRequests>,
-        watch: Watch,
+        watch: ChangeListener,
     ) -> Self {
         Self {
             revision,

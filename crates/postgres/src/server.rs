@@ -213,7 +213,7 @@ impl PostgresServer {
 
     /// Ends the transaction of `lease`, and gives it a new connection to the pooler.
     async fn replace(&self, lease: &mut Lease) -> Result<(), Error> {
-        // First, because the new one needs a connection to the server too, and the pooler has only a few.
+        // The old transaction ends first: the new connection needs one to the server too, and the pooler has only a few.
         lease.end(ROLLBACK).await.map_err(|error| self.error(&error))?;
         lease.replace(self.pool.open_replacement().await?);
         Ok(())

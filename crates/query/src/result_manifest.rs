@@ -10,9 +10,9 @@ use crate::format::field_type_name;
 /// The manifest of `result`, with links that act for `reader`. A reader that came by a link receives no further
 /// links, because they would never expire.
 pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Option<&Caller>) -> Value {
-    let head = result.header();
-    let stage = result.progress();
-    let blocks: Vec<Value> = stage
+    let header = result.header();
+    let progress = result.progress();
+    let blocks: Vec<Value> = progress
         .blocks
         .iter()
         .enumerate()
@@ -28,31 +28,31 @@ pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Optio
         .map(|field| json!({"name": field.name(), "type": field_type_name(field), "nullable": field.is_nullable()}))
         .collect();
     let mut manifest = json!({
-        "id": head.id.to_string(),
-        "uri": head.id.uri(),
-        "status": stage.status(),
-        "created_at": format_time(head.created_at_ms),
-        "expires_at": format_time(head.expires_at_ms),
-        "job": head.job.to_string(),
-        "rows": stage.rows(),
-        "bytes": stage.bytes(),
+        "id": header.id.to_string(),
+        "uri": header.id.uri(),
+        "status": progress.status(),
+        "created_at": format_time(header.created_at_ms),
+        "expires_at": format_time(header.expires_at_ms),
+        "job": header.job.to_string(),
+        "rows": progress.rows(),
+        "bytes": progress.bytes(),
         "columns": columns,
         "blocks": blocks,
     });
-    match &head.file {
+    match &header.file {
         Some(file) => {
-            manifest["resource"] = head.tool.as_str().into();
+            manifest["resource"] = header.tool.as_str().into();
             manifest["file"] = json!({"name": file.name, "bytes": file.bytes});
             if let Some(media_type) = &file.media_type {
                 manifest["file"]["media_type"] = media_type.as_str().into();
             }
         }
         None => {
-            manifest["tool"] = head.tool.as_str().into();
-            manifest["database"] = head.database.as_str().into();
+            manifest["tool"] = header.tool.as_str().into();
+            manifest["database"] = header.database.as_str().into();
         }
     }
-    if let Some(reason) = stage.end.as_ref().and_then(ResultEnd::reason) {
+    if let Some(reason) = progress.end.as_ref().and_then(ResultEnd::reason) {
         manifest["reason"] = reason.into();
     }
     if let Some(rows) = result.reached_row_limit() {
@@ -62,8 +62,8 @@ pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Optio
         let (link, expires_at_ms) = store.create_link(result, reader);
         manifest["links"] = json!({
             "expires_at": format_time(expires_at_ms),
-            "manifest": format!("/results/{}?link={link}", head.id),
-            "data": format!("/results/{}/data?link={link}", head.id),
+            "manifest": format!("/results/{}?link={link}", header.id),
+            "data": format!("/results/{}/data?link={link}", header.id),
         });
     }
     manifest

@@ -25,12 +25,12 @@ impl StableHasher {
 
     /// Combines named fingerprints. Zero fingerprints are left out, and the result is zero if nothing else remains.
     pub fn combine_named<'a>(fingerprints: impl IntoIterator<Item = (&'a str, u64)>) -> u64 {
-        let mut bound = fingerprints.into_iter().filter(|(_, fingerprint)| *fingerprint != 0).peekable();
-        if bound.peek().is_none() {
+        let mut nonzero = fingerprints.into_iter().filter(|(_, fingerprint)| *fingerprint != 0).peekable();
+        if nonzero.peek().is_none() {
             return 0;
         }
         let mut all = Self::default();
-        for (name, fingerprint) in bound {
+        for (name, fingerprint) in nonzero {
             all.add(name);
             all.add(fingerprint.to_be_bytes());
         }

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner};
+use tidegate_core::{Caller, CallerIdentity};
 
 /// Maximum number of tracked callers; with 100 names each, at most 10,000 names.
 const CALLERS_MAX: NonZeroUsize = NonZeroUsize::new(100).unwrap();
@@ -20,7 +20,7 @@ const HALF_LIFE_QUERIES: f64 = 100.0;
 /// Tracks which names each caller uses recently and often.
 #[derive(Debug)]
 pub struct UsageTracker {
-    by_owner: Mutex<LruCache<Owner, CallerUsage>>,
+    by_owner: Mutex<LruCache<CallerIdentity, CallerUsage>>,
 }
 
 #[derive(Debug)]
@@ -49,17 +49,17 @@ impl Default for UsageTracker {
 impl UsageTracker {
     /// Records a query of `caller` to `database` that reads `tables`.
     pub fn record(&self, caller: &Caller, database: &str, tables: &[String]) {
-        let mut of = self.by_owner.lock();
-        let names = of.get_or_insert_mut(Owner::from_caller(caller), || CallerUsage {
+        let mut by_owner = self.by_owner.lock();
+        let names = by_owner.get_or_insert_mut(CallerIdentity::from_caller(caller), || CallerUsage {
             queries: 0,
             counts: LruCache::new(NAMES_MAX),
         });
         names.queries += 1;
-        let at = names.queries;
+        let query = names.queries;
         for table in tables.iter().map(|table| Some(table.clone())).chain([None]) {
             if database.len().max(table.as_ref().map_or(0, String::len)) <= NAME_BYTES_MAX {
                 let count = names.counts.get_or_insert_mut((database.to_owned(), table), NameUsage::default);
-                *count = NameUsage { uses: count.decayed_uses(at) + 1.0, last_query: at };
+                *count = NameUsage { uses: count.decayed_uses(query) + 1.0, last_query: query };
             }
         }
     }
@@ -80,7 +80,7 @@ impl UsageTracker {
         name: impl for<'a> Fn(&'a str, Option<&'a str>) -> Option<&'a str>,
     ) -> UsageRanks {
         let mut ranks = HashMap::new();
-        if let Some(names) = self.by_owner.lock().peek(&Owner::from_caller(caller)) {
+        if let Some(names) = self.by_owner.lock().peek(&CallerIdentity::from_caller(caller)) {
             for ((database, table), count) in &names.counts {
                 if let Some(name) = name(database, table.as_deref()) {
                     *ranks.entry(name.to_owned()).or_default() += count.decayed_uses(names.queries);

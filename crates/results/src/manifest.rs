@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::{Error, ErrorKind, Owner};
+use tidegate_core::{CallerIdentity, Error, ErrorKind};
 use uuid::Uuid;
 
 /// The metadata of a result that is known before its first row.
@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct ResultHeader {
     /// The identifier of the result.
     pub id: ResultId,
-    pub(crate) owner: Owner,
+    pub(crate) owner: CallerIdentity,
     /// The tool that was called, or the URI of the resource that was read.
     pub tool: String,
     /// The database that was queried; empty for a file.

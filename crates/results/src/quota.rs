@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Owner, tenant_share, tenant_share_of_bytes};
+use tidegate_core::{CallerIdentity, tenant_share, tenant_share_of_bytes};
 
 use crate::manifest::ResultId;
 use crate::result::StoredResult;
@@ -62,7 +62,7 @@ impl QuotaUsage {
 }
 
 struct OwnerUsage<'a> {
-    writer: &'a Owner,
+    writer: &'a CallerIdentity,
     writer_usage: QuotaUsage,
     /// Owners without a tenant count as one tenant.
     by_tenant: HashMap<Option<&'a str>, QuotaUsage>,
@@ -70,7 +70,7 @@ struct OwnerUsage<'a> {
 }
 
 impl<'a> OwnerUsage<'a> {
-    fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a Owner, bytes: u64) -> Self {
+    fn new(results: impl Iterator<Item = &'a StoredResult>, writer: &'a CallerIdentity, bytes: u64) -> Self {
         let (writer_usage, by_tenant, total) = Default::default();
         let mut owner_usage = Self { writer, writer_usage, by_tenant, total };
         owner_usage.update(writer, |used| used.plus(bytes, 0));
@@ -80,7 +80,7 @@ impl<'a> OwnerUsage<'a> {
         owner_usage
     }
 
-    fn update(&mut self, owner: &'a Owner, change: impl Fn(QuotaUsage) -> QuotaUsage) {
+    fn update(&mut self, owner: &'a CallerIdentity, change: impl Fn(QuotaUsage) -> QuotaUsage) {
         if owner == self.writer {
             self.writer_usage = change(self.writer_usage);
         }
@@ -89,7 +89,7 @@ impl<'a> OwnerUsage<'a> {
         self.total = change(self.total);
     }
 
-    fn tenant_usage(&self, owner: &Owner) -> QuotaUsage {
+    fn tenant_usage(&self, owner: &CallerIdentity) -> QuotaUsage {
         self.by_tenant.get(&owner.tenant.as_deref()).copied().unwrap_or_default()
     }
 
@@ -120,7 +120,7 @@ impl<'a> OwnerUsage<'a> {
             QuotaExceeded::Tenant => own().or_else(of_tenant),
             QuotaExceeded::All => {
                 let is_of_bytes = self.total.bytes > limits.total_bytes;
-                let has = |owner: &Owner| {
+                let has = |owner: &CallerIdentity| {
                     let used = self.tenant_usage(owner);
                     if is_of_bytes { used.bytes } else { used.results as u64 }
                 };
@@ -159,14 +159,14 @@ pub(crate) fn choose_evictions(
 pub(crate) fn check_writer_limits(
     results: &HashMap<ResultId, Arc<StoredResult>>,
     limits: &StoreLimits,
-    owner: &Owner,
+    owner: &CallerIdentity,
 ) -> Result<(), QuotaExceeded> {
     let running = || results.values().filter(|result| !has_ended(result)).map(|result| &result.header.owner);
-    let is_anonymous = owner.proof == "anonymous";
+    let is_anonymous = owner.auth_method == "anonymous";
     if !is_anonymous && running().filter(|other| *other == owner).count() >= limits.writers_per_principal {
         return Err(QuotaExceeded::Principal);
     }
-    let is_of_tenant = |other: &&Owner| owner.tenant.is_some() && other.tenant == owner.tenant;
+    let is_of_tenant = |other: &&CallerIdentity| owner.tenant.is_some() && other.tenant == owner.tenant;
     if running().filter(is_of_tenant).count() >= tenant_share(limits.writers) {
         return Err(QuotaExceeded::Tenant);
     }

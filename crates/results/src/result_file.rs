@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, future, stream};
-use tidegate_core::{Error, Owner};
+use tidegate_core::{CallerIdentity, Error};
 use tidegate_runtime::Job;
 
 use crate::manifest::FileDescription;
@@ -52,7 +52,7 @@ impl ResultStore {
 }
 
 fn file_cache_key(file: &FileDescription, state: &str, job: &Job) -> CacheKey {
-    let owner = serde_json::to_string(&Owner::from_caller(job.caller())).unwrap_or_default();
+    let owner = serde_json::to_string(&CallerIdentity::from_caller(job.caller())).unwrap_or_default();
     let description = serde_json::to_string(file).unwrap_or_default();
     let generation = job.principal().generation.to_string();
     CacheKey::from_parts(&["file", &owner, &generation, job.target().name(), &description, state])

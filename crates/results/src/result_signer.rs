@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tidegate_core::{Error, ErrorKind, HmacSigner, Owner, SIGNATURE_BYTES};
+use tidegate_core::{CallerIdentity, Error, ErrorKind, HmacSigner, SIGNATURE_BYTES};
 use uuid::Uuid;
 
 use crate::manifest::ResultId;
@@ -39,7 +39,7 @@ impl ResultSigner {
         Self { cursors: HmacSigner::new(key), links: HmacSigner::with_random_key() }
     }
 
-    pub(crate) fn sign_cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
+    pub(crate) fn sign_cursor(&self, cursor: &Cursor, owner: &CallerIdentity) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_BYTES);
         bytes.extend(cursor.result.0.as_bytes());
         for number in [cursor.row, cursor.query_id, cursor.expires_at_ms] {
@@ -50,7 +50,7 @@ impl ResultSigner {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    pub(crate) fn verify_cursor(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
+    pub(crate) fn verify_cursor(&self, text: &str, owner: &CallerIdentity) -> Result<Cursor, Error> {
         let foreign = || {
             Error::new(ErrorKind::InvalidArguments, "the cursor is unknown or was changed")
                 .with_hint("Pass the cursor of an earlier answer unchanged, with the arguments of that call.")

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lru::LruCache;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Error, ErrorKind, LinkVerifier, Owner, StoredResultStats, StoredResults};
+use tidegate_core::{Caller, CallerIdentity, Error, ErrorKind, LinkVerifier, StoredResultStats, StoredResults};
 use tokio::task::AbortHandle;
 
 use crate::folder::{self, ProcessFolder};
@@ -64,7 +64,7 @@ pub struct ResultStore {
 #[derive(Default)]
 struct ResultIndex {
     results: HashMap<ResultId, Arc<StoredResult>>,
-    removed: VecDeque<(ResultId, Owner)>,
+    removed: VecDeque<(ResultId, CallerIdentity)>,
 }
 
 impl ResultStore {
@@ -135,7 +135,7 @@ impl ResultStore {
     /// `NotFound`, the same for results that do not exist and results of other owners. The owner receives a different
     /// error for an expired result.
     pub fn get(&self, id: ResultId, caller: &Caller) -> Result<Arc<StoredResult>, Error> {
-        let owner = Owner::from_caller(caller);
+        let owner = CallerIdentity::from_caller(caller);
         let index = self.index.lock();
         match index.results.get(&id).filter(|result| result.header.owner == owner) {
             Some(result) if result.header.expires_at_ms > now_ms() => Ok(result.clone()),
@@ -147,7 +147,7 @@ impl ResultStore {
 
     /// The results of `caller`, newest first.
     pub fn list(&self, caller: &Caller) -> Vec<Arc<StoredResult>> {
-        let owner = Owner::from_caller(caller);
+        let owner = CallerIdentity::from_caller(caller);
         let mut results: Vec<_> =
             self.index.lock().results.values().filter(|result| result.header.owner == owner).cloned().collect();
         results.sort_by_key(|result| std::cmp::Reverse((result.header.created_at_ms, result.header.id)));
@@ -172,7 +172,7 @@ impl ResultStore {
     pub fn create_cursor(&self, result: &StoredResult, row: u64, query_id: u64, caller: &Caller) -> String {
         let ResultHeader { id, expires_at_ms, .. } = result.header;
         let cursor = Cursor { result: id, row, query_id, expires_at_ms };
-        self.signer.sign_cursor(&cursor, &Owner::from_caller(caller))
+        self.signer.sign_cursor(&cursor, &CallerIdentity::from_caller(caller))
     }
 
     /// The result and the row that `cursor` refers to.
@@ -186,7 +186,7 @@ impl ResultStore {
         query_id: u64,
         caller: &Caller,
     ) -> Result<(Arc<StoredResult>, u64), Error> {
-        let cursor = self.signer.verify_cursor(cursor, &Owner::from_caller(caller))?;
+        let cursor = self.signer.verify_cursor(cursor, &CallerIdentity::from_caller(caller))?;
         if cursor.query_id != query_id {
             let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)

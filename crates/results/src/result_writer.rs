@@ -14,7 +14,7 @@ use arrow::error::ArrowError;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Owner};
+use tidegate_core::{CallerIdentity, Error, ErrorKind};
 use tidegate_runtime::Job;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -121,7 +121,7 @@ impl ResultStore {
         let created_at_ms = now_ms();
         let head = ResultHeader {
             id: ResultId::new(),
-            owner: Owner::from_caller(new_result.job.caller()),
+            owner: CallerIdentity::from_caller(new_result.job.caller()),
             tool: new_result.job.target().name().to_owned(),
             database: new_result.database.to_owned(),
             policies: new_result.policies,

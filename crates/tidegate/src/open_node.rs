@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
-use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsEntry};
+use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig};
 use crate::node::Node;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
@@ -216,7 +216,7 @@ async fn open_result_store(loaded: &LoadedConfig) -> Result<Option<Arc<ResultSto
         .ok())
 }
 
-fn to_store_limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
+fn to_store_limits(entry: &ResultsConfig) -> Result<StoreLimits, String> {
     let default = StoreLimits::default();
     let block_bytes = entry.block_bytes.map(|size| quantity::to_usize(size.0)).transpose()?;
     Ok(StoreLimits {

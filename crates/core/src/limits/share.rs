@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::level::LimitLevel;
-use crate::caller::Owner;
+use crate::caller::CallerIdentity;
 
 /// The share of `of_all` (permits, tasks, bytes of memory) for all principals of one tenant together: half of it, and
 /// at least one. Other callers always find room then, however many principals the tenant has.
@@ -23,7 +23,7 @@ pub fn tenant_share_of_bytes(of_all: u64) -> u64 {
 #[derive(Debug, Default)]
 pub struct ShareCounter {
     all: usize,
-    per_owner: HashMap<Owner, usize>,
+    per_owner: HashMap<CallerIdentity, usize>,
     per_tenant: HashMap<String, usize>,
 }
 
@@ -33,7 +33,12 @@ impl ShareCounter {
     ///
     /// # Errors
     /// The level whose limit is reached. Nothing is counted then.
-    pub fn acquire(&mut self, owner: &Owner, all_max: usize, per_owner_max: Option<usize>) -> Result<(), LimitLevel> {
+    pub fn acquire(
+        &mut self,
+        owner: &CallerIdentity,
+        all_max: usize,
+        per_owner_max: Option<usize>,
+    ) -> Result<(), LimitLevel> {
         let of_owner = self.per_owner.get(owner).copied().unwrap_or_default();
         if per_owner_max.is_some_and(|per_owner_max| of_owner >= per_owner_max) {
             return Err(LimitLevel::Principal);
@@ -54,7 +59,7 @@ impl ShareCounter {
     }
 
     /// Releases one that `owner` acquired.
-    pub fn release(&mut self, owner: &Owner) {
+    pub fn release(&mut self, owner: &CallerIdentity) {
         self.all -= 1;
         decrement(&mut self.per_owner, owner);
         if let Some(tenant) = &owner.tenant {

@@ -52,7 +52,7 @@ pub(crate) struct WorkerPool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PoolKey {
     tenant: Option<String>,
-    proof: AuthMethod,
+    auth_method: AuthMethod,
     subject: String,
 }
 
@@ -68,7 +68,7 @@ impl WorkerPools {
     /// pools.
     pub(super) fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
         let (tenant, subject) = (principal.tenant.clone(), principal.subject.clone());
-        let pool_key = PoolKey { tenant, proof: principal.auth_method, subject };
+        let pool_key = PoolKey { tenant, auth_method: principal.auth_method, subject };
         let mut pools = self.pools.lock();
         let at = match pools.iter().position(|(holder, _)| *holder == pool_key) {
             Some(own) => own,

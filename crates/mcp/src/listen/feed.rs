@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::Caller;
-use tidegate_runtime::{Watch, WatchEvent};
+use tidegate_runtime::{ChangeListener, WatchEvent};
 use tokio_util::sync::CancellationToken;
 
 use crate::encode::ResponseEnvelope;
@@ -32,7 +32,7 @@ pub struct FeedPosition {
 
 /// The notifications for one listener.
 pub struct NotificationFeed {
-    watch: Arc<Watch>,
+    watch: Arc<ChangeListener>,
     tasks: Option<TaskFeed>,
     subscribed: ListFlags,
     changed: ListFlags,
@@ -43,7 +43,7 @@ pub struct NotificationFeed {
 
 impl NotificationFeed {
     pub(super) fn for_stream(
-        watch: Arc<Watch>,
+        watch: Arc<ChangeListener>,
         subscribed: ListFlags,
         tasks: Option<TaskFeed>,
         stream: RequestId,

@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate_core::Owner;
+use tidegate_core::CallerIdentity;
 use uuid::Uuid;
 
 use crate::wire::{object, text};
@@ -51,7 +51,7 @@ impl TaskStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TaskMetadata {
     pub(crate) id: TaskId,
-    pub(crate) owner: Owner,
+    pub(crate) owner: CallerIdentity,
     /// The roles of its owner. A caller without one of them cannot see the task.
     #[serde(default)]
     pub(crate) roles: BTreeSet<String>,

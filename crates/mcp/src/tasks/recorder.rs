@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use serde_json::value::RawValue;
-use tidegate_core::{Error, ErrorKind, Owner};
+use tidegate_core::{CallerIdentity, Error, ErrorKind};
 use tidegate_runtime::{Chunk, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ impl TaskStore {
         let now = Utc::now();
         let metadata = TaskMetadata {
             id: TaskId(Uuid::new_v4()),
-            owner: Owner::from_caller(job.caller()),
+            owner: CallerIdentity::from_caller(job.caller()),
             roles: job.principal().roles.clone(),
             tool: job.target().name().to_owned(),
             databases: job.databases(),

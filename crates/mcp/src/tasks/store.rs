@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner, tenant_share, tenant_share_of_bytes};
+use tidegate_core::{Caller, CallerIdentity, tenant_share, tenant_share_of_bytes};
 use tidegate_runtime::Registry;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -74,7 +74,7 @@ pub(crate) struct TaskStore {
 struct TaskTable {
     entries: HashMap<TaskId, TaskEntry>,
     usage: TaskUsage,
-    owner_usage: HashMap<Owner, TaskUsage>,
+    owner_usage: HashMap<CallerIdentity, TaskUsage>,
     tenant_usage: HashMap<String, TaskUsage>,
     /// The time of the next check for expired tasks. Checking all tasks for each new one would be slow.
     next_expiry_check: Option<Instant>,
@@ -158,7 +158,7 @@ impl TaskStore {
     /// Finds the task with the id `text`, if `caller` owns it, still has its roles and row policies, may call its tool
     /// and query its databases, and if it has not expired. The error does not reveal whether the task ever existed.
     pub(super) fn find(&self, text: &str, registry: &Registry, caller: &Caller) -> Result<TaskId, RpcError> {
-        let (owner, now) = (Owner::from_caller(caller), Utc::now());
+        let (owner, now) = (CallerIdentity::from_caller(caller), Utc::now());
         let id = TaskId::parse(text).filter(|id| {
             let requirements = self.with_entry(*id, |TaskEntry { metadata, job, .. }| {
                 let databases = job.as_ref().map_or_else(|| metadata.databases.clone(), |job| job.databases());
@@ -254,7 +254,7 @@ impl TaskTable {
         }
     }
 
-    fn count(&mut self, owner: &Owner, count: impl Fn(&mut TaskUsage)) {
+    fn count(&mut self, owner: &CallerIdentity, count: impl Fn(&mut TaskUsage)) {
         count(&mut self.usage);
         count(self.owner_usage.entry(owner.clone()).or_default());
         if let Some(tenant) = &owner.tenant {
@@ -277,7 +277,7 @@ impl TaskTable {
         expired
     }
 
-    fn check_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {
+    fn check_room(&self, owner: &CallerIdentity, limits: &TaskLimits) -> Result<(), RpcError> {
         let refuse = |subject: String| Err(RpcError::new(RpcError::REFUSED, subject));
         let of_one = self.owner_usage.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_per_owner_max || of_one.bytes >= limits.kept_bytes_per_owner_max {

@@ -6,7 +6,7 @@ use super::Executor;
 use super::continuation::{ResultPage, no_store_error};
 use crate::freshness::Freshness;
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
-use tidegate_core::{Error, Owner};
+use tidegate_core::{CallerIdentity, Error};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 use tidegate_sql::Statement;
@@ -71,7 +71,7 @@ fn statement_cache_key(statement: &Statement, database: &str, version: u64, shap
     let principal = job.principal();
     // The text is rendered from the AST, so that whitespace and comments do not matter.
     let text = statement.ast().map_or_else(|| statement.text().to_owned(), ToString::to_string);
-    let owner = Owner::from_caller(job.caller()).to_text();
+    let owner = CallerIdentity::from_caller(job.caller()).to_text();
     let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
     let claims = serde_json::to_string(&principal.claims).unwrap_or_default();
     let parameters = format!("{:?}", statement.parameters());

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tidegate_core::Owner;
+use tidegate_core::CallerIdentity;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// What one meter measures. Tools are registered ones, so callers cannot fill the table with other names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum MeterKey {
-    Principal(Owner),
+    Principal(CallerIdentity),
     Tenant(String),
     /// All callers of a tool together.
     Tool(String),
@@ -36,7 +36,7 @@ pub(super) enum MeterKey {
     },
     ToolPrincipal {
         tool: String,
-        owner: Owner,
+        owner: CallerIdentity,
     },
 }
 

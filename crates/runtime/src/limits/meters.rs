@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_core::{
-    AuthMethod, CallLimits, CallTarget, Caller, DailyLimits, LevelLimits, LimitLevel, LimitMeasure, Limits, Owner,
-    RateLimit,
+    AuthMethod, CallLimits, CallTarget, Caller, CallerIdentity, DailyLimits, LevelLimits, LimitLevel, LimitMeasure,
+    Limits, RateLimit,
 };
 
 use super::admission::{Admission, AdmissionGuard, PermitQueue, PermitQueues};
@@ -188,7 +188,7 @@ impl Meters {
         let waiting_calls_max = waiting_calls_max.map(|waiting| waiting.div_ceil(2));
         let turns = LevelLimits { running_calls_max, waiting_calls_max, ..LevelLimits::default() };
         if takes_turns && is_network_caller {
-            let owner = Owner::for_quota(caller);
+            let owner = CallerIdentity::for_quota(caller);
             add(MeterKey::ToolPrincipal { tool: tool.clone(), owner }, turns, true);
         }
         let mut shared = all_callers;
@@ -216,7 +216,7 @@ impl Meters {
     }
 
     fn principal_meter(&self, caller: &Caller) -> Arc<UsageMeter> {
-        self.principals.get_or_insert(MeterKey::Principal(Owner::for_quota(caller)), self.calendar.day())
+        self.principals.get_or_insert(MeterKey::Principal(CallerIdentity::for_quota(caller)), self.calendar.day())
     }
 
     fn tenant_meter(&self, name: &str) -> Arc<UsageMeter> {

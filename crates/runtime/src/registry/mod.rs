@@ -25,7 +25,7 @@ use self::current_snapshot::CurrentSnapshot;
 use self::execution::Execution;
 use self::route::route;
 use self::watches::WatchManager;
-pub use self::watches::{Watch, WatchEvent};
+pub use self::watches::{ChangeListener, WatchEvent};
 use crate::event::{Event, EventDispatcher, emit_internal_error};
 use crate::handler::panic_to_error;
 use crate::job::{Call, Jobs};
@@ -96,8 +96,8 @@ impl Registry {
     }
 
     /// A new listener for changes of the registry and of its resources.
-    pub fn watch(&self) -> Watch {
-        Watch::new(self.watches.clone())
+    pub fn watch(&self) -> ChangeListener {
+        ChangeListener::new(self.watches.clone())
     }
 
     /// The list of jobs.

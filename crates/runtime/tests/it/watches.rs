@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use tidegate_core::{
     Access, AuthMethod, Caller, Error, ErrorKind, Grants, Limits, Principal, TemplateVariables, UriTemplate,
 };
-use tidegate_runtime::{Resource, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, Watch, WatchEvent};
+use tidegate_runtime::{
+    ChangeListener, Resource, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, WatchEvent,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::host::{Host, LOCAL, caller_with_access, pass_time, process_user, run_until_idle, text_handler};
@@ -80,7 +82,7 @@ fn host() -> (Host, Arc<CountingWatcher>) {
     (host, watcher)
 }
 
-async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
+async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> ChangeListener {
     let watch = host.registry.watch();
     for uri in uris {
         watch.subscribe(uri, caller).unwrap();
@@ -90,7 +92,7 @@ async fn watch_uris(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
 }
 
 /// The changes that the listener receives until there are none for a while.
-async fn collect_changes(watch: &Watch, caller: &Caller) -> String {
+async fn collect_changes(watch: &ChangeListener, caller: &Caller) -> String {
     let mut received = Vec::new();
     while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
         watch.update_caller(caller).await;
@@ -379,7 +381,7 @@ async fn anonymous_callers_have_separate_subscription_shares() {
     peer.peer = Some("192.0.2.1".parse().unwrap());
     let nobody = Caller::new(Principal::anonymous(), peer);
     let fill = || {
-        let watches: Vec<Watch> = (0..4).map(|_| host.registry.watch()).collect();
+        let watches: Vec<ChangeListener> = (0..4).map(|_| host.registry.watch()).collect();
         let tried = watches.iter().flat_map(|watch| (0..1_000).map(move |number| (watch, format!("thing://{number}"))));
         let count = tried.filter(|(watch, uri)| watch.subscribe(uri, &nobody).is_ok()).count();
         (count, watches)

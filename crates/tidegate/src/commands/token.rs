@@ -125,7 +125,7 @@ impl TokenNewArguments {
 fn configured_issuer(options: &GlobalOptions) -> Result<Option<(String, String)>, CommandError> {
     let loaded = options.load_config()?;
     let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());
-    let audience = |tokens: crate::config::TokensEntry| {
+    let audience = |tokens: crate::config::TokensConfig| {
         let audience = tokens.audience.into_vec().into_iter().next();
         audience.map(|audience| (tokens.issuer, audience))
     };

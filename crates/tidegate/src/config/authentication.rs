@@ -13,7 +13,7 @@ use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::ProtectedResource;
 
 use super::problem::ConfigProblem;
-use super::types::{Config, RoleEntry};
+use super::types::{Config, RoleConfig};
 use super::{LoadedConfig, limits};
 
 pub(crate) fn requires_authentication(config: &Config) -> bool {
@@ -198,7 +198,7 @@ pub(super) fn roles(config: &Config) -> Vec<Role> {
     config.roles.iter().map(|entry| role(entry, config)).collect()
 }
 
-fn role(entry: &RoleEntry, config: &Config) -> Role {
+fn role(entry: &RoleConfig, config: &Config) -> Role {
     let everything = entry.toolsets.iter().any(|name| name == "*");
     let patterns = entry.toolsets.iter().filter_map(|name| config.toolsets.get(name)).flatten().cloned();
     let discover = entry.toolsets.iter().any(|name| name == DISCOVER_TOOLSET).then_some(["find_tool", "call_tool"]);

@@ -14,7 +14,7 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
-use super::types::{Config, DatabaseEntry};
+use super::types::{Config, DatabaseConfig};
 use super::{LoadedConfig, policies, postgres, tables};
 
 const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres and federated";
@@ -26,7 +26,7 @@ pub(super) struct OpenDatabases {
 
 #[derive(Clone)]
 struct OpenedDatabase {
-    entry: DatabaseEntry,
+    entry: DatabaseConfig,
     path: String,
     policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
@@ -92,7 +92,7 @@ impl OpenDatabases {
     /// Opens the federated database `entry`; it is taken from `previous` if neither it nor a member changed.
     fn federate(
         &self,
-        entry: &DatabaseEntry,
+        entry: &DatabaseConfig,
         members: &[String],
         path: String,
         previous: &Self,
@@ -203,7 +203,7 @@ impl OpenedDatabase {
 
 fn open_database(
     loaded: &LoadedConfig,
-    entry: &DatabaseEntry,
+    entry: &DatabaseConfig,
     path: String,
     engine: &Engine,
 ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
@@ -245,7 +245,7 @@ fn open_database(
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
 }
 
-fn check_keys_of_kind(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<ConfigProblem>> {
+fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<ConfigProblem>> {
     let postgres_keys = [
         ("role", entry.role.is_some()),
         ("claims", entry.claims.is_some()),
@@ -301,7 +301,7 @@ pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) 
 }
 
 /// The tenants of `entry`; `None` for all.
-fn tenants_allowed(entry: &DatabaseEntry, config: &Config) -> Option<BTreeSet<String>> {
+fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
     let members = entry.federated.iter().flatten();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
     let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());

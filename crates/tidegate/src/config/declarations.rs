@@ -18,13 +18,13 @@ use super::LoadedConfig;
 use super::limits::{to_call_limits, to_tool_limits};
 use super::problem::{ConfigProblem, checked, parse_items};
 use super::types::{
-    AllowedOriginsEntry, AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
-    MessageEntry, MessageRole, PromptEntry, ResourceEntry, ToolEntry,
+    AllowedOriginsConfig, AnnotationsConfig, CacheConfig, HttpRequestConfig, InputConfig, InputType, IsolationConfig,
+    MessageConfig, MessageRole, PromptConfig, ResourceConfig, ToolConfig,
 };
 
 type Problems = Vec<ConfigProblem>;
 
-pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
+pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_none() {
         problems.push(ConfigProblem::new(path, "sql is missing: the statement that the tool runs"));
@@ -40,8 +40,8 @@ pub(super) fn build_sql_tool(entry: &ToolEntry, path: &str) -> Result<DeclaredTo
 
 /// The declaration of the http tool `entry` at `path`. Its texts are templates in the current syntax.
 pub(super) fn build_http_tool(
-    entry: &ToolEntry,
-    http: &HttpRequestEntry,
+    entry: &ToolConfig,
+    http: &HttpRequestConfig,
     path: &str,
     loaded: &LoadedConfig,
 ) -> Result<DeclaredTool<HttpDefinition>, Problems> {
@@ -66,7 +66,7 @@ pub(super) fn build_http_tool(
     checked(tool, problems)
 }
 
-fn build_tool<A>(entry: &ToolEntry, action: A, path: &str, problems: &mut Problems) -> DeclaredTool<A> {
+fn build_tool<A>(entry: &ToolConfig, action: A, path: &str, problems: &mut Problems) -> DeclaredTool<A> {
     DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),
@@ -81,7 +81,7 @@ fn build_tool<A>(entry: &ToolEntry, action: A, path: &str, problems: &mut Proble
     }
 }
 
-fn parse_confirm(entry: &ToolEntry, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
+fn parse_confirm(entry: &ToolConfig, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
     let question = parse_template(entry.confirm.as_deref()?, format!("{path}.confirm"));
     question.map_err(|problem| problems.push(problem)).ok()
 }
@@ -90,7 +90,7 @@ fn parse_template(text: &str, path: String) -> Result<TextTemplate, ConfigProble
     TextTemplate::parse(text).map_err(|error| ConfigProblem::new(path, format!("{error}; {}", TemplateError::HINT)))
 }
 
-pub(super) fn build_resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
+pub(super) fn build_resource(entry: &ResourceConfig, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
     let mut problems = Vec::new();
     let inputs = build_inputs(&entry.input, path, &mut problems);
     let access = parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems);
@@ -135,7 +135,7 @@ fn file_source(
     Ok(ResourceSource::File { folder: folder.join(fixed_folder), path, inputs })
 }
 
-pub(super) fn build_prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPrompt, Problems> {
+pub(super) fn build_prompt(entry: &PromptConfig, path: &str) -> Result<DeclaredPrompt, Problems> {
     let mut problems = Vec::new();
     let mut messages = Vec::new();
     for (index, entry) in entry.messages.iter().enumerate() {
@@ -159,7 +159,7 @@ pub(super) fn build_prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPr
     checked(prompt, problems)
 }
 
-fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, PromptPart), ConfigProblem> {
+fn build_message(entry: &MessageConfig, path: &str) -> Result<(ContentRole, PromptPart), ConfigProblem> {
     let role = match entry.role {
         MessageRole::User => ContentRole::User,
         MessageRole::Assistant => ContentRole::Assistant,
@@ -172,7 +172,7 @@ fn build_message(entry: &MessageEntry, path: &str) -> Result<(ContentRole, Promp
     }
 }
 
-fn build_inputs(entries: &BTreeMap<String, InputEntry>, path: &str, problems: &mut Problems) -> Vec<DeclaredInput> {
+fn build_inputs(entries: &BTreeMap<String, InputConfig>, path: &str, problems: &mut Problems) -> Vec<DeclaredInput> {
     let mut inputs = Vec::new();
     for (name, entry) in entries {
         let input = build_input(name, entry, &format!("{path}.input.{name}"));
@@ -181,7 +181,7 @@ fn build_inputs(entries: &BTreeMap<String, InputEntry>, path: &str, problems: &m
     inputs
 }
 
-fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInput, ConfigProblem> {
+fn build_input(name: &str, entry: &InputConfig, path: &str) -> Result<DeclaredInput, ConfigProblem> {
     let reject = |member: &str, message: &str| Err(ConfigProblem::new(format!("{path}{member}"), message));
     let is_name = name.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
         && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
@@ -221,7 +221,7 @@ fn build_input(name: &str, entry: &InputEntry, path: &str) -> Result<DeclaredInp
     }
 }
 
-fn constraints(entry: &InputEntry) -> Map<String, Value> {
+fn constraints(entry: &InputConfig) -> Map<String, Value> {
     [
         ("enum", entry.choices.as_ref().map(|choices| json!(choices))),
         ("minimum", entry.minimum.as_ref().map(|number| json!(number))),
@@ -247,15 +247,15 @@ fn scalar(kind: InputType) -> Option<ScalarType> {
     }
 }
 
-fn transaction(entry: &ToolEntry) -> Arc<Transaction> {
+fn transaction(entry: &ToolConfig) -> Arc<Transaction> {
     let default = Transaction::default();
     // Without a total timeout, the timeout of the call covers its first row.
     let first_row = entry.limits.total_timeout.and(entry.limits.timeout);
     Arc::new(Transaction {
         isolation: match entry.transaction.isolation {
-            IsolationEntry::ReadCommitted => Isolation::ReadCommitted,
-            IsolationEntry::RepeatableRead => Isolation::RepeatableRead,
-            IsolationEntry::Serializable => Isolation::Serializable,
+            IsolationConfig::ReadCommitted => Isolation::ReadCommitted,
+            IsolationConfig::RepeatableRead => Isolation::RepeatableRead,
+            IsolationConfig::Serializable => Isolation::Serializable,
         },
         writes: entry.transaction.writes,
         deferrable: entry.transaction.deferrable,
@@ -265,11 +265,11 @@ fn transaction(entry: &ToolEntry) -> Arc<Transaction> {
     })
 }
 
-fn cache(entry: CacheEntry) -> CacheHint {
+fn cache(entry: CacheConfig) -> CacheHint {
     CacheHint { time_to_live: entry.ttl.0, public: entry.public }
 }
 
-fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
+fn annotations(entry: AnnotationsConfig) -> ToolAnnotations {
     ToolAnnotations {
         read_only: entry.read_only,
         destructive: entry.destructive,
@@ -281,7 +281,7 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
 fn parse_access(
     names: &[String],
     scopes: &[String],
-    from: &AllowedOriginsEntry,
+    from: &AllowedOriginsConfig,
     path: &str,
     problems: &mut Vec<ConfigProblem>,
 ) -> Access {

@@ -8,9 +8,9 @@ use tidegate_core::{Budget, CallLimits, DailyLimits, LevelLimits, Limits, RateLi
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{CallLimitsEntry, Config, LevelLimitsEntry, LimitsEntry, ToolLimitsEntry};
+use super::types::{CallLimitsConfig, Config, LevelLimitsConfig, LimitsConfig, ToolLimitsConfig};
 
-pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits {
+pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsConfig) -> Limits {
     let shared = to_level_limits(&entry.shared_limits());
     let waiting_calls_max = limits.open_calls_max.saturating_sub(limits.running_calls_max);
     let waiting_calls_max = shared.waiting_calls_max.unwrap_or(waiting_calls_max);
@@ -27,7 +27,7 @@ pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsEntry) -> Limits 
 }
 
 /// Converts `entry`. Invalid values, which [`check_limits`] reports, count as missing.
-pub(super) fn to_level_limits(entry: &LevelLimitsEntry) -> LevelLimits {
+pub(super) fn to_level_limits(entry: &LevelLimitsConfig) -> LevelLimits {
     let burst = |each_second: f64| entry.burst.unwrap_or((each_second.ceil() as u32).max(1));
     LevelLimits {
         rate: entry.requests_per_second.and_then(|each_second| RateLimit::per_second(each_second, burst(each_second))),
@@ -41,11 +41,11 @@ pub(super) fn to_level_limits(entry: &LevelLimitsEntry) -> LevelLimits {
     }
 }
 
-pub(super) fn to_tool_limits(entry: &ToolLimitsEntry) -> CallLimits {
+pub(super) fn to_tool_limits(entry: &ToolLimitsConfig) -> CallLimits {
     CallLimits { all_callers: to_level_limits(&entry.shared_limits()), ..to_call_limits(entry.per_call_limits()) }
 }
 
-pub(super) fn to_call_limits(entry: CallLimitsEntry) -> CallLimits {
+pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
     let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.map_or(Limits::default().inline.bytes, |bound| bound.0.limit()),
@@ -73,7 +73,7 @@ pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     }
 }
 
-fn check_level_limits(entry: &LevelLimitsEntry, path: &str, problems: &mut Vec<ConfigProblem>) {
+fn check_level_limits(entry: &LevelLimitsConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
     let mut report =
         |member: &str, message: &str| problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
     match entry.requests_per_second {

@@ -37,7 +37,7 @@ pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
 pub(crate) use tls::tls_options;
-pub(crate) use types::{Config, ResultsEntry, TokensEntry};
+pub(crate) use types::{Config, ResultsConfig, TokensConfig};
 use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";

@@ -6,7 +6,7 @@ use tidegate_core::nearest_names;
 use tidegate_query::{HashKey, Mask, PolicyPart, PolicyProblem, RowCondition, RowPolicies, RowPolicy};
 
 use super::problem::{ConfigProblem, checked};
-use super::types::{Config, DatabaseEntry, MaskEntry, NamedMask, PolicyEntry};
+use super::types::{Config, DatabaseConfig, MaskConfig, NamedMask, PolicyConfig};
 
 const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                            columns, and role, claims or settings here say who calls";
@@ -14,7 +14,7 @@ const FEDERATED_POLICIES_MESSAGE: &str =
     "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
 
 pub(super) fn build_row_policies(
-    entry: &DatabaseEntry,
+    entry: &DatabaseConfig,
     config: &Config,
     path: &str,
 ) -> Result<RowPolicies, Vec<ConfigProblem>> {
@@ -30,7 +30,7 @@ pub(super) fn build_row_policies(
     checked(RowPolicies::new(policies, key), problems)
 }
 
-pub(super) fn check_kind(entry: &DatabaseEntry, path: &str) -> Option<ConfigProblem> {
+pub(super) fn check_kind(entry: &DatabaseConfig, path: &str) -> Option<ConfigProblem> {
     let message = match (&entry.postgres, &entry.federated) {
         _ if entry.policies.is_empty() => return None,
         (Some(_), _) => POSTGRES_POLICIES_MESSAGE,
@@ -61,7 +61,7 @@ pub(super) fn report_policy_problems(
     }
 }
 
-fn build_row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: &mut Vec<ConfigProblem>) -> RowPolicy {
+fn build_row_policy(entry: &PolicyConfig, config: &Config, path: &str, problems: &mut Vec<ConfigProblem>) -> RowPolicy {
     let rows = entry.rows.as_deref().map(RowCondition::parse).transpose().unwrap_or_else(|error| {
         problems.push(ConfigProblem::new(format!("{path}.rows"), error.to_string()));
         None
@@ -90,12 +90,12 @@ fn build_row_policy(entry: &PolicyEntry, config: &Config, path: &str, problems: 
     RowPolicy { table: entry.table.clone(), rows, columns, except_roles: entry.except_roles.iter().cloned().collect() }
 }
 
-fn to_mask(entry: &MaskEntry) -> Result<Mask, &'static str> {
+fn to_mask(entry: &MaskConfig) -> Result<Mask, &'static str> {
     Ok(match entry {
-        MaskEntry::NullLiteral | MaskEntry::Named(NamedMask::Null) => Mask::Null,
-        MaskEntry::Named(NamedMask::Deny) => Mask::Deny,
-        MaskEntry::Named(NamedMask::Hash) => Mask::Hash,
-        MaskEntry::Partial(partial) => match (partial.keep_first, partial.keep_last) {
+        MaskConfig::NullLiteral | MaskConfig::Named(NamedMask::Null) => Mask::Null,
+        MaskConfig::Named(NamedMask::Deny) => Mask::Deny,
+        MaskConfig::Named(NamedMask::Hash) => Mask::Hash,
+        MaskConfig::Partial(partial) => match (partial.keep_first, partial.keep_last) {
             (Some(first), None) => Mask::KeepFirst(first),
             (None, Some(last)) => Mask::KeepLast(last),
             _ => return Err("needs exactly one of keep_first and keep_last"),

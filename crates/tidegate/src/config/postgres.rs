@@ -6,13 +6,13 @@ use tidegate_postgres_handlers::{HandlerOptions, SchemaName, SchemaNameError};
 
 use super::problem::ConfigProblem;
 use super::quantities::SecretText;
-use super::types::{Config, DatabaseEntry, HandlerSchemaEntry, HandlersEntry, RoleChoice, TenancyEntry};
+use super::types::{Config, DatabaseConfig, HandlerSchemaConfig, HandlersConfig, RoleChoice, TenancyConfig};
 
 const CONNECTIONS_MAX: usize = 1_000;
 
 /// Opens the database of `entry` at `path` with the connection string `target`; also returns the options of its handlers.
 pub(super) fn open_database(
-    entry: &DatabaseEntry,
+    entry: &DatabaseConfig,
     target: &SecretText,
     config: &Config,
     path: &str,
@@ -46,8 +46,8 @@ pub(super) fn open_database(
             for_handlers: handlers.is_some(),
         },
         tenancy: match entry.tenancy {
-            TenancyEntry::Roles => TenantIsolation::Roles,
-            TenancyEntry::Settings => TenantIsolation::Settings,
+            TenancyConfig::Roles => TenantIsolation::Roles,
+            TenancyConfig::Settings => TenantIsolation::Settings,
         },
         schemas: entry.schemas.clone(),
         strict: entry.strict,
@@ -64,16 +64,18 @@ pub(super) fn open_database(
         .map_err(|error| vec![problem("postgres", error.to_string())])
 }
 
-fn to_handler_options(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
+fn to_handler_options(entry: &HandlersConfig) -> Result<HandlerOptions, SchemaNameError> {
     let (schema, writes, exchange_log) = match entry {
-        HandlersEntry::Schema(schema) => (schema, false, false),
-        HandlersEntry::Options(HandlerSchemaEntry { schema, writes, exchange_log }) => (schema, *writes, *exchange_log),
+        HandlersConfig::Schema(schema) => (schema, false, false),
+        HandlersConfig::Options(HandlerSchemaConfig { schema, writes, exchange_log }) => {
+            (schema, *writes, *exchange_log)
+        }
     };
     Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, records_calls: exchange_log })
 }
 
 /// The role that calls run as. Of several roles of a caller, the first one in the file counts.
-fn to_run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
+fn to_run_as(entry: &DatabaseConfig, config: &Config) -> Result<RunAs, String> {
     let chosen = match &entry.role {
         None => return Ok(RunAs::Login),
         Some(RoleChoice::Fixed(role)) => return Ok(RunAs::Fixed(role.clone())),

@@ -8,21 +8,21 @@ use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{Config, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
+use super::types::{Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 
 pub(super) fn build_answer_protection(config: &Config, problems: &mut Vec<ConfigProblem>) -> AnswerProtection {
     let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
     AnswerProtection { redactor, fences_data: config.fence }
 }
 
-fn build_redactor(entry: &SecretsEntry, problems: &mut Vec<ConfigProblem>) -> Option<Arc<dyn Redactor>> {
-    let all = || BUILT_IN_RULES.iter().map(|(name, _)| SecretRuleEntry::BuiltIn((*name).to_owned())).collect();
-    let entries: Vec<SecretRuleEntry> = entry.rules.clone().unwrap_or_else(all);
+fn build_redactor(entry: &SecretsConfig, problems: &mut Vec<ConfigProblem>) -> Option<Arc<dyn Redactor>> {
+    let all = || BUILT_IN_RULES.iter().map(|(name, _)| SecretRuleConfig::BuiltIn((*name).to_owned())).collect();
+    let entries: Vec<SecretRuleConfig> = entry.rules.clone().unwrap_or_else(all);
     let mut rules = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
         match entry {
-            SecretRuleEntry::Custom(own) => rules.push(SecretRule { name: own.name, pattern: own.pattern }),
-            SecretRuleEntry::BuiltIn(name) => match SecretRule::built_in(&name) {
+            SecretRuleConfig::Custom(own) => rules.push(SecretRule { name: own.name, pattern: own.pattern }),
+            SecretRuleConfig::BuiltIn(name) => match SecretRule::built_in(&name) {
                 Some(rule) => rules.push(rule),
                 None => {
                     let known_rules = BUILT_IN_RULES.map(|(name, _)| name).join(", ");
@@ -59,8 +59,8 @@ pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProb
     let default = AuditOptions::new(loaded.resolve(&entry.file));
     Some(AuditOptions {
         when_full: match entry.on_write_failure {
-            WhenFullEntry::Block => WhenFull::Block,
-            WhenFullEntry::Drop => WhenFull::Drop,
+            WhenFullConfig::Block => WhenFull::Block,
+            WhenFullConfig::Drop => WhenFull::Drop,
         },
         bytes_max: entry.max_size.map_or(default.bytes_max, |size| size.0),
         kept_files: entry.keep_files.unwrap_or(default.kept_files),

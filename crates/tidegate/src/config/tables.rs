@@ -6,10 +6,10 @@ use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextT
 
 use super::problem::{ConfigProblem, checked};
 use super::quantities::OneOrMany;
-use super::types::{RaggedEntry, TableEntry};
+use super::types::{RaggedConfig, TableConfig};
 
 pub(super) fn build_text_tables(
-    entries: &BTreeMap<String, TableEntry>,
+    entries: &BTreeMap<String, TableConfig>,
     path: &str,
 ) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn build_text_tables(
     checked(tables, problems)
 }
 
-fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>) -> TextTableOptions {
+fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> TextTableOptions {
     let mut character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let byte = match text.as_str() {
@@ -67,8 +67,8 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>)
         encoding,
         skip: entry.skip,
         ragged: entry.ragged.map(|ragged| match ragged {
-            RaggedEntry::Fill => RaggedRows::Fill,
-            RaggedEntry::Trim => RaggedRows::Trim,
+            RaggedConfig::Fill => RaggedRows::Fill,
+            RaggedConfig::Trim => RaggedRows::Trim,
         }),
         one_table: entry.one_table,
         comment,
@@ -76,7 +76,7 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>)
     }
 }
 
-fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NumberFormat> {
+fn number_format(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NumberFormat> {
     if entry.decimal.is_none() && entry.thousands.is_none() {
         return None;
     }

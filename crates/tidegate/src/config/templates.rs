@@ -11,7 +11,7 @@ use tidegate_tools::declared::{TextTemplate, escape_braces};
 
 use super::document::Document;
 use super::problem::ConfigProblem;
-use super::types::{Config, HttpRequestEntry, ToolEntry};
+use super::types::{Config, HttpRequestConfig, ToolConfig};
 
 /// Replaces all texts by templates in the current syntax, and returns a warning for each text in the deprecated one.
 pub(super) fn resolve(config: &mut Config, document: &Document) -> Result<Vec<ConfigProblem>, Vec<ConfigProblem>> {
@@ -47,7 +47,7 @@ struct HttpText {
     deprecated: String,
 }
 
-fn resolve_tool(tool: &mut ToolEntry, path: &str, document: &Document) -> Result<Vec<ConfigProblem>, ConfigProblem> {
+fn resolve_tool(tool: &mut ToolConfig, path: &str, document: &Document) -> Result<Vec<ConfigProblem>, ConfigProblem> {
     resolve_text(&mut tool.confirm, format!("{path}.confirm"), document);
     let parameters: BTreeSet<&str> = tool.input.keys().map(String::as_str).collect();
     let Some(http) = &mut tool.http else { return Ok(Vec::new()) };
@@ -80,7 +80,7 @@ fn resolve_tool(tool: &mut ToolEntry, path: &str, document: &Document) -> Result
 }
 
 /// Calls `visit` with the path of each text, whether it is a value, and the text.
-fn visit_texts(http: &mut HttpRequestEntry, path: &str, visit: &mut dyn FnMut(&str, bool, &mut String)) {
+fn visit_texts(http: &mut HttpRequestConfig, path: &str, visit: &mut dyn FnMut(&str, bool, &mut String)) {
     visit(&format!("{path}.url"), true, &mut http.url);
     let mut query = Value::Object(std::mem::take(&mut http.query));
     visit_json(&mut query, &format!("{path}.query"), visit);

@@ -6,7 +6,7 @@ use tidegate_transport::tls::{ClientCertificateOptions, Tls, TlsError, TlsOption
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
+use super::types::{ClientCertificatesConfig, TlsConfig, TlsVersionConfig};
 
 #[derive(Default)]
 pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
@@ -54,18 +54,18 @@ pub(crate) fn tls_options(loaded: &LoadedConfig) -> Option<TlsOptions> {
     loaded.config.server.tls.as_ref().map(|entry| to_tls_options(entry, loaded))
 }
 
-fn to_tls_options(entry: &TlsEntry, loaded: &LoadedConfig) -> TlsOptions {
+fn to_tls_options(entry: &TlsConfig, loaded: &LoadedConfig) -> TlsOptions {
     TlsOptions {
         certificate: loaded.resolve(&entry.certificate),
         key: loaded.resolve(&entry.key),
         clients: entry.client_ca.as_ref().map(|authorities| ClientCertificateOptions {
             authorities: loaded.resolve(authorities),
-            are_required: entry.client_certificates == Some(ClientCertificatesEntry::Required),
+            are_required: entry.client_certificates == Some(ClientCertificatesConfig::Required),
             revocation_list: entry.client_crl.as_ref().map(|revoked| loaded.resolve(revoked)),
         }),
         min_version: match entry.min_version {
-            TlsVersionEntry::V1_2 => TlsVersion::V1_2,
-            TlsVersionEntry::V1_3 => TlsVersion::V1_3,
+            TlsVersionConfig::V1_2 => TlsVersion::V1_2,
+            TlsVersionConfig::V1_3 => TlsVersion::V1_3,
         },
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::{Caller, LimitLevel, Owner, Principal, ShareCounter, TransportKind};
+use tidegate_core::{Caller, CallerIdentity, LimitLevel, Principal, ShareCounter, TransportKind};
 use tidegate_mcp::McpSession;
 use tidegate_runtime::event::{Event, EventDispatcher};
 use tokio::time::Instant;
@@ -184,7 +184,7 @@ pub(super) struct SessionPermits {
 /// One permit; dropping it releases the session.
 pub(super) struct SessionPermit {
     permits: Arc<SessionPermits>,
-    holder: Owner,
+    holder: CallerIdentity,
     transport: TransportKind,
 }
 
@@ -199,7 +199,7 @@ impl SessionPermits {
         caller: &Caller,
         per_principal_max: Option<usize>,
     ) -> Result<SessionPermit, LimitLevel> {
-        let (holder, transport) = (Owner::for_quota(caller), caller.origin.transport);
+        let (holder, transport) = (CallerIdentity::for_quota(caller), caller.origin.transport);
         self.shares.lock().acquire(&holder, self.sessions_max, per_principal_max)?;
         self.events.emit(Event::SessionOpened { transport });
         Ok(SessionPermit { permits: self.clone(), holder, transport })

@@ -27,7 +27,7 @@ const DELIVERED_MAX: usize = 64;
 
 /// A listener for changes of the registry and of subscribed resources. Dropping it ends it.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ChangeListener {
     manager: Arc<WatchManager>,
     id: ListenerId,
     wake: Arc<Notify>,
@@ -54,7 +54,7 @@ pub enum WatchEvent {
     Resource(Arc<str>),
 }
 
-impl Watch {
+impl ChangeListener {
     pub(super) fn new(manager: Arc<WatchManager>) -> Self {
         let wake = Arc::new(Notify::new());
         let id = manager.table.lock().open(wake.clone());
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     /// Subscribes to the resource `uri`. Must be called within a tokio runtime. After the last subscription, await
-    /// [`Watch::wait_for_baseline`].
+    /// [`ChangeListener::wait_for_baseline`].
     ///
     /// # Errors
     /// `NotFound` if `caller` may not read such a resource. `TooLarge` beyond 1,000 subscriptions of one listener.
@@ -123,7 +123,7 @@ impl Watch {
         self.manager.table.lock().set_baseline(self.id);
     }
 
-    /// Resolves when something has changed. Then authenticate the listener again and call [`Watch::update_caller`].
+    /// Resolves when something has changed. Then authenticate the listener again and call [`ChangeListener::update_caller`].
     pub async fn changed(&self) {
         let mut versions = self.manager.snapshot.versions();
         loop {
@@ -171,7 +171,7 @@ impl Watch {
         self.wait_for_baseline().await;
     }
 
-    /// The next change; `None` if there is none, or if [`Watch::update_caller`] must be called first.
+    /// The next change; `None` if there is none, or if [`ChangeListener::update_caller`] must be called first.
     pub fn next_change(&self) -> Option<WatchEvent> {
         let caller = {
             let mut state = self.state.lock();
@@ -242,7 +242,7 @@ impl WatchListenerState {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ChangeListener {
     fn drop(&mut self) {
         self.manager.table.lock().close(self.id);
     }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Weak};
 
-use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, Owner, ShareCounter, TemplateVariables, tenant_share};
+use tidegate_core::{
+    Caller, CallerIdentity, Error, ErrorKind, LimitLevel, ShareCounter, TemplateVariables, tenant_share,
+};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -58,7 +60,7 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<PolledEntryId>>,
     changed: BTreeSet<Arc<str>>,
     wake: Arc<Notify>,
-    owner: Option<Owner>,
+    owner: Option<CallerIdentity>,
     /// Whether a first version tag counts as a change, because the listener no longer waits for its baseline.
     has_baseline: bool,
 }
@@ -113,7 +115,7 @@ impl WatchTable {
         if listener.uris.len() >= SUBSCRIPTIONS_PER_LISTENER_MAX {
             return Err(listener_limit_error());
         }
-        let owner = listener.owner.get_or_insert_with(|| Owner::for_quota(caller));
+        let owner = listener.owner.get_or_insert_with(|| CallerIdentity::for_quota(caller));
         self.subscriptions.acquire(owner, SUBSCRIPTIONS_MAX, per_principal_max).map_err(subscription_limit_error)?;
         let uri: Arc<str> = uri.into();
         listener.uris.insert(uri.clone(), None);

@@ -12,12 +12,12 @@ use tidegate_core::{ImpliedScopes, SCOPE_CLAIMS, nearest_names};
 
 use crate::config::LoadedConfig;
 use crate::config::problem::{ConfigProblem, parse_items};
-use crate::config::types::{CertificateEntry, Config, ProxyEntry, TokensEntry};
+use crate::config::types::{CertificateConfig, Config, ProxyConfig, TokensConfig};
 
 const IMPLIED_SCOPES_KEY: &str = "auth.tokens.implied_scopes";
 
 pub(super) fn parse_tokens(
-    entry: &TokensEntry,
+    entry: &TokensConfig,
     loaded: &LoadedConfig,
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<TokenOptions> {
@@ -34,7 +34,7 @@ pub(super) fn parse_tokens(
 }
 
 /// The key that tokens are checked with; exactly one must be configured.
-fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<TokenKey> {
+fn parse_token_key(entry: &TokensConfig, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<TokenKey> {
     let mut read = |member: &str, path: &Path| {
         let path = loaded.resolve(path);
         let text = std::fs::read_to_string(&path);
@@ -81,7 +81,11 @@ fn parse_token_key(entry: &TokensEntry, loaded: &LoadedConfig, problems: &mut Ve
     None
 }
 
-fn parse_implied_scopes(entry: &TokensEntry, config: &Config, problems: &mut Vec<ConfigProblem>) -> Arc<ImpliedScopes> {
+fn parse_implied_scopes(
+    entry: &TokensConfig,
+    config: &Config,
+    problems: &mut Vec<ConfigProblem>,
+) -> Arc<ImpliedScopes> {
     let implied = ImpliedScopes::new(&entry.implied_scopes);
     let implied = implied.map_err(|error| problems.push(ConfigProblem::new(IMPLIED_SCOPES_KEY, error.to_string())));
     if implied.is_ok() {
@@ -91,7 +95,7 @@ fn parse_implied_scopes(entry: &TokensEntry, config: &Config, problems: &mut Vec
 }
 
 /// Implied scopes that nothing requires. Broader scopes are not checked, because the issuer defines them.
-fn find_unused_scopes(entry: &TokensEntry, config: &Config) -> Vec<ConfigProblem> {
+fn find_unused_scopes(entry: &TokensConfig, config: &Config) -> Vec<ConfigProblem> {
     let requested = required_scopes(config);
     let mut problems = Vec::new();
     for (broad, narrow) in &entry.implied_scopes {
@@ -130,7 +134,7 @@ pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
 }
 
 pub(super) fn parse_certificates(
-    entries: &[CertificateEntry],
+    entries: &[CertificateConfig],
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<CertificateRule> {
     let mut rules = Vec::new();
@@ -156,7 +160,7 @@ pub(super) fn parse_certificates(
     rules
 }
 
-pub(super) fn parse_proxy(entry: &ProxyEntry, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
+pub(super) fn parse_proxy(entry: &ProxyConfig, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
     let before = problems.len();
     let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, parse_trusted_network);
     let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());

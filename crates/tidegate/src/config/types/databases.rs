@@ -10,7 +10,7 @@ use crate::config::quantities::{OneOrMany, SecretText, Time};
 /// A database. Exactly one of files, postgres, sqlite and federated sets its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DatabaseEntry {
+pub(crate) struct DatabaseConfig {
     /// Name of the database, as callers use it. Required.
     pub(crate) name: String,
     /// Tenants whose callers can see the database, with every declared tool, resource and handler that uses it.
@@ -20,7 +20,7 @@ pub(crate) struct DatabaseEntry {
     pub(crate) files: Option<OneOrMany>,
     /// How CSV files and sheets are read, by table name. Default: detected.
     #[serde(default)]
-    pub(crate) tables: BTreeMap<String, TableEntry>,
+    pub(crate) tables: BTreeMap<String, TableConfig>,
     /// SQLite file, or a list of them, relative to this file. Default: none.
     pub(crate) sqlite: Option<OneOrMany>,
     /// Connection string of PostgreSQL, in the syntax of psql: a URI or keywords. The service file, PG* variables and
@@ -28,7 +28,7 @@ pub(crate) struct DatabaseEntry {
     pub(crate) postgres: Option<SecretText>,
     /// Row and column policies. For files and SQLite only; PostgreSQL has row-level security. Default: none.
     #[serde(default)]
-    pub(crate) policies: Vec<PolicyEntry>,
+    pub(crate) policies: Vec<PolicyConfig>,
     /// Names of other databases whose tables are joined here, as database.table. A caller that may query this database
     /// may query all of them through it. Default: none.
     pub(crate) federated: Option<Vec<String>>,
@@ -43,7 +43,7 @@ pub(crate) struct DatabaseEntry {
     /// PostgreSQL: roles, or settings if only settings separate the tenants. With settings, SQL that a caller writes is
     /// refused. Default: roles.
     #[serde(default)]
-    pub(crate) tenancy: TenancyEntry,
+    pub(crate) tenancy: TenancyConfig,
     /// PostgreSQL: the schemas whose tables are visible. Default: all that the role may use.
     pub(crate) schemas: Option<Vec<String>>,
     /// PostgreSQL: refuses the database if its login role, or a role that calls run as, can do more than read; otherwise it only logs a warning. Default: false.
@@ -57,7 +57,7 @@ pub(crate) struct DatabaseEntry {
     pub(crate) max_cost: Option<f64>,
     /// PostgreSQL: the schema whose handlers are offered as tools, resources and prompts. tidegate pg install creates
     /// it. Default: none.
-    pub(crate) handlers: Option<HandlersEntry>,
+    pub(crate) handlers: Option<HandlersConfig>,
     /// Maximum number of connections. Default: 10 for PostgreSQL, 4 for SQLite.
     pub(crate) connections: Option<usize>,
     /// PostgreSQL and SQLite: how long a call waits for a connection. Default: 10s.
@@ -96,17 +96,17 @@ pub(crate) struct ChosenRole {
 /// The handlers of a PostgreSQL database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum HandlersEntry {
+pub(crate) enum HandlersConfig {
     /// Schema of the handlers, which may only read.
     Schema(String),
     /// Schema of the handlers, and options.
-    Options(HandlerSchemaEntry),
+    Options(HandlerSchemaConfig),
 }
 
 /// A schema of handlers, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HandlerSchemaEntry {
+pub(crate) struct HandlerSchemaConfig {
     /// Name of the schema.
     pub(crate) schema: String,
     /// Whether handlers may write. Otherwise each one runs in a read-only transaction, whatever it declares. Default:
@@ -122,7 +122,7 @@ pub(crate) struct HandlerSchemaEntry {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum TenancyEntry {
+pub(crate) enum TenancyConfig {
     #[default]
     Roles,
     Settings,
@@ -131,7 +131,7 @@ pub(crate) enum TenancyEntry {
 /// How a table of CSV files, or of a sheet, is read. Options that are not set are detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct TableEntry {
+pub(crate) struct TableConfig {
     /// Separator between values: one character, or tab. Default: detected.
     pub(crate) delimiter: Option<String>,
     /// Character that encloses values: one character. Default: ".
@@ -152,7 +152,7 @@ pub(crate) struct TableEntry {
     pub(crate) skip: Option<usize>,
     /// How rows with fewer or more values than columns are read. fill: missing values at the end are null. trim: as
     /// fill, and values beyond the last column are dropped. Default: such a row is an error.
-    pub(crate) ragged: Option<RaggedEntry>,
+    pub(crate) ragged: Option<RaggedConfig>,
     /// Whether the files of this folder form one table (true) or one table each (false). Default: by their columns.
     pub(crate) one_table: Option<bool>,
     /// Lines that begin with this character are skipped: one character. Default: none.
@@ -165,7 +165,7 @@ pub(crate) struct TableEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum RaggedEntry {
+pub(crate) enum RaggedConfig {
     /// Missing values at the end of a row are null.
     Fill,
     /// As fill; values beyond the last column are dropped.
@@ -175,7 +175,7 @@ pub(crate) enum RaggedEntry {
 /// Rows and columns of a table that callers see.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PolicyEntry {
+pub(crate) struct PolicyConfig {
     /// Name of the table as in list_tables, or "*" for all tables. Required.
     pub(crate) table: String,
     /// Condition for visible rows, over columns of the table, literals, :subject, :tenant and :claims.NAME: tenant_id =
@@ -183,7 +183,7 @@ pub(crate) struct PolicyEntry {
     pub(crate) rows: Option<String>,
     /// Masks of columns: deny, null, hash, {keep_first: 2} or {keep_last: 4}. Default: none.
     #[serde(default)]
-    pub(crate) columns: BTreeMap<String, MaskEntry>,
+    pub(crate) columns: BTreeMap<String, MaskConfig>,
     /// Roles whose callers see all rows and columns. Default: none.
     #[serde(default)]
     pub(crate) except_roles: Vec<String>,
@@ -192,7 +192,7 @@ pub(crate) struct PolicyEntry {
 /// Mask of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum MaskEntry {
+pub(crate) enum MaskConfig {
     /// deny, null or hash.
     Named(NamedMask),
     /// Some characters stay visible.

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{Config, LevelLimitsEntry};
+use super::{Config, LevelLimitsConfig};
 use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
 /// The settings of a configuration without `auth`.
-static NO_AUTH: AuthEntry = AuthEntry {
+static NO_AUTH: AuthConfig = AuthConfig {
     keys: None,
     tokens: None,
     oauth: None,
@@ -23,20 +23,20 @@ static NO_AUTH: AuthEntry = AuthEntry {
 
 impl Config {
     /// The settings of `auth`, or their defaults.
-    pub(crate) fn auth(&self) -> &AuthEntry {
+    pub(crate) fn auth(&self) -> &AuthConfig {
         self.auth.as_ref().unwrap_or(&NO_AUTH)
     }
 }
 
 /// Keeps an `auth:` without members as present: authentication stays on while an operator edits the lines below it.
-pub(super) fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthEntry>, D::Error> {
+pub(super) fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthConfig>, D::Error> {
     Option::deserialize(deserializer).map(|entry| Some(entry.unwrap_or_default()))
 }
 
 /// A role: what its callers may use.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RoleEntry {
+pub(crate) struct RoleConfig {
     /// Name of the role, as keys contain it. Required.
     pub(crate) name: String,
     /// Access names that the role holds; * is a wildcard. Default: none.
@@ -54,24 +54,24 @@ pub(crate) struct RoleEntry {
     pub(crate) claims: Map<String, Value>,
     /// Limits of each caller with the role; they replace limits.principal. Of several roles, the largest value applies.
     #[serde(default)]
-    pub(crate) limits: LevelLimitsEntry,
+    pub(crate) limits: LevelLimitsConfig,
 }
 
 /// How callers authenticate.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct AuthEntry {
+pub(crate) struct AuthConfig {
     /// File of API keys, which tidegate key add writes; relative to this file. Default: none.
     pub(crate) keys: Option<PathBuf>,
     /// Accepted tokens of an issuer. Default: none.
-    pub(crate) tokens: Option<TokensEntry>,
+    pub(crate) tokens: Option<TokensConfig>,
     /// OAuth metadata for clients that log in themselves (RFC 9728). Default: none.
-    pub(crate) oauth: Option<OauthEntry>,
+    pub(crate) oauth: Option<OauthConfig>,
     /// Client certificates (server.tls.client_ca) and their principals. The first entry that matches applies. Default:
     /// none.
-    pub(crate) certificates: Vec<CertificateEntry>,
+    pub(crate) certificates: Vec<CertificateConfig>,
     /// A proxy that authenticates callers and sends their identity in headers. Default: none.
-    pub(crate) proxy: Option<ProxyEntry>,
+    pub(crate) proxy: Option<ProxyConfig>,
     /// Roles of callers without credentials. Default: none; such callers are refused.
     pub(crate) anonymous: Vec<String>,
     /// Roles of the user who starts the process (stdio, command line). Default: everything is allowed.
@@ -82,7 +82,7 @@ pub(crate) struct AuthEntry {
 /// discovery, public_key, secret and introspection defines how tokens are checked.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TokensEntry {
+pub(crate) struct TokensConfig {
     /// Issuer that tokens must have (iss).
     pub(crate) issuer: String,
     /// LimitDefaults that tokens must have (aud): a text, or a list of which one must match.
@@ -103,7 +103,7 @@ pub(crate) struct TokensEntry {
     /// Shared secret for HS256, HS384 and HS512. Write it as ${VARIABLE} or ${file:PATH}. Default: none.
     pub(crate) secret: Option<SecretText>,
     /// Introspection endpoint (RFC 7662) that validates each token. Tokens may then be opaque. Default: none.
-    pub(crate) introspection: Option<IntrospectionEntry>,
+    pub(crate) introspection: Option<IntrospectionConfig>,
     /// Permitted difference between clocks, from 0s to 10m. Default: 30s.
     pub(crate) leeway: Option<Leeway>,
     /// Claim that contains the tenant of the caller. Default: none.
@@ -117,7 +117,7 @@ pub(crate) struct TokensEntry {
 /// The introspection endpoint (RFC 7662) and the credentials of this server there.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct IntrospectionEntry {
+pub(crate) struct IntrospectionConfig {
     /// URL of the introspection endpoint.
     pub(crate) url: String,
     /// Client id of this server at the issuer.
@@ -132,7 +132,7 @@ pub(crate) struct IntrospectionEntry {
 /// OAuth metadata of this server for clients (RFC 9728).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OauthEntry {
+pub(crate) struct OauthConfig {
     /// URL of this server as clients use it, such as https://data.example.com/mcp. Tokens are issued for it, so it should
     /// be in the audience of auth.tokens.
     pub(crate) resource: String,
@@ -147,7 +147,7 @@ pub(crate) struct OauthEntry {
 /// A client certificate and its principal. Exactly one of subject and alternative_name identifies the certificate.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CertificateEntry {
+pub(crate) struct CertificateConfig {
     /// Name of the principal. Required.
     pub(crate) name: String,
     /// Whole subject of the certificate, most specific part first: CN=etl,O=Example. Default: none.
@@ -166,7 +166,7 @@ pub(crate) struct CertificateEntry {
 /// requests of callers.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ProxyEntry {
+pub(crate) struct ProxyConfig {
     /// IP addresses or networks of the proxy. Headers from other addresses are ignored.
     pub(crate) networks: Vec<String>,
     /// Header that contains the name of the caller. Required.

@@ -10,7 +10,7 @@ use crate::config::quantities::{RowBound, Size, SizeBound, Time};
 /// Limits of all calls and of all callers.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct LimitsEntry {
+pub(crate) struct LimitsConfig {
     /// Maximum duration of a call. Default: 60s.
     pub(crate) timeout: Option<Time>,
     /// Maximum number of rows of an answer. Default: unlimited.
@@ -40,12 +40,12 @@ pub(crate) struct LimitsEntry {
     pub(crate) waiting_calls: Option<usize>,
     /// Limits of each principal, unless its roles set others. Default: no limit, but a quarter of running_calls and of
     /// waiting_calls if callers authenticate.
-    pub(crate) principal: LevelLimitsEntry,
+    pub(crate) principal: LevelLimitsConfig,
     /// Limits of all principals of one tenant together. Default: no limit, but a quarter of running_calls and of
     /// waiting_calls if callers authenticate.
-    pub(crate) tenant: LevelLimitsEntry,
+    pub(crate) tenant: LevelLimitsConfig,
     /// Daily limits of all callers together.
-    pub(crate) node: DailyEntry,
+    pub(crate) node: DailyConfig,
     /// File that keeps the daily counts across a restart, relative to this file. Default: a file in tidegate/usage of
     /// the user's cache folder.
     pub(crate) usage_file: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(crate) struct LimitsEntry {
 /// Limits of callers. A day begins at 00:00 UTC. Default of each: no limit, unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct LevelLimitsEntry {
+pub(crate) struct LevelLimitsConfig {
     /// Requests per second.
     pub(crate) requests_per_second: Option<f64>,
     /// Requests that may arrive at once. Default: the number of requests_per_second, rounded up.
@@ -74,7 +74,7 @@ pub(crate) struct LevelLimitsEntry {
 /// Daily limits. A day begins at 00:00 UTC. Default of each: no limit.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct DailyEntry {
+pub(crate) struct DailyConfig {
     /// Rows of all answers in a day.
     pub(crate) rows_per_day: Option<u64>,
     /// Size of all answers in a day, in bytes.
@@ -86,7 +86,7 @@ pub(crate) struct DailyEntry {
 /// Limits of the calls of an entry. Default of each: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct CallLimitsEntry {
+pub(crate) struct CallLimitsConfig {
     /// Maximum duration of a call. If total_timeout is longer, maximum time to the first row of PostgreSQL.
     pub(crate) timeout: Option<Time>,
     /// Maximum duration of a call with all its rows. Default: timeout.
@@ -104,7 +104,7 @@ pub(crate) struct CallLimitsEntry {
 /// Limits of the calls of a tool. Default of each: the value under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ToolLimitsEntry {
+pub(crate) struct ToolLimitsConfig {
     /// Maximum duration of a call. If total_timeout is longer, maximum time to the first row of PostgreSQL.
     pub(crate) timeout: Option<Time>,
     /// Maximum duration of a call with all its rows. Default: timeout.
@@ -135,9 +135,9 @@ pub(crate) struct ToolLimitsEntry {
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 
-impl LimitsEntry {
-    pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
-        LevelLimitsEntry {
+impl LimitsConfig {
+    pub(crate) fn shared_limits(&self) -> LevelLimitsConfig {
+        LevelLimitsConfig {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             running_calls: self.running_calls,
@@ -149,9 +149,9 @@ impl LimitsEntry {
     }
 }
 
-impl ToolLimitsEntry {
-    pub(crate) fn per_call_limits(&self) -> CallLimitsEntry {
-        CallLimitsEntry {
+impl ToolLimitsConfig {
+    pub(crate) fn per_call_limits(&self) -> CallLimitsConfig {
+        CallLimitsConfig {
             timeout: self.timeout,
             total_timeout: self.total_timeout,
             stall_timeout: self.stall_timeout,
@@ -161,8 +161,8 @@ impl ToolLimitsEntry {
         }
     }
 
-    pub(crate) fn shared_limits(&self) -> LevelLimitsEntry {
-        LevelLimitsEntry {
+    pub(crate) fn shared_limits(&self) -> LevelLimitsConfig {
+        LevelLimitsConfig {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             running_calls: self.running_calls,
@@ -177,7 +177,7 @@ impl ToolLimitsEntry {
 /// Stored results: answers that do not fit inline, kept for later pages and downloads.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ResultsEntry {
+pub(crate) struct ResultsConfig {
     /// Whether answers are stored. Default: true.
     pub(crate) enabled: bool,
     /// Folder of stored results, relative to this file. Default: tidegate/results in the user's cache folder.
@@ -198,7 +198,7 @@ pub(crate) struct ResultsEntry {
     pub(crate) timeout: Option<Time>,
 }
 
-impl Default for ResultsEntry {
+impl Default for ResultsConfig {
     fn default() -> Self {
         Self {
             enabled: true,

@@ -16,23 +16,23 @@ use serde_json::{Map, Value};
 use super::quantities::{SecretText, Size, Time};
 
 pub(crate) use databases::{
-    DatabaseEntry, HandlerSchemaEntry, HandlersEntry, MaskEntry, NamedMask, PolicyEntry, RaggedEntry, RoleChoice,
-    TableEntry, TenancyEntry,
+    DatabaseConfig, HandlerSchemaConfig, HandlersConfig, MaskConfig, NamedMask, PolicyConfig, RaggedConfig, RoleChoice,
+    TableConfig, TenancyConfig,
 };
-pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
-pub(crate) use limits::{CallLimitsEntry, LevelLimitsEntry, LimitsEntry, ResultsEntry, ToolLimitsEntry};
-pub(crate) use resources_and_prompts::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
-pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
-pub(crate) use server::{ClientCertificatesEntry, ServerEntry, TlsEntry, TlsVersionEntry};
+pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
+pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
+pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
+pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
+pub(crate) use server::{ClientCertificatesConfig, ServerConfig, TlsConfig, TlsVersionConfig};
 
 /// The configuration of a Tidegate server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     /// Address, TLS, transports and name of the server.
-    pub(crate) server: ServerEntry,
+    pub(crate) server: ServerConfig,
     /// Databases that can be queried. Default: none.
-    pub(crate) databases: Vec<DatabaseEntry>,
+    pub(crate) databases: Vec<DatabaseConfig>,
     /// Secret for the hash mask of row policies. Write it as ${VARIABLE}. Default: a random one, which changes at each
     /// restart.
     pub(crate) policies_key: Option<SecretText>,
@@ -40,30 +40,30 @@ pub(crate) struct Config {
     /// all.
     pub(crate) built_in: Option<Vec<String>>,
     /// Declared tools. Default: none.
-    pub(crate) tools: Vec<ToolEntry>,
+    pub(crate) tools: Vec<ToolConfig>,
     /// Named parts of the registry, as patterns of the names of tools, resources and prompts. Each toolset is served at
     /// /mcp/NAME and can be granted to roles. Default: none.
     pub(crate) toolsets: BTreeMap<String, Vec<String>>,
     /// Declared resources. Default: none.
-    pub(crate) resources: Vec<ResourceEntry>,
+    pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.
-    pub(crate) prompts: Vec<PromptEntry>,
+    pub(crate) prompts: Vec<PromptConfig>,
     /// Roles, and what their callers may use. Default: none.
-    pub(crate) roles: Vec<RoleEntry>,
+    pub(crate) roles: Vec<RoleConfig>,
     /// Authentication. If this key is present, even without members, callers without a role cannot use anything.
     /// Default: none; all callers may use everything except entries that require an access name, and the server listens on this machine only.
     #[serde(deserialize_with = "identity::deserialize_present")]
-    pub(crate) auth: Option<AuthEntry>,
+    pub(crate) auth: Option<AuthConfig>,
     /// Limits of calls and of callers.
-    pub(crate) limits: LimitsEntry,
+    pub(crate) limits: LimitsConfig,
     /// Stored results: answers that do not fit inline, kept for later pages and downloads.
-    pub(crate) results: ResultsEntry,
+    pub(crate) results: ResultsConfig,
     /// Hosts that http tools may call.
-    pub(crate) http: HttpEntry,
+    pub(crate) http: HttpConfig,
     /// The audit log. Default: none.
-    pub(crate) audit: Option<AuditEntry>,
+    pub(crate) audit: Option<AuditConfig>,
     /// Detection of secrets in answers. Default: none; secrets are not searched.
-    pub(crate) secrets: Option<SecretsEntry>,
+    pub(crate) secrets: Option<SecretsConfig>,
     /// Puts rows that a model reads between two lines with a random mark, so that data cannot pretend to be outside.
     /// Default: false.
     pub(crate) fence: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Config {
 /// A declared tool: an SQL statement, or a request to an HTTP API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolEntry {
+pub(crate) struct ToolConfig {
     /// Name of the tool: 1 to 128 letters, digits, dots, _ and -. Required.
     pub(crate) name: String,
     /// Title for people. Default: none.
@@ -81,19 +81,19 @@ pub(crate) struct ToolEntry {
     pub(crate) description: String,
     /// Hints for clients. Default: derived from the tool.
     #[serde(default)]
-    pub(crate) annotations: AnnotationsEntry,
+    pub(crate) annotations: AnnotationsConfig,
     /// Database of the statement. Default: the only database.
     pub(crate) database: Option<String>,
     /// One statement with parameters as :name. It may only read, unless transaction.writes is true. Default: none.
     pub(crate) sql: Option<String>,
     /// PostgreSQL: the transaction of the statement.
     #[serde(default)]
-    pub(crate) transaction: TransactionEntry,
+    pub(crate) transaction: TransactionConfig,
     /// Request to an HTTP API, instead of a statement. Default: none.
-    pub(crate) http: Option<HttpRequestEntry>,
+    pub(crate) http: Option<HttpRequestConfig>,
     /// Parameters by name. Default: none.
     #[serde(default)]
-    pub(crate) input: BTreeMap<String, InputEntry>,
+    pub(crate) input: BTreeMap<String, InputConfig>,
     /// Question that the person behind a call must approve before the tool runs: Refund {{amount}} to order {{order}}?
     /// Default: none.
     pub(crate) confirm: Option<String>,
@@ -106,18 +106,18 @@ pub(crate) struct ToolEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which calls are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: AllowedOriginsEntry,
+    pub(crate) from: AllowedOriginsConfig,
     /// Limits of the calls of the tool.
     #[serde(default)]
-    pub(crate) limits: ToolLimitsEntry,
+    pub(crate) limits: ToolLimitsConfig,
     /// How long clients may cache an answer. Default: not stated.
-    pub(crate) cache: Option<CacheEntry>,
+    pub(crate) cache: Option<CacheConfig>,
 }
 
 /// A request to an HTTP API. {{name}} in its texts stands for a parameter.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HttpRequestEntry {
+pub(crate) struct HttpRequestConfig {
     /// HTTP method: GET, POST, PUT, PATCH or DELETE. Default: GET.
     #[serde(default)]
     pub(crate) method: String,
@@ -139,17 +139,17 @@ pub(crate) struct HttpRequestEntry {
     pub(crate) max_bytes: Option<Size>,
 }
 
-impl std::fmt::Debug for HttpRequestEntry {
+impl std::fmt::Debug for HttpRequestConfig {
     /// Omits headers and body, which may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpRequestEntry").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("HttpRequestConfig").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
 /// Hints for clients about the effects of a tool. Default of each: derived from the tool.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct AnnotationsEntry {
+pub(crate) struct AnnotationsConfig {
     /// The tool changes nothing.
     pub(crate) read_only: Option<bool>,
     /// The tool may delete or overwrite data.
@@ -163,7 +163,7 @@ pub(crate) struct AnnotationsEntry {
 /// A parameter of a tool, or a variable of a resource.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct InputEntry {
+pub(crate) struct InputConfig {
     /// Type: string, integer, number, boolean, date, timestamp, list or identifier. Default: string.
     #[serde(rename = "type")]
     pub(crate) kind: InputType,
@@ -213,7 +213,7 @@ pub(crate) enum InputType {
 /// Transports and networks from which calls are accepted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct AllowedOriginsEntry {
+pub(crate) struct AllowedOriginsConfig {
     /// Transports: stdio, http, sse, ws, rest, cli. Default: all.
     pub(crate) transports: Option<Vec<String>>,
     /// Networks, such as 10.0.0.0/8 or 2001:db8::/32. Default: all.
@@ -223,9 +223,9 @@ pub(crate) struct AllowedOriginsEntry {
 /// The transaction in which PostgreSQL runs a statement.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct TransactionEntry {
+pub(crate) struct TransactionConfig {
     /// Isolation level: read committed, repeatable read or serializable. Default: read committed.
-    pub(crate) isolation: IsolationEntry,
+    pub(crate) isolation: IsolationConfig,
     /// Whether the statement may write. The annotations of the tool then say so. A failed statement is rolled back.
     /// Default: false.
     pub(crate) writes: bool,
@@ -239,7 +239,7 @@ pub(crate) struct TransactionEntry {
 /// Isolation level of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) enum IsolationEntry {
+pub(crate) enum IsolationConfig {
     #[default]
     #[serde(rename = "read committed")]
     ReadCommitted,
@@ -252,7 +252,7 @@ pub(crate) enum IsolationEntry {
 /// How long clients may cache an answer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CacheEntry {
+pub(crate) struct CacheConfig {
     /// Duration for which clients may cache an answer. Required.
     pub(crate) ttl: Time,
     /// Whether shared caches may store the answer. Use it only if the answer is the same for all callers. Default:
@@ -264,7 +264,7 @@ pub(crate) struct CacheEntry {
 /// Hosts that http tools may call.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct HttpEntry {
+pub(crate) struct HttpConfig {
     /// Hosts that http tools may call, such as api.example.com, *.example.com or 127.0.0.1:8080. Default: none.
     pub(crate) allow_hosts: Vec<String>,
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AllowedOriginsEntry, CacheEntry, CallLimitsEntry, InputEntry};
+use super::{AllowedOriginsConfig, CacheConfig, CallLimitsConfig, InputConfig};
 
 /// A declared resource: the result of a statement, or a file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResourceEntry {
+pub(crate) struct ResourceConfig {
     /// URI, or URI template: reports://sales/{year}. Required.
     pub(crate) uri: String,
     /// Name of the resource. Required.
@@ -27,7 +27,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) sql: Option<String>,
     /// Types and constraints of the variables of the URI, by name. Default: string.
     #[serde(default)]
-    pub(crate) input: BTreeMap<String, InputEntry>,
+    pub(crate) input: BTreeMap<String, InputConfig>,
     /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon. Default: mcp.
     pub(crate) format: Option<String>,
     /// File, relative to this file. {{variable}} stands for a part of a name. Default: none.
@@ -41,18 +41,18 @@ pub(crate) struct ResourceEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which reads are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: AllowedOriginsEntry,
+    pub(crate) from: AllowedOriginsConfig,
     /// Limits of the reads of the resource.
     #[serde(default)]
-    pub(crate) limits: CallLimitsEntry,
+    pub(crate) limits: CallLimitsConfig,
     /// How long clients may cache the content. Default: not stated.
-    pub(crate) cache: Option<CacheEntry>,
+    pub(crate) cache: Option<CacheConfig>,
 }
 
 /// A declared prompt.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PromptEntry {
+pub(crate) struct PromptConfig {
     /// Name of the prompt. Required.
     pub(crate) name: String,
     /// Title for people. Default: none.
@@ -61,9 +61,9 @@ pub(crate) struct PromptEntry {
     pub(crate) description: String,
     /// Arguments, in order. Default: none.
     #[serde(default)]
-    pub(crate) arguments: Vec<PromptArgumentEntry>,
+    pub(crate) arguments: Vec<PromptArgumentConfig>,
     /// Messages, in order. Required.
-    pub(crate) messages: Vec<MessageEntry>,
+    pub(crate) messages: Vec<MessageConfig>,
     /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
@@ -73,13 +73,13 @@ pub(crate) struct PromptEntry {
     pub(crate) scopes: Vec<String>,
     /// Transports and networks from which requests are accepted. Default: all.
     #[serde(default)]
-    pub(crate) from: AllowedOriginsEntry,
+    pub(crate) from: AllowedOriginsConfig,
 }
 
 /// An argument of a prompt. Arguments named database or table have completions.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PromptArgumentEntry {
+pub(crate) struct PromptArgumentConfig {
     /// Name of the argument; messages use it as {{name}}. Required.
     pub(crate) name: String,
     /// Title for people. Default: none.
@@ -94,7 +94,7 @@ pub(crate) struct PromptArgumentEntry {
 /// A message of a prompt: a text or a resource.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MessageEntry {
+pub(crate) struct MessageConfig {
     /// Role of the message: user or assistant. Default: user.
     #[serde(default)]
     pub(crate) role: MessageRole,

@@ -10,13 +10,13 @@ use super::super::quantities::{SecretText, Size};
 /// The audit log: one line for each call, in a hash chain, in a file that is rotated. Changes take effect at a restart.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AuditEntry {
+pub(crate) struct AuditConfig {
     /// File of the log, relative to this file. Its folder must exist, and only one process writes the file. Required.
     pub(crate) file: PathBuf,
     /// What happens if the log cannot be written. block: calls wait up to 5s and are then refused. drop: calls
     /// continue, and missing lines are counted. Default: block.
     #[serde(default)]
-    pub(crate) on_write_failure: WhenFullEntry,
+    pub(crate) on_write_failure: WhenFullConfig,
     /// Size at which a new file begins, in bytes. Default: 100MB.
     pub(crate) max_size: Option<Size>,
     /// Number of older files that are kept. Default: 10.
@@ -37,7 +37,7 @@ pub(crate) struct AuditEntry {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum WhenFullEntry {
+pub(crate) enum WhenFullConfig {
     #[default]
     Block,
     Drop,
@@ -46,9 +46,9 @@ pub(crate) enum WhenFullEntry {
 /// Detection of secrets in answers.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct SecretsEntry {
+pub(crate) struct SecretsConfig {
     /// Names of built-in rules, and rules of your own. Default: all built-in rules.
-    pub(crate) rules: Option<Vec<SecretRuleEntry>>,
+    pub(crate) rules: Option<Vec<SecretRuleConfig>>,
     /// mask replaces the secret by [secret: NAME]; refuse ends the answer with an error. Default: mask.
     pub(crate) action: SecretAction,
 }
@@ -56,7 +56,7 @@ pub(crate) struct SecretsEntry {
 /// A rule that finds secrets.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum SecretRuleEntry {
+pub(crate) enum SecretRuleConfig {
     /// Name of a built-in rule.
     BuiltIn(String),
     /// A rule of your own.

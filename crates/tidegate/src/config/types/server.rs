@@ -10,11 +10,11 @@ use crate::config::quantities::Size;
 /// Address, TLS, transports and name of the server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ServerEntry {
+pub(crate) struct ServerConfig {
     /// Address to listen on. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<String>,
     /// TLS and client certificates. Default: none; the server accepts plain HTTP.
-    pub(crate) tls: Option<TlsEntry>,
+    pub(crate) tls: Option<TlsConfig>,
     /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
     pub(crate) allow_hosts: Vec<String>,
     /// Origins of web pages that may call, in addition to those of this machine. Default: none.
@@ -26,13 +26,13 @@ pub(crate) struct ServerEntry {
     /// Instructions that a model receives when it connects. Default: the built-in instructions.
     pub(crate) instructions: Option<String>,
     /// Transports that are on. Default: all.
-    pub(crate) transports: TransportsEntry,
+    pub(crate) transports: TransportsConfig,
 }
 
 /// HTTP transports, each of which can be switched off.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct TransportsEntry {
+pub(crate) struct TransportsConfig {
     /// MCP over Streamable HTTP at /mcp. Default: true.
     pub(crate) mcp: bool,
     /// MCP over HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
@@ -45,7 +45,7 @@ pub(crate) struct TransportsEntry {
     pub(crate) metrics: bool,
 }
 
-impl Default for TransportsEntry {
+impl Default for TransportsConfig {
     fn default() -> Self {
         Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
     }
@@ -54,7 +54,7 @@ impl Default for TransportsEntry {
 /// TLS and client certificates. Changed files take effect without a restart.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TlsEntry {
+pub(crate) struct TlsConfig {
     /// File of the certificate chain (PEM), leaf first; relative to this file. Required.
     pub(crate) certificate: PathBuf,
     /// File of the private key of the certificate (PEM), relative to this file. Required.
@@ -64,16 +64,16 @@ pub(crate) struct TlsEntry {
     pub(crate) client_ca: Option<PathBuf>,
     /// Whether clients need a certificate. optional: clients without one may authenticate another way. required: the
     /// handshake fails without one. Default: optional.
-    pub(crate) client_certificates: Option<ClientCertificatesEntry>,
+    pub(crate) client_certificates: Option<ClientCertificatesConfig>,
     /// File of revocation lists (PEM), relative to this file: one list for each authority of client_ca. Clients of an
     /// authority without a list are refused. Default: none.
     pub(crate) client_crl: Option<PathBuf>,
     /// Oldest TLS version that is accepted: "1.2" or "1.3". Default: "1.2".
     #[serde(default)]
-    pub(crate) min_version: TlsVersionEntry,
+    pub(crate) min_version: TlsVersionConfig,
 }
 
-impl TlsEntry {
+impl TlsConfig {
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca).chain(&self.client_crl)
     }
@@ -83,7 +83,7 @@ impl TlsEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum ClientCertificatesEntry {
+pub(crate) enum ClientCertificatesConfig {
     Optional,
     Required,
 }
@@ -91,7 +91,7 @@ pub(crate) enum ClientCertificatesEntry {
 /// A TLS version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) enum TlsVersionEntry {
+pub(crate) enum TlsVersionConfig {
     #[default]
     #[serde(rename = "1.2")]
     V1_2,
