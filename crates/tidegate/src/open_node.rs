@@ -64,14 +64,14 @@ impl<'a> NodeSpec<'a> {
         })
     }
 
-    pub(crate) async fn open(self, audience: LimitDefaults) -> Result<OpenNode, CommandError> {
+    pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {
         let Self { loaded_config: loaded, file_hashes, has_file, sources, options } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
         let command_line_databases = source::open_databases(sources, &engine)?;
         let authenticator = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
         let flags = options.clone();
-        let limits = move |config: &Config| flags.call_limits(audience, config);
-        let (store, audit) = match audience {
+        let limits = move |config: &Config| flags.call_limits(defaults, config);
+        let (store, audit) = match defaults {
             LimitDefaults::Clients => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
             // A user of the command line can read the data directly.
             LimitDefaults::CommandLine => (None, None),
@@ -80,7 +80,7 @@ impl<'a> NodeSpec<'a> {
         let assembly = NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
-        if audience == LimitDefaults::Clients {
+        if defaults == LimitDefaults::Clients {
             persist_usage(&assembly.node, &loaded);
         }
         for warning in &apply_report.warnings {
@@ -103,9 +103,9 @@ impl OpenNode {
     pub(crate) async fn open(
         sources: Option<&[DatabaseSource]>,
         options: &GlobalOptions,
-        audience: LimitDefaults,
+        defaults: LimitDefaults,
     ) -> Result<Self, CommandError> {
-        NodeSpec::read(sources, options)?.open(audience).await
+        NodeSpec::read(sources, options)?.open(defaults).await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {

@@ -102,10 +102,10 @@ impl GlobalOptions {
         self.config_file().map(|file| LoadedConfig::read(&file)).transpose()
     }
 
-    /// The limits of calls whose answers `audience` reads: flag, else environment, else file, else default.
-    pub(crate) fn call_limits(&self, audience: LimitDefaults, config: &Config) -> Limits {
+    /// The limits of calls whose answers `defaults` reads: flag, else environment, else file, else default.
+    pub(crate) fn call_limits(&self, defaults: LimitDefaults, config: &Config) -> Limits {
         let (default, limits) = (Limits::default(), &config.limits);
-        let inline = match audience {
+        let inline = match defaults {
             LimitDefaults::Clients => config::inline_budget(config, default.inline),
             // The limits of the file apply to clients only.
             LimitDefaults::CommandLine => Budget::default(),

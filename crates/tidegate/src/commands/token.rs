@@ -50,7 +50,7 @@ pub(crate) struct TokenNewArguments {
     /// Issuer of the token [default: auth.tokens.issuer of the configuration]
     #[arg(long, value_name = "ISSUER")]
     issuer: Option<String>,
-    /// LimitDefaults of the token [default: the first of auth.tokens.audience of the configuration]
+    /// Audience of the token [default: the first of auth.tokens.audience of the configuration]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
 }

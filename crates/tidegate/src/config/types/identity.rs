@@ -85,7 +85,7 @@ pub(crate) struct AuthConfig {
 pub(crate) struct TokensConfig {
     /// Issuer that tokens must have (iss).
     pub(crate) issuer: String,
-    /// LimitDefaults that tokens must have (aud): a text, or a list of which one must match.
+    /// Audience that tokens must have (aud): a text, or a list of which one must match.
     pub(crate) audience: OneOrMany,
     /// Accepted signature algorithms, such as RS256, ES256 or Ed25519 (which many issuers call EdDSA). Not used with
     /// introspection. Default: none; required without introspection.
