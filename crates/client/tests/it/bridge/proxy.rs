@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::AbortHandle;
 
 /// How long a connection may take to notice that its peer is gone.
@@ -19,18 +19,25 @@ pub(super) struct FlakyProxy {
     /// By the address of the client.
     connections: Arc<Mutex<Vec<(SocketAddr, AbortHandle)>>>,
     listening: Mutex<Option<AbortHandle>>,
+    /// Keeps the port while the proxy does not listen, so that no other socket receives it.
+    _reserved_port: TcpSocket,
 }
 
 impl FlakyProxy {
     pub(super) async fn start(target: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let reserved_port = TcpSocket::new_v4().unwrap();
+        // Listeners share the port with it.
+        reserved_port.set_reuseaddr(true).unwrap();
+        reserved_port.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = reserved_port.local_addr().unwrap();
         let proxy = Self {
-            address: listener.local_addr().unwrap(),
+            address,
             target: Arc::new(Mutex::new(target)),
             connections: Arc::default(),
             listening: Mutex::default(),
+            _reserved_port: reserved_port,
         };
-        proxy.listen(listener);
+        proxy.listen_again().await;
         proxy
     }
 
