@@ -164,7 +164,7 @@ impl ResultStore {
     }
 
     /// Stores `id` as the answer for `key`.
-    pub fn cache_answer(&self, key: CacheKey, id: ResultId) {
+    pub(crate) fn cache_answer(&self, key: CacheKey, id: ResultId) {
         self.answers.lock().put(key, id);
     }
 

@@ -25,7 +25,7 @@ use crate::manifest::{BlockMetadata, FileDescription, ResultHeader, ResultId};
 use crate::memory_size::batch_bytes;
 use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
 use crate::result_signer::{now_ms, to_ms};
-use crate::result_store::{ResultStore, unwritable_error};
+use crate::result_store::{CacheKey, ResultStore, unwritable_error};
 
 /// Bytes of rows in the first block; each further block has twice as many as the previous one.
 const FIRST_BLOCK_BYTES: usize = 64 * 1024;
@@ -87,6 +87,7 @@ pub struct ResultWriter {
     files: Arc<Mutex<ResultFiles>>,
     bytes_max: Option<u64>,
     rows_max: Option<u64>,
+    cache_key: Option<CacheKey>,
     /// Rows that are not yet in a block.
     waiting: Vec<RecordBatch>,
     waiting_bytes: usize,
@@ -155,6 +156,7 @@ impl ResultWriter {
             files,
             bytes_max: new_result.bytes_max,
             rows_max: new_result.rows_max,
+            cache_key: None,
             waiting: Vec::new(),
             waiting_bytes: 0,
             block_due: None,
@@ -180,6 +182,13 @@ impl ResultWriter {
         let (files, head) = (self.files.clone(), self.result.header.clone());
         let created = run_blocking(move || files.lock().create(head)).await;
         created.map_err(|error| unwritable_error(&error))
+    }
+
+    /// Caches the result as the answer for `key` when it has all rows, before readers see its end.
+    #[must_use]
+    pub fn with_cache_key(mut self, key: Option<CacheKey>) -> Self {
+        self.cache_key = key;
+        self
     }
 
     /// The result that is being written.
@@ -332,6 +341,7 @@ impl ResultWriter {
     /// Returns a blocking function that writes the end and notifies readers. A result without a block is removed.
     fn finisher(&self, end: ResultEnd) -> impl FnOnce() -> ResultEnd + Send + 'static {
         let (store, result, files) = (self.store.clone(), self.result.clone(), self.files.clone());
+        let (cache_key, rows_max) = (self.cache_key, self.rows_max);
         move || {
             let text = files.lock().write_end(end.reason());
             // A result without an end line counts as incomplete after a restart, so it must also be incomplete now.
@@ -344,6 +354,11 @@ impl ResultWriter {
             let is_empty = result.progress.borrow().blocks.is_empty();
             if is_empty {
                 store.discard(&result);
+            }
+            // At the limit it is unknown whether these are all rows.
+            let has_all_rows = end == ResultEnd::Complete && rows_max.is_none_or(|max| result.progress().rows() < max);
+            if let Some(key) = cache_key.filter(|_| has_all_rows && !is_empty) {
+                store.cache_answer(key, result.header.id);
             }
             // Readers that see the end find the final state.
             drop(store);

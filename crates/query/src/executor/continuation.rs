@@ -16,7 +16,7 @@ use crate::format::{AnswerEncoding, OutputFormat};
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
-use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult, WriteOutcome};
+use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Faster answers are not cached.
@@ -78,8 +78,7 @@ impl<'a> AnswerRecorder<'a> {
         hints.budget = next.hint();
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
-        let written = writer.write_all(rows, visible, job).await?;
-        self.cache_answer(&written, &result);
+        writer.write_all(rows, visible, job).await?;
         Ok(Metadata::new())
     }
 
@@ -100,11 +99,9 @@ impl<'a> AnswerRecorder<'a> {
             return Ok(metadata);
         }
         let Ok(writer) = self.begin_result(schema).await else { return Ok(metadata) };
-        let result = writer.result().clone();
         reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
-        let written = writer.write_all(rows, visible, self.job).await?;
-        self.cache_answer(&written, &result);
+        writer.write_all(rows, visible, self.job).await?;
         Ok(Metadata::new())
     }
 
@@ -112,20 +109,13 @@ impl<'a> AnswerRecorder<'a> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
         let new_result = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
-        self.store.begin(new_result, stored_columns(schema)).await
+        let writer = self.store.begin(new_result, stored_columns(schema)).await?;
+        Ok(writer.with_cache_key(self.cache_key))
     }
 
     /// Whether `rows` rows are all rows; at the limit this is unknown.
     fn are_all_rows(&self, rows: u64) -> bool {
         self.rows_max.is_none_or(|max| rows < max)
-    }
-
-    fn cache_answer(&self, written: &WriteOutcome, result: &StoredResult) {
-        if let (Some(key), true) =
-            (self.cache_key, written.end == ResultEnd::Complete && self.are_all_rows(written.rows))
-        {
-            self.store.cache_answer(key, result.header().id);
-        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
 use tidegate_core::{Content, Error};
-use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
+use tidegate_results::{NewResult, ResultStore, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 const PREVIEW_ROWS_MAX: usize = 10;
@@ -68,25 +68,19 @@ impl Executor {
         let database = &request.database;
         let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
         let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: request.max_rows };
-        let writer = store.begin(new_result, stored_columns(&schema)).await?;
+        let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cached.key);
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
         let preview = ExportPreview { store, result: &result, request: &request, is_list, is_task, job, reply };
         let writing = writer.write_all(rows, 0, job);
-        let (written, metadata) = if is_task {
+        if is_task {
             // A client that polls a task expects the final state.
-            let written = progress.run_with_heartbeat(writing).await?;
-            (written, preview.send(started, false).await?)
-        } else {
-            // The answer ends with the preview, and no progress is reported after it.
-            let answering = progress.run_with_heartbeat(preview.send(started, false));
-            future::try_join(writing, answering).await?
-        };
-        let is_all = written.end == ResultEnd::Complete && request.max_rows.is_none_or(|max| written.rows < max);
-        if let (Some(key), true) = (cached.key, is_all) {
-            store.cache_answer(key, result.header().id);
+            progress.run_with_heartbeat(writing).await?;
+            return preview.send(started, false).await;
         }
-        Ok(metadata)
+        // The answer ends with the preview, and no progress is reported after it.
+        let answering = progress.run_with_heartbeat(preview.send(started, false));
+        Ok(future::try_join(writing, answering).await?.1)
     }
 }
 
