@@ -40,6 +40,7 @@ mod syntax;
 mod text;
 mod time;
 mod untyped_literals;
+mod walk;
 
 pub use analyzer::analyzer_rules;
 pub use catalog::{

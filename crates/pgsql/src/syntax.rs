@@ -2,12 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value, VisitMut, VisitorMut,
+    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
+
+use crate::walk::Stop;
 
 /// Builds the call of the function `name` with `args`.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
@@ -137,12 +139,12 @@ pub(crate) fn body_and_order(query: &mut Query) -> (&mut SetExpr, &mut [OrderByE
 }
 
 /// Lets a visitor stop at an error.
-pub(crate) fn break_on_error(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+pub(crate) fn break_on_error(result: Result<()>) -> ControlFlow<Stop> {
     result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
 }
 
 /// Returns the error that stopped a visitor.
-pub(crate) fn into_result(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
+pub(crate) fn into_result(flow: ControlFlow<Stop>) -> Result<()> {
     flow.break_value().map_or(Ok(()), |error| Err(*error))
 }
 
@@ -160,35 +162,4 @@ pub(crate) fn sort_distinct(function: &mut Function) {
         let order = OrderByExpr { expr: value.clone(), options, with_fill: None };
         list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
     }
-}
-
-/// Counts the queries around an expression.
-struct ExpressionVisitor<F> {
-    depth: usize,
-    visit: F,
-}
-
-impl<F: FnMut(&mut Expr, usize)> VisitorMut for ExpressionVisitor<F> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        (self.visit)(expression, self.depth);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Calls `visit` for each expression in `node` before its parts, with the number of queries in `node` around it.
-pub(crate) fn for_each_expression(node: &mut impl VisitMut, visit: impl FnMut(&mut Expr, usize)) {
-    // The visitor never breaks.
-    let _ = node.visit(&mut ExpressionVisitor { depth: 0, visit });
 }

@@ -7,7 +7,8 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select};
 
 use crate::function::{ColumnarFunction, first_type, keep_types};
-use crate::syntax::{call, for_each_expression, string, take};
+use crate::syntax::{call, string, take};
+use crate::walk::for_each_expression;
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "named_cast_function*";

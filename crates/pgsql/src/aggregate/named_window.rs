@@ -4,17 +4,18 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SelectItem, Statement, Value,
-    VisitMut, VisitorMut, WindowSpec, WindowType,
+    VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::syntax::{break_on_error, folded, into_result};
+use crate::walk::{Stop, walk_mut};
 
 /// Replaces names of windows with their definitions.
 pub(super) fn resolve_windows(statement: &mut Statement) -> Result<()> {
-    into_result(statement.visit(&mut WindowScopes { scopes: Vec::new() }))
+    into_result(walk_mut(statement, &mut WindowScopes { scopes: Vec::new() }))
 }
 
 /// The windows defined by the enclosing queries, innermost last.
@@ -70,7 +71,7 @@ fn refine_window(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<Win
 }
 
 impl VisitorMut for WindowScopes {
-    type Break = Box<DataFusionError>;
+    type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         // The ORDER BY after a SELECT can name its windows.

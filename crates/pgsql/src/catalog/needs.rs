@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement, Visitor};
 
 use super::functions::is_function;
 use super::relation::relation_name;
+use crate::walk::walk;
 
 /// Relations whose rows describe columns.
 const COLUMN_RELATIONS: &[&str] = &[
@@ -30,7 +31,7 @@ pub struct CatalogNeeds {
 pub fn find_catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     let mut needs = CatalogNeeds::default();
     // The visitor never breaks.
-    let _ = statement.visit(&mut needs);
+    let _ = walk(statement, &mut needs);
     (needs != CatalogNeeds::default()).then_some(needs)
 }
 

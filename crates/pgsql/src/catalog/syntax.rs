@@ -8,8 +8,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -17,6 +16,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::column_names::column_name;
 use crate::syntax::{call, cast, folded, is_named, number, quoted, string, take, unnamed};
+use crate::walk::{Stop, walk, walk_mut};
 
 /// The types that are oids with a name. The suffix `*` names the function that returns the oid, `_name*` the one that
 /// returns the name.
@@ -29,20 +29,20 @@ const KEYWORD_FUNCTIONS: &[&str] = &["current_schema", "current_role"];
 /// Rewrites the parts of `statement` that refer to the catalogs.
 pub(crate) fn rewrite_statement(statement: &mut Statement) {
     // The visitor never breaks.
-    let _ = VisitMut::visit(statement, &mut CatalogRewriter);
+    let _ = walk_mut(statement, &mut CatalogRewriter);
 }
 
 struct CatalogRewriter;
 
 impl VisitorMut for CatalogRewriter {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Stop> {
         for item in &mut select.projection {
             match item {
                 SelectItem::ExprWithAlias { expr, .. } => replace_oid_with_name(expr),
                 // The column name depends on types that are rewritten below, so it is fixed first.
-                SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut TypeNameFinder).is_break() => {
+                SelectItem::UnnamedExpr(expr) if walk(expr, &mut TypeNameFinder).is_break() => {
                     let alias = quoted(column_name(expr));
                     let mut expr = take(expr);
                     replace_oid_with_name(&mut expr);
@@ -54,7 +54,7 @@ impl VisitorMut for CatalogRewriter {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Stop> {
         if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = factor {
             strip_schema(name);
         }
@@ -68,7 +68,7 @@ impl VisitorMut for CatalogRewriter {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
         match expression {
             Expr::Function(function) => {
                 strip_schema(&mut function.name);

@@ -10,12 +10,12 @@ use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Ident, OrderByExpr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitMut,
-    VisitorMut, visit_expressions,
+    Distinct, Expr, Ident, OrderByExpr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitorMut,
 };
 
 use crate::column_names::column_name;
-use crate::syntax::{body_and_order, factors, for_each_expression, last_identifier, quoted};
+use crate::syntax::{body_and_order, factors, last_identifier, quoted};
+use crate::walk::{Stop, any_expression, for_each_expression, walk_mut};
 
 /// Separates the name and the number of a hidden alias.
 const HIDDEN_MARK: char = '\u{1}';
@@ -46,7 +46,7 @@ fn hidden_alias(name: &str, number: usize) -> Ident {
 /// Names the columns of `query` and of all queries in it.
 pub(super) fn name_columns(query: &mut Query) {
     // The visitor never breaks.
-    let _ = VisitMut::visit(query, &mut ColumnNamer { depth: 0 });
+    let _ = walk_mut(query, &mut ColumnNamer { depth: 0 });
 }
 
 struct ColumnNamer {
@@ -54,15 +54,15 @@ struct ColumnNamer {
 }
 
 impl VisitorMut for ColumnNamer {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Stop> {
         name_query(query, self.depth == 0);
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Stop> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
@@ -185,9 +185,9 @@ fn rename_output_names(select: &mut Select, order_by: &mut [OrderByExpr], rename
 fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool) -> HashSet<String> {
     let mut names = HashSet::new();
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_))) {
-        let _: ControlFlow<()> = visit_expressions(&order.expr, |expression| {
+        any_expression(&order.expr, |expression| {
             names.extend(column_of(expression).cloned());
-            ControlFlow::Continue(())
+            false
         });
     }
     if !outermost && let Some(table) = only_table(select) {

@@ -2,17 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    ObjectName, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
-};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement, TableAlias, TableFactor, VisitorMut, With};
 
 use super::aliases::hidden_name;
 use crate::syntax::{quoted, single_identifier};
+use crate::walk::{Stop, walk_mut};
 
 /// Gives each such expression a unique name.
 pub(super) fn rename(statement: &mut Statement) {
     // The visitor never breaks.
-    let _ = VisitMut::visit(statement, &mut ShadowedCteRenamer { outer: Vec::new(), count: 0 });
+    let _ = walk_mut(statement, &mut ShadowedCteRenamer { outer: Vec::new(), count: 0 });
 }
 
 struct ShadowedCteRenamer {
@@ -22,16 +21,16 @@ struct ShadowedCteRenamer {
 }
 
 impl VisitorMut for ShadowedCteRenamer {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Stop> {
         let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone());
         self.outer.push(names.collect());
         ControlFlow::Continue(())
     }
 
     /// Inner queries are visited first, so that the remaining uses of a name refer to the expression of this WITH.
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Stop> {
         let Some(names) = self.outer.pop() else { return ControlFlow::Continue(()) };
         for (index, name) in names.into_iter().enumerate() {
             if !self.outer.iter().flatten().any(|other| *other == name) {
@@ -42,14 +41,14 @@ impl VisitorMut for ShadowedCteRenamer {
             let Some(With { cte_tables, recursive, .. }) = &mut query.with else { continue };
             let first = index + usize::from(!*recursive);
             for cte in cte_tables.iter_mut().skip(first) {
-                let _ = VisitMut::visit(&mut cte.query, &mut renaming);
+                let _ = walk_mut(&mut cte.query, &mut renaming);
             }
             if let Some(cte) = cte_tables.get_mut(index) {
                 cte.alias.name = quoted(renaming.to.as_str());
             }
-            let _ = VisitMut::visit(&mut query.body, &mut renaming);
-            let _ = VisitMut::visit(&mut query.order_by, &mut renaming);
-            let _ = VisitMut::visit(&mut query.limit_clause, &mut renaming);
+            let _ = walk_mut(&mut query.body, &mut renaming);
+            let _ = walk_mut(&mut query.order_by, &mut renaming);
+            let _ = walk_mut(&mut query.limit_clause, &mut renaming);
         }
         ControlFlow::Continue(())
     }
@@ -61,9 +60,9 @@ struct TableRenamer {
 }
 
 impl VisitorMut for TableRenamer {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Stop> {
         if let TableFactor::Table { name, alias, args: None, .. } = factor
             && let Some(table) = single_identifier(name).cloned().filter(|table| table.value == self.from)
         {

@@ -1,17 +1,16 @@
 //! Rewrites HAVING: its names refer to columns of FROM, and without GROUP BY all rows are one group.
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
-
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, OrderByExpr, Select, SelectItem, TableFactor, Visit, visit_expressions,
+    Expr, Function, GroupByExpr, OrderByExpr, Select, SelectItem, TableFactor, Visit,
 };
+use std::collections::HashSet;
 
 use super::columns::{NameScope, qualifier_of};
 use super::parse;
 use crate::aggregate::is_aggregate;
-use crate::syntax::{factors, for_each_expression};
+use crate::syntax::factors;
+use crate::walk::{any_expression, for_each_expression};
 
 /// Rewrites HAVING of `select`.
 pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut NameScope<'_>) -> Result<()> {
@@ -86,11 +85,8 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
 
 /// Whether `part` contains a call of an aggregate that is not a window function.
 fn has_aggregate(part: &impl Visit) -> bool {
-    let visited = visit_expressions(part, |expression| match expression {
-        Expr::Function(Function { name, over: None, .. }) if is_aggregate(&name.to_string().to_lowercase()) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    visited.is_break()
+    any_expression(part, |expression| match expression {
+        Expr::Function(Function { name, over: None, .. }) => is_aggregate(&name.to_string().to_lowercase()),
+        _ => false,
+    })
 }

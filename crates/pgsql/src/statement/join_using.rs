@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::{DataFusionError, Result, not_impl_err, plan_err};
+use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableWithJoins, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of};
@@ -17,11 +17,12 @@ use crate::column_names::column_name;
 use crate::syntax::{
     binary, body_and_order, boolean, break_on_error, call, factors_mut, folded, into_result, quoted, single_identifier,
 };
+use crate::walk::{Stop, walk_mut};
 
 /// Rewrites the joins of `statement`; `tables` returns the columns of the catalog's tables.
 /// Fails with `Plan` or `NotImplemented` for columns that cannot be merged, and for tables with unknown columns.
 pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
-    into_result(statement.visit(&mut JoinRewriter { scope: NameScope::new(tables) }))
+    into_result(walk_mut(statement, &mut JoinRewriter { scope: NameScope::new(tables) }))
 }
 
 struct JoinRewriter<'a> {
@@ -29,7 +30,7 @@ struct JoinRewriter<'a> {
 }
 
 impl VisitorMut for JoinRewriter<'_> {
-    type Break = Box<DataFusionError>;
+    type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         self.scope.enter(query);

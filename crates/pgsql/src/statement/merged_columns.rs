@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, VisitMut, VisitorMut, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, VisitMut, VisitorMut};
 
 use super::columns::{NameScope, qualifier_of};
 use crate::syntax::factors;
+use crate::walk::{Stop, any_expression, walk_mut};
 
 /// A merged column.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ pub(super) struct MergedColumn {
 pub(super) fn put_values(part: &mut impl VisitMut, merged: &[MergedColumn], scope: &mut NameScope<'_>) {
     if !merged.is_empty() {
         // The visitor never breaks.
-        let _ = part.visit(&mut MergedColumnRewriter { merged, scope, inner: Vec::new() });
+        let _ = walk_mut(part, &mut MergedColumnRewriter { merged, scope, inner: Vec::new() });
     }
 }
 
@@ -32,7 +33,7 @@ struct MergedColumnRewriter<'a, 'b> {
 }
 
 impl VisitorMut for MergedColumnRewriter<'_, '_> {
-    type Break = ();
+    type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         self.scope.enter(query);
@@ -87,11 +88,11 @@ fn add_names(scope: &mut NameScope<'_>, select: &Select, names: &mut Option<Hash
 /// Returns the tables that a value refers to.
 fn tables_of(value: &Expr) -> Vec<String> {
     let mut tables = Vec::new();
-    let _: ControlFlow<()> = visit_expressions(value, |expression| {
+    any_expression(value, |expression| {
         if let Expr::CompoundIdentifier(parts) = expression {
             tables.extend(parts.first().map(|table| table.value.clone()));
         }
-        ControlFlow::Continue(())
+        false
     });
     tables
 }

@@ -3,12 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
 mod columns;
@@ -34,6 +32,7 @@ pub(crate) use limit::RewriteLimit;
 pub use query_forms::ROWS_FROM;
 
 use crate::syntax::{break_on_error, into_result};
+use crate::walk::{Stop, walk_mut};
 use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped_literals};
 
 /// Rewrites `statement` in place. `tables` returns the columns of the tables that it names.
@@ -52,7 +51,7 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
     cte_names::rename(statement);
     join_using::rewrite_joins(statement, tables)?;
     catalog::rewrite_statement(statement);
-    into_result(VisitMut::visit(statement, &mut FormRewriter))?;
+    into_result(walk_mut(statement, &mut FormRewriter))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
         unsupported::check_records(&query.body)?;
@@ -63,9 +62,7 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
 
 /// Rewrites expressions, inner ones first.
 fn rewrite_expressions(node: &mut impl VisitMut) -> Result<()> {
-    into_result(visit_expressions_mut(node, |expression| {
-        break_on_error(INNER_FIRST.iter().try_for_each(|rewrite| rewrite(expression)))
-    }))
+    into_result(walk_mut(node, &mut ExpressionRewriter))
 }
 
 /// Returns the scalar functions that only rewritten statements call.
@@ -82,11 +79,22 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
 const OUTER_FIRST: [RewriteSyntax; 4] =
     [query_forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
 
+/// Rewrites expressions, inner ones first.
+struct ExpressionRewriter;
+
+impl VisitorMut for ExpressionRewriter {
+    type Break = Stop;
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        break_on_error(INNER_FIRST.iter().try_for_each(|rewrite| rewrite(expression)))
+    }
+}
+
 /// Rewrites queries and FROM, outer ones first.
 struct FormRewriter;
 
 impl VisitorMut for FormRewriter {
-    type Break = Box<DataFusionError>;
+    type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         untyped_literals::type_values(query);

@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName, OrderByExpr,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut, visit_expressions,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
 use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
 use crate::json;
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
+use crate::walk::{Stop, any_expression, walk_mut};
 
 /// The function name under which the parser stores ROWS FROM. Its arguments are functions.
 pub const ROWS_FROM: &str = "rows_from";
@@ -78,11 +79,11 @@ fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
     if !aliases.is_empty() {
         // The visitor never breaks.
         let mut rows = RowValueRewriter { aliases };
-        let _ = VisitMut::visit(select, &mut rows);
+        let _ = walk_mut(select, &mut rows);
         for order in order_by {
             let is_output = matches!(&order.expr, Expr::Identifier(name) if names_output(&select.projection, name));
             if !is_output {
-                let _ = VisitMut::visit(&mut order.expr, &mut rows);
+                let _ = walk_mut(&mut order.expr, &mut rows);
             }
         }
     }
@@ -109,9 +110,9 @@ struct RowValueRewriter {
 }
 
 impl VisitorMut for RowValueRewriter {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Stop> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
                 && self.aliases.contains(&name.value)
@@ -123,7 +124,7 @@ impl VisitorMut for RowValueRewriter {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
         if let Expr::Identifier(name) = expression
             && self.aliases.contains(&name.value)
         {
@@ -158,11 +159,7 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
     };
     json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
     let is_column = |expression: &Expr| matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-    let lateral = visit_expressions(&args, |expression| match is_column(expression) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    })
-    .is_break();
+    let lateral = any_expression(&args, is_column);
     let function = name.to_string().to_lowercase();
     *factor = if function == "unnest" || returns_rows(&function) {
         TableFactor::Function { lateral, name, args, with_ordinality, alias }

@@ -1,14 +1,13 @@
 //! Refuses forms that DataFusion interprets differently from PostgreSQL.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, JoinOperator, Select,
-    SelectItem, SetExpr, visit_expressions,
+    SelectItem, SetExpr,
 };
 
 use crate::syntax::{is_named, without_parentheses};
+use crate::walk::any_expression;
 
 /// Whether rows of a table of `select` may be missing.
 pub(super) fn has_outer_join(select: &Select) -> bool {
@@ -28,21 +27,18 @@ pub(super) fn has_outer_join(select: &Select) -> bool {
 /// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
 pub(super) fn check_counts(select: &Select) -> Result<()> {
     let has_outer_join = has_outer_join(select);
-    let row_count = visit_expressions(select, |expression| match expression {
-        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
-            if is_named(name, "count")
-                && (has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct)) =>
+    let mut row_count = None;
+    any_expression(select, |expression| {
+        if let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expression
+            && is_named(name, "count")
+            && (has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+            && let [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] = list.args.as_slice()
         {
-            match list.args.as_slice() {
-                [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] => {
-                    ControlFlow::Break(table.to_string())
-                }
-                _ => ControlFlow::Continue(()),
-            }
+            row_count = Some(table.to_string());
         }
-        _ => ControlFlow::Continue(()),
+        row_count.is_some()
     });
-    match row_count.break_value() {
+    match row_count {
         None => Ok(()),
         Some(table) => plan_err!(
             "count({table}.*) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \

@@ -16,7 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::aliases::visible_name;
 use crate::json::{ROW_VALUE, whole_row};
-use crate::syntax::{call, factors_mut, for_each_expression, last_identifier, quoted, single_identifier, unnamed};
+use crate::syntax::{call, factors_mut, last_identifier, quoted, single_identifier, unnamed};
+use crate::walk::for_each_expression;
 
 /// Functions whose arguments may be rows.
 const ROW_FUNCTIONS: [&str; 13] = [

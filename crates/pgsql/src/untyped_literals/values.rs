@@ -17,10 +17,11 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visitor};
 
 use super::{common_type, parse_value};
 use crate::syntax::{call, take, without_parentheses};
+use crate::walk::walk;
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
@@ -133,7 +134,7 @@ fn is_null(value: &Expr) -> bool {
 
 /// Whether `value` contains no query, and at most `expressions_max` expressions.
 fn is_small(value: &Expr, expressions_max: usize) -> bool {
-    value.visit(&mut SizeCheck { remaining: expressions_max }).is_continue()
+    walk(value, &mut SizeCheck { remaining: expressions_max }).is_continue()
 }
 
 struct SizeCheck {
