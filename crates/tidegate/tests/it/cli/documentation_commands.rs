@@ -14,7 +14,7 @@ use super::{CommandOutput, tidegate};
 const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"];
 
 /// What stands for the program before it is installed.
-const FROM_SOURCE: &str = "cargo run --release -- ";
+const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
 const NOT_RUN: [(&str, &str); 32] = [
@@ -46,7 +46,7 @@ const NOT_RUN: [(&str, &str); 32] = [
     ),
     (
         "cargo build --release",
-        "takes some 25 minutes; scripts/test builds the binary that the foreign clients are run against",
+        "takes 14 minutes; scripts/test builds the binary that the foreign clients are run against",
     ),
     (
         "cargo run --example embed",
