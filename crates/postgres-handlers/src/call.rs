@@ -18,7 +18,8 @@ use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
-use crate::answer::{HandlerAnswer, REQUEST_ID};
+use crate::answer::HandlerAnswer;
+use crate::client_request::RequestParameters;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
@@ -65,9 +66,10 @@ impl PgFunctionHandler {
         let schema = &handlers.options.schema;
         let text = format!(
             "SELECT CASE WHEN pg_catalog.pg_column_size(answer.envelope) <= {ANSWER_BYTES_MAX} THEN answer.envelope::pg_catalog.text END, \
-             answer.envelope IS NULL FROM {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text, \
-             $3::pg_catalog.text::pg_catalog.jsonb, '{REQUEST_ID}'::pg_catalog.jsonb, \
-             $4::pg_catalog.text::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS answer",
+             answer.envelope IS NULL, answer.envelope -> 'id' IS NOT DISTINCT FROM $5::pg_catalog.text::pg_catalog.jsonb \
+             FROM {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text, \
+             $3::pg_catalog.text::pg_catalog.jsonb, $5::pg_catalog.text::pg_catalog.jsonb, \
+             $4::pg_catalog.text::pg_catalog.jsonb, $6::pg_catalog.text::pg_catalog.jsonb)::{schema}.mcp_request) AS answer",
             record.function
         );
         let statement = Statement::from_owner(text, Vec::new(), SqlDialect::Postgres);
@@ -142,10 +144,14 @@ impl PgFunctionHandler {
             Error::internal(format!("database {database}: the handler of the {kind} {name:?}: {reason}"))
         };
         let row = row.ok_or_else(|| invalid("it returned no row".to_owned()))?;
-        let (text, is_null): (Option<&str>, bool) = (row.try_get(0)?, row.try_get(1)?);
+        let (text, is_null, has_id): (Option<&str>, bool, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if text.is_none() && !is_null {
             let message = format!("the answer of the {kind} {name:?} exceeds the limit of 16 MiB");
             return Err(Error::new(ErrorKind::TooLarge, message).into());
+        }
+        if text.is_some() && !has_id {
+            // PostgreSQL compares: its jsonb writes an equal id in another form.
+            return Err(invalid("its envelope has another id than the request".to_owned()).into());
         }
         let answer = HandlerAnswer::parse(&self.record, text).map_err(invalid)?;
         // Before the changes are committed.
@@ -237,6 +243,7 @@ struct HandlerRequest {
     uri: Option<String>,
     context: String,
     variables: String,
+    request: RequestParameters,
 }
 
 impl HandlerRequest {
@@ -255,14 +262,16 @@ impl HandlerRequest {
             uri,
             context: caller_context(job.principal()).to_string(),
             variables: json!(job.variables()).to_string(),
+            request: RequestParameters::from_job(job)?,
         })
     }
 
     /// The parameters of the call. For an unrecognised caller the context is empty, since a handler may read it
     /// directly.
-    fn parameters(&self, is_recognised: bool) -> [Option<&str>; 4] {
+    fn parameters(&self, is_recognised: bool) -> [Option<&str>; 6] {
         let context = if is_recognised { self.context.as_str() } else { "{}" };
-        [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables)]
+        let RequestParameters { id, meta } = &self.request;
+        [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables), Some(id), meta.as_deref()]
     }
 }
 
@@ -282,7 +291,7 @@ pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String
     }
 }
 
-fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
+pub(crate) fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
     match value {
         Value::String(text) if text.contains('\0') => violations.push(nul_violation(path.to_owned())),
         Value::Array(items) => {

@@ -26,7 +26,7 @@ use self::call_timer::CallTimer;
 use self::progress_throttle::ProgressThrottle;
 use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
-pub use self::call::Call;
+pub use self::call::{Call, ClientRequest};
 pub use self::jobs::Jobs;
 pub use self::status::{JobId, JobState, JobStatus};
 
@@ -47,6 +47,7 @@ pub struct Job {
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
+    client_request: Option<ClientRequest>,
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     client_cancellation: CancellationToken,
     cancellation: CancellationToken,
@@ -133,6 +134,11 @@ impl Job {
     /// The least severe log message that the caller requests; `None` for no messages.
     pub fn log_level(&self) -> Option<LogLevel> {
         self.log_level
+    }
+
+    /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.
+    pub fn client_request(&self) -> Option<&ClientRequest> {
+        self.client_request.as_ref()
     }
 
     /// The part of the answer that may be sent inline.

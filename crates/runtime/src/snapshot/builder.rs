@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprinter, Toolset};
 
-use super::Snapshot;
+use super::{ServerName, Snapshot};
 use crate::prompt::Prompt;
 use crate::resource::CacheHint;
 use crate::resource::{Resource, ResourceTemplate};
@@ -42,6 +42,7 @@ impl SnapshotBuilder {
                 database_tenants: DatabaseTenants::default(),
                 row_policy_fingerprinter: RowPolicyFingerprinter::default(),
                 protection: AnswerProtection::default(),
+                server_name: ServerName::default(),
             },
         }
     }
@@ -125,6 +126,15 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn generation(mut self, generation: u64) -> Self {
         self.snapshot.generation = generation;
+        self
+    }
+
+    /// Sets the name and version that replace those of the node, as far as they are not set yet.
+    #[must_use]
+    pub fn server_name(mut self, server_name: ServerName) -> Self {
+        let own = &mut self.snapshot.server_name;
+        own.name = own.name.take().or(server_name.name);
+        own.version = own.version.take().or(server_name.version);
         self
     }
 

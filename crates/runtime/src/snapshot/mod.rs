@@ -31,6 +31,16 @@ pub struct Snapshot {
     database_tenants: DatabaseTenants,
     row_policy_fingerprinter: RowPolicyFingerprinter,
     protection: AnswerProtection,
+    server_name: ServerName,
+}
+
+/// The identity of the server as its entries state it; it replaces that of the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerName {
+    /// The name for programs.
+    pub name: Option<String>,
+    /// The version.
+    pub version: Option<String>,
 }
 
 pub(crate) enum ResourceMatch<'a> {
@@ -104,6 +114,11 @@ impl Snapshot {
     /// Computes a fingerprint of the row policies of all databases for a principal.
     pub fn row_policy_fingerprinter(&self) -> &RowPolicyFingerprinter {
         &self.row_policy_fingerprinter
+    }
+
+    /// The name and version that replace those of the node.
+    pub fn server_name(&self) -> &ServerName {
+        &self.server_name
     }
 
     /// The protection of answers.

@@ -16,6 +16,7 @@ mod documentation_commands;
 mod elicitation;
 mod export;
 mod federated;
+mod handler_requests;
 mod handlers_tutorial;
 mod help;
 mod http_tools;
