@@ -14,6 +14,7 @@ use tidegate_postgres::error::{
     common_handler_error, handler_error_detail, internal_statement_error, is_function_missing, is_retryable,
 };
 use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
@@ -78,7 +79,7 @@ impl PgFunctionHandler {
         Self { handlers, record, statement, identity_check, output_schema, records_calls: catalog.records_calls }
     }
 
-    async fn run_with_retries(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
+    async fn run_with_retries(&self, request: &HandlerRequest, job: &Job) -> Result<HandlerAnswer, HandlerFailure> {
         let (mut retries, mut backoff) = (0, retry_backoff());
         loop {
             match self.attempt(request).await {
@@ -86,6 +87,7 @@ impl PgFunctionHandler {
                     if is_retryable(&error) && retries < self.record.transaction.retries_max =>
                 {
                     retries += 1;
+                    job.report_step(QueryStep::Retried { reason: "its transaction conflicted with another one" });
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
                 outcome => return outcome,
@@ -226,7 +228,7 @@ impl Handler for PgFunctionHandler {
             biased;
             () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled").into()),
             error = database.closed() => Err(error.into()),
-            outcome = self.run_with_retries(&request) => outcome,
+            outcome = self.run_with_retries(&request, &job) => outcome,
         };
         let outcome = self.send(outcome, &reply).await;
         if self.records_calls {

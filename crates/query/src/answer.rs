@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{Budget, DataFence, Error};
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{BodyMetadata, Metadata};
 
 use self::bound::{AnswerBound, TruncationReason};
@@ -132,6 +133,9 @@ impl<'a> AnswerWriter<'a> {
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
     pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
+        if self.is_truncated() {
+            self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
+        }
         let mut metadata =
             if self.encoder.is_text() { self.finish_text(hints, next).await? } else { self.finish_batches().await? };
         metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));

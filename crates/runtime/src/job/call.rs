@@ -16,8 +16,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::call_timer::CallTimer;
+use super::client_log::ClientLog;
 use super::status::{JobId, JobState};
 use super::{InteractionState, Job};
+use crate::event::EventDispatcher;
 use crate::limits::UsageCharges;
 
 /// The JSON-RPC request that made a call. Handlers in a database receive it.
@@ -122,6 +124,8 @@ impl Call {
             wants_progress: self.wants_progress,
             progress_throttle: Mutex::default(),
             log_level: self.log_level,
+            client_log: ClientLog::default(),
+            events: EventDispatcher::default(),
             client_request: self.client_request,
             client_cancellation: self.cancellation,
             cancellation: CancellationToken::new(),

@@ -2,6 +2,7 @@
 
 mod call;
 mod call_timer;
+mod client_log;
 mod interaction;
 mod jobs;
 mod progress_throttle;
@@ -23,7 +24,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::call_timer::CallTimer;
+use self::client_log::ClientLog;
 use self::progress_throttle::ProgressThrottle;
+use crate::event::{Event, EventDispatcher, QueryStep};
 use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
 pub use self::call::{Call, ClientRequest};
@@ -47,6 +50,8 @@ pub struct Job {
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) client_log: ClientLog,
+    pub(crate) events: EventDispatcher,
     client_request: Option<ClientRequest>,
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     client_cancellation: CancellationToken,
@@ -134,6 +139,11 @@ impl Job {
     /// The least severe log message that the caller requests; `None` for no messages.
     pub fn log_level(&self) -> Option<LogLevel> {
         self.log_level
+    }
+
+    /// Emits the event that a query of the job made a step.
+    pub fn report_step(&self, step: QueryStep<'_>) {
+        self.events.emit(Event::QueryStep { job: self, step });
     }
 
     /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.

@@ -208,6 +208,7 @@ impl Registry {
         let mut job = call.into_job(route.variables, inline, timeout, &call_limits, charges);
         job.protection = snapshot.protection().clone();
         job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
+        job.events = self.events.clone();
         job.is_audited = self.events.auditor().is_some();
         let job = Arc::new(job);
         if !self.jobs.open(job.clone(), limits.open_calls_max) {

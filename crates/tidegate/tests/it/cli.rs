@@ -22,6 +22,7 @@ mod help;
 mod http_tools;
 mod identity;
 mod irregular_files;
+mod log_messages;
 mod pg_handlers;
 mod pg_test_and_new;
 mod postgres;
