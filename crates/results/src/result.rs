@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -17,6 +18,7 @@ use crate::block::{ResultBlock, sha256_hex};
 use crate::folder::{self, RecoveredResult, ResultFiles};
 use crate::link_holders::LinkHolders;
 use crate::manifest::{BlockMetadata, ResultHeader};
+use crate::result_signer::now_ms;
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +91,11 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
+    /// The time since the result was begun.
+    pub fn age(&self) -> Duration {
+        Duration::from_millis(now_ms().saturating_sub(self.header.created_at_ms))
+    }
+
     /// The requested number of rows, if the result has reached it and more may exist.
     pub fn reached_row_limit(&self) -> Option<u64> {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)

@@ -139,6 +139,7 @@ impl Call {
             fence: OnceLock::new(),
             row_policy_fingerprinter: RowPolicyFingerprinter::default(),
             result_uri: OnceLock::new(),
+            answer_age: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
             started: Instant::now(),

@@ -67,6 +67,7 @@ pub struct Job {
     /// From the snapshot with which the caller was authenticated.
     pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
     result_uri: OnceLock<String>,
+    answer_age: OnceLock<Duration>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,
@@ -185,6 +186,16 @@ impl Job {
     /// Sets the URI of the stored result that contains the rows of the job. Only the first call has an effect.
     pub fn set_result_uri(&self, result: String) {
         self.result_uri.get_or_init(|| result);
+    }
+
+    /// States that the answer is an earlier one, made `age` ago. Only the first call has an effect.
+    pub fn set_answer_age(&self, age: Duration) {
+        self.answer_age.get_or_init(|| age);
+    }
+
+    /// The age of the answer; `None` unless it is an earlier one. Known before the answer begins.
+    pub fn answer_age(&self) -> Option<Duration> {
+        self.answer_age.get().copied()
     }
 
     /// Records that the job queries a database with the rights of its caller. A caller that loses the right to the

@@ -37,6 +37,7 @@ impl SnapshotBuilder {
                 templates: Vec::new(),
                 prompts: BTreeMap::new(),
                 toolsets: BTreeMap::new(),
+                allows_shared_caches: true,
                 cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 database_tenants: DatabaseTenants::default(),
@@ -142,6 +143,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn cache_hint(mut self, cache: CacheHint) -> Self {
         self.snapshot.cache_hint = cache;
+        self
+    }
+
+    /// Sets whether shared caches may store what is the same for all callers; not where callers authenticate.
+    #[must_use]
+    pub fn allow_shared_caches(mut self, is_allowed: bool) -> Self {
+        self.snapshot.allows_shared_caches = is_allowed;
         self
     }
 

@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod authentication_challenges;
 mod authorization_matrix;
+mod caching;
 mod call;
 mod client;
 mod completions;
