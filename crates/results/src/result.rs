@@ -18,6 +18,7 @@ use crate::block::{ResultBlock, sha256_hex};
 use crate::folder::{self, RecoveredResult, ResultFiles};
 use crate::link_holders::LinkHolders;
 use crate::manifest::{BlockMetadata, ResultHeader};
+use crate::read_ahead::ReadAhead;
 use crate::result_signer::now_ms;
 
 /// How a result ended.
@@ -88,6 +89,7 @@ pub struct StoredResult {
     /// The space reserved for the block that is being written.
     reserved_bytes: AtomicU64,
     is_damaged: AtomicBool,
+    pub(crate) read_ahead: ReadAhead,
 }
 
 impl StoredResult {
@@ -103,8 +105,18 @@ impl StoredResult {
 
     pub(crate) fn new(header: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
         let (stored_bytes, progress) = (AtomicU64::new(stage.bytes()), watch::Sender::new(stage));
-        let (link_holders, reserved_bytes, is_damaged) = Default::default();
-        Arc::new(Self { header, folder, schema, link_holders, progress, stored_bytes, reserved_bytes, is_damaged })
+        let (link_holders, reserved_bytes, is_damaged, read_ahead) = Default::default();
+        Arc::new(Self {
+            header,
+            folder,
+            schema,
+            link_holders,
+            progress,
+            stored_bytes,
+            reserved_bytes,
+            is_damaged,
+            read_ahead,
+        })
     }
 
     /// The result of an earlier process in `folder`. If it was still being written, it is marked as incomplete. If its
