@@ -2,6 +2,7 @@
 
 mod batches;
 mod bound;
+mod items;
 mod progress;
 mod send;
 mod text;
@@ -15,6 +16,7 @@ use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{BodyMetadata, Metadata};
 
 use self::bound::{AnswerBound, TruncationReason};
+use self::items::TextItems;
 use crate::body::RowEncoder;
 use crate::format::AnswerEncoding;
 use crate::structured::StructuredRows;
@@ -33,6 +35,8 @@ pub(crate) struct AnswerWriter<'a> {
     body: Option<BodyMetadata>,
     encoder: RowEncoder,
     structured: Option<StructuredRows>,
+    /// Divides the rows into several texts.
+    items: Option<TextItems>,
     bound: AnswerBound,
     truncation: Option<TruncationReason>,
     /// Whether text is buffered until the answer is complete.
@@ -71,11 +75,17 @@ impl<'a> AnswerWriter<'a> {
         let body = encoding.media_type(is_list);
         let body = body.map(|media_type| BodyMetadata::new(media_type, budget));
         let fence = job.fence().filter(|_| body.is_none());
+        let encoder = RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?;
+        // A format that inspects rows needs all of them.
+        let batch_rows = job.batch_rows().filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
+        let items = batch_rows.map(|rows_max| TextItems { rows_max, encoding, is_list, schema: schema.clone() });
+        let is_buffering = is_buffering && items.is_none();
         Ok(Self {
             progress,
             body,
-            encoder: RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?,
+            encoder,
             structured: None,
+            items,
             bound,
             truncation: None,
             is_buffering,

@@ -44,8 +44,8 @@ struct BlockAhead {
 }
 
 impl ReadAhead {
-    /// Notes that the block `index` is requested. Returns the block if it was read ahead, and whether the next one should
-    /// be.
+    /// Notes that the block `index` is requested. Returns the block if it was read ahead, and whether the next one
+    /// should be.
     fn advance(&self, index: usize) -> (Option<BlockAhead>, bool) {
         let mut position = self.0.lock();
         let is_next = position.last.is_some_and(|last| last + 1 == index);
@@ -56,7 +56,12 @@ impl ReadAhead {
         (ahead, is_next && position.highest == index && position.block.is_none())
     }
 
-    fn hold(&self, index: usize, reading: JoinHandle<Result<ResultBlock, Error>>, permit: SemaphorePermit<'static>) -> u64 {
+    fn hold(
+        &self,
+        index: usize,
+        reading: JoinHandle<Result<ResultBlock, Error>>,
+        permit: SemaphorePermit<'static>,
+    ) -> u64 {
         let mut position = self.0.lock();
         position.count += 1;
         let number = position.count;
@@ -70,8 +75,8 @@ impl ReadAhead {
 }
 
 impl StoredResult {
-    /// As [`StoredResult::block`], for a client that requests one block after the other: while it receives this one, the
-    /// next one is read.
+    /// As [`StoredResult::block`], for a client that requests one block after the other: while it receives this one,
+    /// the next one is read.
     ///
     /// # Errors
     /// As [`StoredResult::block`].
@@ -116,10 +121,8 @@ mod tests {
     #[test]
     fn only_blocks_in_sequence_are_followed() {
         let read_ahead = ReadAhead::default();
-        let followed: Vec<usize> = [0, 1, 2, 7, 8, 3, 4, 0, 1, 1, 2]
-            .into_iter()
-            .filter(|index| read_ahead.advance(*index).1)
-            .collect();
+        let followed: Vec<usize> =
+            [0, 1, 2, 7, 8, 3, 4, 0, 1, 1, 2].into_iter().filter(|index| read_ahead.advance(*index).1).collect();
         // After 3 and 4, clients have requested the next blocks already; block 0 begins another download.
         assert_eq!(followed, [1, 2, 8, 1, 2]);
     }

@@ -14,7 +14,8 @@ use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{
     Call, Chunk, Job, Metadata, Registry, Reply, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
-    event::{ClientLogSubscriber, EventDispatcher, Subscriber}, handler_fn,
+    event::{ClientLogSubscriber, EventDispatcher, Subscriber},
+    handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 

@@ -23,7 +23,11 @@ impl Subscriber for ClientLogSubscriber {
                 job.log_for_client(LogLevel::Debug, CALL, || json!({"message": "the call was accepted"}));
             }
             Event::CallWaiting { job } => {
-                job.log_for_client(LogLevel::Info, CALL, || json!({"message": "the call waits for other calls to end"}));
+                job.log_for_client(
+                    LogLevel::Info,
+                    CALL,
+                    || json!({"message": "the call waits for other calls to end"}),
+                );
             }
             Event::CallEnded { job, outcome } => job.log_for_client(LogLevel::Info, CALL, || {
                 json!({
@@ -32,7 +36,8 @@ impl Subscriber for ClientLogSubscriber {
                 })
             }),
             Event::QueryEnded { job, database, elapsed, rows } => job.log_for_client(LogLevel::Debug, QUERY, || {
-                let message = json!({"message": "the query ended", "rows": rows, "elapsed_ms": elapsed.as_millis() as u64});
+                let message =
+                    json!({"message": "the query ended", "rows": rows, "elapsed_ms": elapsed.as_millis() as u64});
                 with_database(message, job, database)
             }),
             Event::QueryStep { job, step } => log_step(job, step),

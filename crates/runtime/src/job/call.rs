@@ -121,6 +121,7 @@ impl Call {
             caller: self.caller,
             inline_budget,
             format: self.format,
+            batch_rows: None,
             wants_progress: self.wants_progress,
             progress_throttle: Mutex::default(),
             log_level: self.log_level,

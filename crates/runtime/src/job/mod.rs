@@ -1,5 +1,6 @@
 //! A call that is being executed.
 
+mod answer_options;
 mod call;
 mod call_timer;
 mod client_log;
@@ -10,6 +11,7 @@ mod protection;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -47,6 +49,7 @@ pub struct Job {
     caller: Caller,
     inline_budget: Budget,
     format: Option<AnswerFormat>,
+    pub(crate) batch_rows: Option<NonZeroU64>,
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
@@ -152,16 +155,6 @@ impl Job {
         self.client_request.as_ref()
     }
 
-    /// The part of the answer that may be sent inline.
-    pub fn inline_budget(&self) -> Budget {
-        self.inline_budget
-    }
-
-    /// The format of the answer, if it is a body of its own.
-    pub fn format(&self) -> Option<AnswerFormat> {
-        self.format
-    }
-
     /// When the job reaches its time limit.
     pub fn deadline(&self) -> Instant {
         self.timer.deadline()
@@ -186,16 +179,6 @@ impl Job {
     /// Sets the URI of the stored result that contains the rows of the job. Only the first call has an effect.
     pub fn set_result_uri(&self, result: String) {
         self.result_uri.get_or_init(|| result);
-    }
-
-    /// States that the answer is an earlier one, made `age` ago. Only the first call has an effect.
-    pub fn set_answer_age(&self, age: Duration) {
-        self.answer_age.get_or_init(|| age);
-    }
-
-    /// The age of the answer; `None` unless it is an earlier one. Known before the answer begins.
-    pub fn answer_age(&self) -> Option<Duration> {
-        self.answer_age.get().copied()
     }
 
     /// Records that the job queries a database with the rights of its caller. A caller that loses the right to the

@@ -44,7 +44,11 @@ pub(super) fn to_level_limits(entry: &LevelLimitsConfig) -> LevelLimits {
 }
 
 pub(super) fn to_tool_limits(entry: &ToolLimitsConfig) -> CallLimits {
-    CallLimits { all_callers: to_level_limits(&entry.shared_limits()), ..to_call_limits(entry.per_call_limits()) }
+    CallLimits {
+        all_callers: to_level_limits(&entry.shared_limits()),
+        batch_rows: entry.batch_rows,
+        ..to_call_limits(entry.per_call_limits())
+    }
 }
 
 pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
@@ -59,7 +63,7 @@ pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
     let task_after = entry.task_after.map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after, all_callers: LevelLimits::default() }
+    CallLimits { timeout, inline, body: Some(body), task_after, ..CallLimits::default() }
 }
 
 pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
@@ -76,8 +80,8 @@ pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
 }
 
 /// Where the transports carry less than `inline_bytes`. They carry any size if the answers of the node are unlimited.
-pub(super) fn inline_bytes_warnings(config: &Config, limits: &Limits) -> Vec<String> {
-    if limits.inline.bytes.is_none() {
+pub(super) fn inline_bytes_warnings(config: &Config) -> Vec<String> {
+    if config.limits.inline_bytes.is_some_and(|bound| bound.0.limit().is_none()) {
         return Vec::new();
     }
     let tools = config.tools.iter().enumerate();

@@ -181,7 +181,7 @@ impl NodeAssembler {
         let tenancy = databases::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
-        report.warnings.extend(limits::inline_bytes_warnings(config, &limits));
+        report.warnings.extend(limits::inline_bytes_warnings(config));
         let protection = safeguards::build_answer_protection(config, &mut problems);
         safeguards::audit_options(loaded, &mut problems);
         let before = self.current_config();

@@ -32,6 +32,7 @@ mod query;
 mod reload;
 mod results;
 mod rmcp_client;
+mod row_batches;
 mod serve;
 pub(crate) mod server;
 mod signals;

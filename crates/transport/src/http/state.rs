@@ -32,6 +32,7 @@ pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     outgoing_max: 16,
     inline_bytes_max: EVENT_BYTES_MAX,
     answer_bytes_max: 16 * 1024 * 1024 * 1024,
+    streams_lone_answers: false,
 };
 
 /// Limits, allowlists and enabled endpoints of the HTTP server.

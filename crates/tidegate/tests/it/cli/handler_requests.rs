@@ -78,7 +78,8 @@ async fn handlers_receive_the_clients_request() {
     let text = rows["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("row-id") && text.contains("nöte"), "{rows}");
 
-    let about = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let about =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
     let begun = node.post().json(&begin).send().await.unwrap();
     let session = begun.headers()["mcp-session-id"].clone();
