@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
-use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, TransportKind};
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{

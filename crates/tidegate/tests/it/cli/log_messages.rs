@@ -1,5 +1,7 @@
 //! Log messages of a call, as a foreign client receives them: over each transport, in both eras.
 
+#![allow(deprecated, reason = "MCP deprecates log messages, and clients still request them")]
+
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
