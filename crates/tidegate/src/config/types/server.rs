@@ -27,7 +27,7 @@ pub(crate) struct ServerConfig {
     pub(crate) instructions: Option<String>,
     /// Transports that are on. Default: all.
     pub(crate) transports: TransportsConfig,
-    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28).
+    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28). Since: 0.2.0.
     pub(crate) list_cache: ListCacheConfig,
 }
 
