@@ -98,7 +98,7 @@ impl CredentialAuthenticator {
         let keys = options.keys.map(|file| ApiKeys::read(&file, &roles)).transpose()?;
         let tokens = options.tokens.map(|tokens| TokenAuthenticator::new(tokens, options.clock.clone())).transpose()?;
         let certificates = CertificateRules::new(options.certificates, &roles)?;
-        let proxy = options.proxy.map(TrustedProxies::new).transpose()?;
+        let proxy = options.proxy.map(|proxy| TrustedProxies::new(proxy, &roles)).transpose()?;
         let anonymous = match options.anonymous {
             _ if options.is_open => Some(Arc::new(roles.with_generation((*Principal::anonymous()).clone()))),
             names if names.is_empty() => None,

@@ -25,6 +25,8 @@ pub struct ProxyOptions {
     pub tenant: Option<String>,
     /// The header with the roles of the caller, separated by commas. Undefined roles grant nothing.
     pub roles: Option<String>,
+    /// The roles of callers for whom the proxy sends no header with roles. All must be defined.
+    pub default_roles: Vec<String>,
 }
 
 pub(crate) struct TrustedProxies {
@@ -32,11 +34,12 @@ pub(crate) struct TrustedProxies {
     user: String,
     tenant: Option<String>,
     roles: Option<String>,
+    default_roles: BTreeSet<String>,
     headers: Arc<[String]>,
 }
 
 impl TrustedProxies {
-    pub(crate) fn new(options: ProxyOptions) -> Result<Self, String> {
+    pub(crate) fn new(options: ProxyOptions, defined: &Roles) -> Result<Self, String> {
         if options.networks.is_empty() {
             return Err("a proxy needs networks: the addresses from which it connects".to_owned());
         }
@@ -50,7 +53,8 @@ impl TrustedProxies {
             }
             headers.push(header.clone());
         }
-        Ok(Self { networks: options.networks, user, tenant, roles, headers: headers.into() })
+        let default_roles = defined.require("proxied", options.default_roles)?;
+        Ok(Self { networks: options.networks, user, tenant, roles, default_roles, headers: headers.into() })
     }
 
     /// The names of the identity headers, in lower case.
@@ -78,11 +82,8 @@ impl TrustedProxies {
             return if tenant.or(names).is_none() { Ok(None) } else { Err(AuthenticationError::Invalid) };
         };
         let tenant = tenant.map(validate_name).transpose()?;
-        let principal = roles.build_principal(
-            validate_name(subject)?,
-            AuthMethod::Proxy,
-            known_roles(names.unwrap_or_default(), roles)?,
-        );
+        let names = names.map_or_else(|| Ok(self.default_roles.clone()), |names| known_roles(names, roles))?;
+        let principal = roles.build_principal(validate_name(subject)?, AuthMethod::Proxy, names);
         tracing::trace!(%peer, subject = principal.subject, "a trusted proxy names the caller");
         Ok(Some(Arc::new(Principal { tenant, ..principal })))
     }

@@ -73,12 +73,17 @@ impl Roles {
         auth_method: AuthMethod,
         names: Vec<String>,
     ) -> Result<Principal, String> {
+        Ok(self.build_principal(subject, auth_method, self.require(subject, names)?))
+    }
+
+    /// The set of these names, all of which must be defined. `callers` says in the error whose roles they are.
+    pub(crate) fn require(&self, callers: &str, names: Vec<String>) -> Result<BTreeSet<String>, String> {
         if let Some(name) = names.iter().find(|name| !self.has(name)) {
             let nearest = nearest_names(name, self.by_name.keys().map(String::as_str)).into_iter().next();
             let hint = nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-            return Err(format!("{subject} callers have the undefined role {name:?}{hint}"));
+            return Err(format!("{callers} callers have the undefined role {name:?}{hint}"));
         }
-        Ok(self.build_principal(subject, auth_method, names.into_iter().collect()))
+        Ok(names.into_iter().collect())
     }
 
     /// The principal, marked with this configuration's generation and this authenticator's version.

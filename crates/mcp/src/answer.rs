@@ -234,6 +234,22 @@ impl AnswerStream {
         Some(AnswerFrame::ResponseBytes(response))
     }
 
+    /// Ends a response that has begun, and cancels its call: the remaining bytes, with `reason` as the error.
+    pub fn abandon(&mut self, reason: String) -> Bytes {
+        let mut rest: Vec<u8> = Vec::new();
+        for frame in self.ready_frames.drain(..) {
+            if let AnswerFrame::ResponseBytes(bytes) = frame {
+                rest.extend_from_slice(&bytes);
+            }
+        }
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.reply = None;
+            let failed = Outcome::Failed(Error::new(ErrorKind::Cancelled, reason));
+            rest.extend_from_slice(&self.encoder.encode_outcome(failed).0);
+        }
+        rest.into()
+    }
+
     /// Whether notifications or server requests may come before the response.
     pub fn may_notify(&self) -> bool {
         (self.sends_notifications || matches!(self.input_mode, InputMode::Live(_))) && !self.has_begun

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Budget, CallTarget, Caller, Error};
-use tidegate_runtime::Call;
+use tidegate_runtime::{Call, ClientRequest};
 
 use crate::encode::ResponseEnvelope;
 use crate::in_flight::{InFlightGuard, InFlightRequests};
@@ -53,6 +53,7 @@ impl InFlightRequest<'_> {
             true => meta.log_level,
             false => session.and_then(|session| session.log_level()),
         };
+        call.client_request = Some(ClientRequest { id: self.rpc.id.to_shared_json(), meta: meta.text.clone() });
         call.trace_parent = meta.trace_parent.clone();
         call.trace = meta.trace;
         if let Some(guard) = &self.guard {

@@ -2,6 +2,8 @@
 //!
 //! [MCP 2026-07-28, `_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta)
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_core::{ClientCapabilities, LogLevel};
@@ -29,6 +31,8 @@ pub struct RequestMeta {
     pub trace_parent: Option<String>,
     /// Whether the whole request is logged (`dev.tidegate/trace`).
     pub trace: bool,
+    /// The whole of `_meta` as JSON text, for handlers that receive it.
+    pub(crate) text: Option<Arc<str>>,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +86,7 @@ impl RequestMeta {
             log_level,
             trace_parent: members.traceparent.filter(|value| is_trace_parent(value)),
             trace: members.trace,
+            text: Some(meta.get().into()),
         })
     }
 }

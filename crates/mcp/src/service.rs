@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Caller, LogLevel};
-use tidegate_runtime::Registry;
+use tidegate_runtime::{Registry, ServerName};
 
 use crate::answer::Answer;
 use crate::encode::{ResponseEnvelope, ResultType};
@@ -63,8 +63,7 @@ impl McpService {
         registry: Arc<Registry>,
         description: ServerDescription,
     ) -> Arc<Self> {
-        let server_info = Revision::ALL
-            .map(|revision| wire::encode_implementation(&description, revision.dialect()).to_string().into());
+        let server_info = Revision::ALL.map(|revision| description.encode(revision).into());
         Arc::new(Self {
             registry,
             description,
@@ -218,7 +217,10 @@ impl McpService {
 
     fn envelope(&self, id: &RequestId, revision: Revision) -> ResponseEnvelope {
         // The discriminant of a revision is its index in `ALL`.
-        let server_info = self.server_info[revision as usize].clone();
+        let server_info = match self.registry.snapshot().server_name() {
+            ServerName { name: None, version: None } => self.server_info[revision as usize].clone(),
+            replaced => self.description.with_server_name(replaced).encode(revision).into(),
+        };
         ResponseEnvelope {
             id: id.clone(),
             dialect: revision.dialect(),

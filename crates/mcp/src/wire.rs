@@ -14,7 +14,7 @@ use tidegate_core::{
     Annotations, ClientCapabilities, Content, ContentRole, Icon, JsonSchema, ResourceBody, ResourceContents,
     ResourceLink,
 };
-use tidegate_runtime::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
+use tidegate_runtime::{Prompt, PromptArgument, Resource, ResourceTemplate, ServerName, Tool, ToolAnnotations};
 
 use crate::revision::{Dialect, Revision};
 
@@ -34,12 +34,26 @@ pub struct ServerDescription {
     pub instructions: Option<String>,
 }
 
-pub(crate) fn encode_implementation(description: &ServerDescription, dialect: &Dialect) -> Value {
-    object([
-        ("name", text(Some(&description.name))),
-        ("title", text(description.title.as_ref().filter(|_| dialect.titles))),
-        ("version", text(Some(&description.version))),
-    ])
+impl ServerDescription {
+    /// This description with the name and version of `server_name`, as far as it has them.
+    pub(crate) fn with_server_name(&self, server_name: &ServerName) -> Self {
+        let ServerName { name, version } = server_name.clone();
+        // A title that repeats the replaced name would hide the other one.
+        let title = self.title.clone().filter(|title| name.is_none() || !title.eq_ignore_ascii_case(&self.name));
+        let (name, version) = (name.unwrap_or(self.name.clone()), version.unwrap_or(self.version.clone()));
+        Self { name, title, version, ..self.clone() }
+    }
+
+    /// The name, title and version as JSON text.
+    pub(crate) fn encode(&self, revision: Revision) -> String {
+        let has_titles = revision.dialect().titles;
+        let members = [
+            ("name", text(Some(&self.name))),
+            ("title", text(self.title.as_ref().filter(|_| has_titles))),
+            ("version", text(Some(&self.version))),
+        ];
+        object(members).to_string()
+    }
 }
 
 /// Changes are announced in every revision: to legacy sessions, and to modern clients with a subscription.

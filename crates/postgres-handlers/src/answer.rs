@@ -13,9 +13,6 @@ use tidegate_runtime::{Metadata, ReplySender};
 use crate::content::{parse_content, parse_resource_contents};
 use crate::record::{HandlerKind, HandlerRecord};
 
-/// The request id that handlers receive. The adapter uses the id of the client's request.
-pub(crate) const REQUEST_ID: &str = "\"1\"";
-
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
     Done(HandlerOutput),
@@ -34,8 +31,6 @@ pub(crate) struct HandlerOutput {
 #[derive(Deserialize)]
 struct JsonRpcEnvelope<'a> {
     jsonrpc: &'a str,
-    #[serde(borrow)]
-    id: &'a RawValue,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     error: Option<ErrorObject>,
@@ -84,16 +79,13 @@ fn deserialize_present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Opti
 }
 
 impl HandlerAnswer {
-    /// Parses the answer of the handler of `record`. The error is for the log.
+    /// Parses the answer of the handler of `record`, whose id is checked already. The error is for the log.
     pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
         let envelope: JsonRpcEnvelope<'_> =
             serde_json::from_str(text).map_err(|error| format!("its envelope is not valid JSON-RPC: {error}"))?;
         if envelope.jsonrpc != "2.0" {
             return Err("its envelope is not JSON-RPC 2.0".to_owned());
-        }
-        if envelope.id.get() != REQUEST_ID {
-            return Err("its envelope has another id than the request".to_owned());
         }
         match (envelope.result, envelope.error) {
             (Some(result), None) => read_result(record, result.get()),
@@ -226,8 +218,6 @@ mod tests {
             json!([]),
             json!({}),
             json!({"jsonrpc": "1.0", "id": "1", "result": {"content": []}}),
-            json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}}),
-            json!({"jsonrpc": "2.0", "id": "2", "result": {"content": []}}),
             json!({"jsonrpc": "2.0", "id": "1"}),
             json!({"jsonrpc": "2.0", "id": "1", "result": {"content": []}, "error": {"code": 1, "message": ""}}),
             json!({"jsonrpc": "2.0", "id": "1", "error": {"code": -32_050, "message": "not theirs"}}),
@@ -242,6 +232,8 @@ mod tests {
         }
         let both = result(json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]}));
         assert!(read(HandlerKind::Resource, &both).is_err());
+        let none = result(json!({"contents": [{"uri": "a:b"}]}));
+        assert!(read(HandlerKind::Resource, &none).is_err());
         let nobody = result(json!({"messages": [{"role": "system", "content": {"type": "text", "text": ""}}]}));
         assert!(read(HandlerKind::Prompt, &nobody).is_err());
     }

@@ -14,11 +14,13 @@ use tidegate_postgres::error::{
     common_handler_error, handler_error_detail, internal_statement_error, is_function_missing, is_retryable,
 };
 use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
-use crate::answer::{HandlerAnswer, REQUEST_ID};
+use crate::answer::HandlerAnswer;
+use crate::client_request::RequestParameters;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
@@ -65,9 +67,10 @@ impl PgFunctionHandler {
         let schema = &handlers.options.schema;
         let text = format!(
             "SELECT CASE WHEN pg_catalog.pg_column_size(answer.envelope) <= {ANSWER_BYTES_MAX} THEN answer.envelope::pg_catalog.text END, \
-             answer.envelope IS NULL FROM {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text, \
-             $3::pg_catalog.text::pg_catalog.jsonb, '{REQUEST_ID}'::pg_catalog.jsonb, \
-             $4::pg_catalog.text::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS answer",
+             answer.envelope IS NULL, answer.envelope -> 'id' IS NOT DISTINCT FROM $5::pg_catalog.text::pg_catalog.jsonb \
+             FROM {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text, \
+             $3::pg_catalog.text::pg_catalog.jsonb, $5::pg_catalog.text::pg_catalog.jsonb, \
+             $4::pg_catalog.text::pg_catalog.jsonb, $6::pg_catalog.text::pg_catalog.jsonb)::{schema}.mcp_request) AS answer",
             record.function
         );
         let statement = Statement::from_owner(text, Vec::new(), SqlDialect::Postgres);
@@ -76,7 +79,7 @@ impl PgFunctionHandler {
         Self { handlers, record, statement, identity_check, output_schema, records_calls: catalog.records_calls }
     }
 
-    async fn run_with_retries(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
+    async fn run_with_retries(&self, request: &HandlerRequest, job: &Job) -> Result<HandlerAnswer, HandlerFailure> {
         let (mut retries, mut backoff) = (0, retry_backoff());
         loop {
             match self.attempt(request).await {
@@ -84,6 +87,7 @@ impl PgFunctionHandler {
                     if is_retryable(&error) && retries < self.record.transaction.retries_max =>
                 {
                     retries += 1;
+                    job.report_step(QueryStep::Retried { reason: "its transaction conflicted with another one" });
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
                 outcome => return outcome,
@@ -142,10 +146,14 @@ impl PgFunctionHandler {
             Error::internal(format!("database {database}: the handler of the {kind} {name:?}: {reason}"))
         };
         let row = row.ok_or_else(|| invalid("it returned no row".to_owned()))?;
-        let (text, is_null): (Option<&str>, bool) = (row.try_get(0)?, row.try_get(1)?);
+        let (text, is_null, has_id): (Option<&str>, bool, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if text.is_none() && !is_null {
             let message = format!("the answer of the {kind} {name:?} exceeds the limit of 16 MiB");
             return Err(Error::new(ErrorKind::TooLarge, message).into());
+        }
+        if text.is_some() && !has_id {
+            // PostgreSQL compares: its jsonb writes an equal id in another form.
+            return Err(invalid("its envelope has another id than the request".to_owned()).into());
         }
         let answer = HandlerAnswer::parse(&self.record, text).map_err(invalid)?;
         // Before the changes are committed.
@@ -220,7 +228,7 @@ impl Handler for PgFunctionHandler {
             biased;
             () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled").into()),
             error = database.closed() => Err(error.into()),
-            outcome = self.run_with_retries(&request) => outcome,
+            outcome = self.run_with_retries(&request, &job) => outcome,
         };
         let outcome = self.send(outcome, &reply).await;
         if self.records_calls {
@@ -237,6 +245,7 @@ struct HandlerRequest {
     uri: Option<String>,
     context: String,
     variables: String,
+    request: RequestParameters,
 }
 
 impl HandlerRequest {
@@ -255,14 +264,16 @@ impl HandlerRequest {
             uri,
             context: caller_context(job.principal()).to_string(),
             variables: json!(job.variables()).to_string(),
+            request: RequestParameters::from_job(job)?,
         })
     }
 
     /// The parameters of the call. For an unrecognised caller the context is empty, since a handler may read it
     /// directly.
-    fn parameters(&self, is_recognised: bool) -> [Option<&str>; 4] {
+    fn parameters(&self, is_recognised: bool) -> [Option<&str>; 6] {
         let context = if is_recognised { self.context.as_str() } else { "{}" };
-        [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables)]
+        let RequestParameters { id, meta } = &self.request;
+        [Some(&self.arguments), self.uri.as_deref(), Some(context), Some(&self.variables), Some(id), meta.as_deref()]
     }
 }
 
@@ -282,7 +293,7 @@ pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String
     }
 }
 
-fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
+pub(crate) fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
     match value {
         Value::String(text) if text.contains('\0') => violations.push(nul_violation(path.to_owned())),
         Value::Array(items) => {

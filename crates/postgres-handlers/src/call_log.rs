@@ -15,6 +15,7 @@ use tidegate_runtime::Job;
 use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 
+use crate::client_request::RequestParameters;
 use crate::record::HandlerRecord;
 use crate::schema_name::SchemaName;
 
@@ -29,14 +30,14 @@ const BATCH_LINES_MAX: usize = 100;
 /// The database performs the redaction, so that a path has the same meaning for all writers.
 const INSERT_SQL: &str = "
 INSERT INTO {schema}.exchange
-    (type, name, user_id, tenant_id, duration_ms, outcome, code, reference, detail, arguments)
-SELECT line.type, line.name, line.user_id, line.tenant_id, line.duration_ms, line.outcome, line.code, line.reference,
-    line.detail,
+    (type, name, user_id, tenant_id, request_id, duration_ms, outcome, code, reference, detail, arguments)
+SELECT line.type, line.name, line.user_id, line.tenant_id, line.request_id::pg_catalog.jsonb, line.duration_ms,
+    line.outcome, line.code, line.reference, line.detail,
     CASE WHEN handler.name IS NOT NULL THEN {schema}.logged_arguments(handler,
         ROW(line.arguments, line.uri, NULL, NULL, line.variables, NULL)::{schema}.mcp_request) END
 FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS line
     (type pg_catalog.text, name pg_catalog.text, user_id pg_catalog.text, tenant_id pg_catalog.text,
-    duration_ms pg_catalog.float8, outcome pg_catalog.text, code pg_catalog.text, reference pg_catalog.text,
+    request_id pg_catalog.text, duration_ms pg_catalog.float8, outcome pg_catalog.text, code pg_catalog.text, reference pg_catalog.text,
     detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
 LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.name";
 
@@ -84,6 +85,7 @@ impl CallLog {
         let detail = |detail: &str| detail.chars().take(DETAIL_CHARACTERS_MAX).collect::<String>();
         let json = json!({
             "type": record.kind.name(), "name": record.name, "user_id": non_empty(user), "tenant_id": non_empty(tenant),
+            "request_id": RequestParameters::from_job(job).ok().map(|request| request.id),
             "duration_ms": job.elapsed().as_secs_f64() * 1_000.0, "outcome": outcome,
             "code": failure.map(code),
             "reference": failure.and_then(Error::id),

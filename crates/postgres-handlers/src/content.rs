@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tidegate_core::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};
 
@@ -48,8 +48,14 @@ struct Link {
 struct Contents {
     uri: String,
     mime_type: Option<String>,
-    text: Option<String>,
+    /// `Some(None)` for null.
+    #[serde(default, deserialize_with = "deserialize_present")]
+    text: Option<Option<String>>,
     blob: Option<String>,
+}
+
+fn deserialize_present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// Parses a content block. The error is for the log.
@@ -73,8 +79,9 @@ pub(crate) fn parse_resource_contents(contents: Value) -> Result<ResourceContent
     let contents =
         Contents::deserialize(contents).map_err(|error| format!("its resource contents are invalid: {error}"))?;
     let body = match (contents.text, contents.blob) {
-        (Some(text), None) => ResourceBody::Text(text),
-        (None, Some(blob)) => ResourceBody::Blob(decode_base64(&blob)?),
+        // A text that is NULL in SQL is empty, as in `mcp_text`.
+        (Some(text), None) => ResourceBody::Text(text.unwrap_or_default()),
+        (None | Some(None), Some(blob)) => ResourceBody::Blob(decode_base64(&blob)?),
         _ => return Err("its resource contents must have either text or blob".to_owned()),
     };
     Ok(ResourceContents { uri: contents.uri, mime_type: contents.mime_type, body })

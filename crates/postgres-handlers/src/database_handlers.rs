@@ -15,6 +15,9 @@ use crate::record::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, Re
 /// The maximum number of handlers of a database; further ones are left out, with a warning.
 const HANDLERS_MAX: usize = 10_000;
 
+/// The maximum length of the server's name and version, in characters.
+const SETTING_CHARACTERS_MAX: usize = 128;
+
 /// The handlers of one database.
 pub struct DatabaseHandlers {
     pub(crate) database: Arc<PostgresDatabase>,
@@ -32,6 +35,10 @@ pub struct HandlerCatalog {
     pub handlers: Vec<Arc<HandlerRecord>>,
     /// The problems of handlers that are left out.
     pub problems: Vec<String>,
+    /// The name of the server that the owner has set (`mcp.server_name`).
+    pub server_name: Option<String>,
+    /// The version of the server that the owner has set (`mcp.server_version`).
+    pub server_version: Option<String>,
     pub(crate) records_calls: bool,
     /// Whether the owner has set an identity check.
     pub(crate) checks_identity: bool,
@@ -84,12 +91,18 @@ async fn read_catalog(
     role: Option<&str>,
 ) -> Result<HandlerCatalog, tokio_postgres::Error> {
     let schema = options.schema.as_str();
-    let registry = format!("SELECT revision, logs_exchanges, identity_check IS NOT NULL FROM {schema}.registry");
+    let registry = format!(
+        "SELECT revision, logs_exchanges, identity_check IS NOT NULL, {}, {} FROM {schema}.registry",
+        setting_sql("mcp.server_name"),
+        setting_sql("mcp.server_version")
+    );
     let mut catalog = HandlerCatalog::default();
     if let Some(row) = transaction.query(&registry, &[]).await?.first() {
         catalog.revision = row.try_get(0)?;
         catalog.records_calls = options.records_calls || row.try_get(1)?;
         catalog.checks_identity = row.try_get(2)?;
+        catalog.server_name = row.try_get(3)?;
+        catalog.server_version = row.try_get(4)?;
     }
     let handlers = HANDLERS_SQL.replace("{schema}", schema);
     let rows = transaction.query(&format!("{handlers} LIMIT {HANDLERS_MAX}"), &[]).await?;
@@ -108,6 +121,11 @@ async fn read_catalog(
         }
     }
     Ok(catalog)
+}
+
+/// The value of a setting, bounded; NULL if it is not set or empty.
+fn setting_sql(name: &str) -> String {
+    format!("pg_catalog.left(NULLIF(pg_catalog.current_setting('{name}', true), ''), {SETTING_CHARACTERS_MAX})")
 }
 
 fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {
@@ -144,6 +162,8 @@ fn merge_catalogs(catalogs: Vec<HandlerCatalog>) -> HandlerCatalog {
     for catalog in catalogs {
         merged.records_calls = catalog.records_calls;
         merged.checks_identity = catalog.checks_identity;
+        merged.server_name = merged.server_name.or(catalog.server_name);
+        merged.server_version = merged.server_version.or(catalog.server_version);
         for problem in catalog.problems {
             if !merged.problems.contains(&problem) {
                 merged.problems.push(problem);

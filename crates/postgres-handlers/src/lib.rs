@@ -7,6 +7,7 @@
 mod answer;
 mod call;
 mod call_log;
+mod client_request;
 mod content;
 mod database_handlers;
 mod entries;

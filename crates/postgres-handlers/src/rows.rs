@@ -8,8 +8,8 @@ use tidegate_postgres::error::handler_rows_error;
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 
-use crate::answer::REQUEST_ID;
 use crate::call::{arguments_to_json, caller_context};
+use crate::client_request::RequestParameters;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
 use crate::record::HandlerRecord;
 
@@ -40,7 +40,7 @@ impl PgRowsFunction {
         // In the select list, the function returns one row at a time; in FROM, it would run to its end first.
         let rows = format!(
             "{caller}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
-             '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS returned",
+             $3::pg_catalog.text::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, $4::pg_catalog.text::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS returned",
             record.function
         );
         let text = match &record.columns {
@@ -71,7 +71,9 @@ impl PgRowsFunction {
             self.check_identity(check, &context, job).await?;
         }
         let arguments = arguments_to_json(&arguments)?;
-        let parameters = vec![Parameter::Text(arguments), Parameter::Text(context)];
+        let RequestParameters { id, meta } = RequestParameters::from_job(job)?;
+        let meta = meta.map_or(Parameter::Null, Parameter::Text);
+        let parameters = vec![Parameter::Text(arguments), Parameter::Text(context), Parameter::Text(id), meta];
         let statement = Statement::from_handler(self.text.clone(), parameters, SqlDialect::Postgres);
         Ok(statement.in_transaction(self.transaction.clone()))
     }

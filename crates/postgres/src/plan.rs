@@ -9,6 +9,7 @@ use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
+use tidegate_runtime::event::QueryStep;
 use tidegate_sql::{Author, Statement, Transaction};
 use tokio::sync::OnceCell;
 
@@ -83,6 +84,7 @@ impl Plan for PostgresPlan {
                         return Err(error);
                     }
                     retries += 1;
+                    job.report_step(QueryStep::Retried { reason: "its transaction conflicted with another one" });
                     tokio::time::sleep(backoff.next_delay()).await;
                     lease = freed;
                 }
@@ -91,6 +93,7 @@ impl Plan for PostgresPlan {
                         return Err(error);
                     }
                     lease = freed;
+                    job.report_step(QueryStep::Retried { reason: "its tables changed" });
                     server.forget_prepared(&mut lease, &statement, &identity).await?;
                 }
             }

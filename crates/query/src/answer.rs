@@ -2,6 +2,7 @@
 
 mod batches;
 mod bound;
+mod items;
 mod progress;
 mod send;
 mod text;
@@ -11,9 +12,11 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{Budget, DataFence, Error};
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{BodyMetadata, Metadata};
 
 use self::bound::{AnswerBound, TruncationReason};
+use self::items::TextItems;
 use crate::body::RowEncoder;
 use crate::format::AnswerEncoding;
 use crate::structured::StructuredRows;
@@ -32,6 +35,8 @@ pub(crate) struct AnswerWriter<'a> {
     body: Option<BodyMetadata>,
     encoder: RowEncoder,
     structured: Option<StructuredRows>,
+    /// Divides the rows into several texts.
+    items: Option<TextItems>,
     bound: AnswerBound,
     truncation: Option<TruncationReason>,
     /// Whether text is buffered until the answer is complete.
@@ -70,11 +75,17 @@ impl<'a> AnswerWriter<'a> {
         let body = encoding.media_type(is_list);
         let body = body.map(|media_type| BodyMetadata::new(media_type, budget));
         let fence = job.fence().filter(|_| body.is_none());
+        let encoder = RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?;
+        // A format that inspects rows needs all of them.
+        let batch_rows = job.batch_rows().filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
+        let items = batch_rows.map(|rows_max| TextItems { rows_max, encoding, is_list, schema: schema.clone() });
+        let is_buffering = is_buffering && items.is_none();
         Ok(Self {
             progress,
             body,
-            encoder: RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?,
+            encoder,
             structured: None,
+            items,
             bound,
             truncation: None,
             is_buffering,
@@ -132,6 +143,9 @@ impl<'a> AnswerWriter<'a> {
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
     pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
+        if self.is_truncated() {
+            self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
+        }
         let mut metadata =
             if self.encoder.is_text() { self.finish_text(hints, next).await? } else { self.finish_batches().await? };
         metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));

@@ -178,8 +178,10 @@ impl ResultFiles {
 /// records, which is enough to detect a wrong length.
 pub(crate) fn read_block(folder: &Path, index: usize, metadata: &BlockMetadata) -> io::Result<Vec<u8>> {
     let file = File::open(block_path(folder, index))?;
-    let mut bytes = Vec::new();
-    file.take(metadata.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    let bytes_max = metadata.bytes.saturating_add(1);
+    // The manifest may be damaged: no more is reserved than the file has.
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(bytes_max)).unwrap_or_default() + 1);
+    file.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

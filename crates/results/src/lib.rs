@@ -9,6 +9,7 @@ mod link_holders;
 mod manifest;
 mod memory_size;
 mod quota;
+mod read_ahead;
 mod result;
 mod result_file;
 mod result_signer;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -17,6 +18,8 @@ use crate::block::{ResultBlock, sha256_hex};
 use crate::folder::{self, RecoveredResult, ResultFiles};
 use crate::link_holders::LinkHolders;
 use crate::manifest::{BlockMetadata, ResultHeader};
+use crate::read_ahead::ReadAhead;
+use crate::result_signer::now_ms;
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +89,15 @@ pub struct StoredResult {
     /// The space reserved for the block that is being written.
     reserved_bytes: AtomicU64,
     is_damaged: AtomicBool,
+    pub(crate) read_ahead: ReadAhead,
 }
 
 impl StoredResult {
+    /// The time since the result was begun.
+    pub fn age(&self) -> Duration {
+        Duration::from_millis(now_ms().saturating_sub(self.header.created_at_ms))
+    }
+
     /// The requested number of rows, if the result has reached it and more may exist.
     pub fn reached_row_limit(&self) -> Option<u64> {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)
@@ -96,8 +105,18 @@ impl StoredResult {
 
     pub(crate) fn new(header: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
         let (stored_bytes, progress) = (AtomicU64::new(stage.bytes()), watch::Sender::new(stage));
-        let (link_holders, reserved_bytes, is_damaged) = Default::default();
-        Arc::new(Self { header, folder, schema, link_holders, progress, stored_bytes, reserved_bytes, is_damaged })
+        let (link_holders, reserved_bytes, is_damaged, read_ahead) = Default::default();
+        Arc::new(Self {
+            header,
+            folder,
+            schema,
+            link_holders,
+            progress,
+            stored_bytes,
+            reserved_bytes,
+            is_damaged,
+            read_ahead,
+        })
     }
 
     /// The result of an earlier process in `folder`. If it was still being written, it is marked as incomplete. If its

@@ -16,7 +16,7 @@ mod tool;
 
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
-pub use job::{Call, Job, JobId, JobState, JobStatus, Jobs};
+pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, WatchEvent};
 pub use reply::{
@@ -25,5 +25,5 @@ pub use reply::{
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
 pub use snapshot::builder::SnapshotBuilder;
-pub use snapshot::{RegistryEntry, Snapshot};
+pub use snapshot::{RegistryEntry, ServerName, Snapshot};
 pub use tool::{Tool, ToolAnnotations};

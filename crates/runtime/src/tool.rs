@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{Access, CallLimits, Icon, JsonSchema, JsonSchemaError};
 
 use crate::handler::Handler;
+use crate::resource::CacheHint;
 
 /// Hints on what a tool does. Clients must not trust them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Tool {
     pub access: Access,
     /// The limits of its calls.
     pub limits: CallLimits,
+    /// How long clients may cache an answer; not stated without it.
+    pub cache: Option<CacheHint>,
     /// The handler.
     pub handler: Arc<dyn Handler>,
 }
@@ -62,6 +65,7 @@ impl Tool {
             meta: Map::new(),
             access: Access::default(),
             limits: CallLimits::default(),
+            cache: None,
             handler,
         }
     }

@@ -9,7 +9,7 @@ use tidegate_query::{Database, Databases, Executor, UsageTracker};
 use tidegate_results::ResultStore;
 use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
-    event::{EventDispatcher, LogSubscriber, Subscriber},
+    event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
 use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, ToolContext};
 use tidegate_transport::Metrics;
@@ -213,7 +213,7 @@ impl NodeBuilder {
     pub fn build(self) -> Node {
         let results = self.store.clone().map(|store| store as Arc<dyn StoredResults>);
         let metrics = Arc::new(Metrics::new().with_results(results).with_auditor(self.auditor.clone()));
-        let own: [Arc<dyn Subscriber>; 2] = [Arc::new(LogSubscriber), metrics.clone()];
+        let own: [Arc<dyn Subscriber>; 3] = [Arc::new(LogSubscriber), Arc::new(ClientLogSubscriber), metrics.clone()];
         let events = EventDispatcher::new(own.into_iter().chain(self.subscribers));
         let events = self.auditor.into_iter().fold(events, EventDispatcher::with_auditor);
         let executor = Executor::new(events.clone()).with_store(self.store.clone());

@@ -105,10 +105,10 @@ impl GlobalOptions {
     /// The limits of calls whose answers `defaults` reads: flag, else environment, else file, else default.
     pub(crate) fn call_limits(&self, defaults: LimitDefaults, config: &Config) -> Limits {
         let (default, limits) = (Limits::default(), &config.limits);
-        let inline = match defaults {
-            LimitDefaults::Clients => config::inline_budget(config, default.inline),
+        let (inline, batch_rows) = match defaults {
+            LimitDefaults::Clients => (config::inline_budget(config, default.inline), limits.batch_rows),
             // The limits of the file apply to clients only.
-            LimitDefaults::CommandLine => Budget::default(),
+            LimitDefaults::CommandLine => (Budget::default(), None),
         };
         let inline = Budget {
             rows: self.inline_rows.map_or(inline.rows, LimitValue::limit),
@@ -116,6 +116,7 @@ impl GlobalOptions {
         };
         let of_calls = Limits {
             inline,
+            batch_rows,
             timeout: self.timeout.or(limits.timeout.map(|time| time.0)).unwrap_or(default.timeout),
             task_after: limits.task_after.map_or(default.task_after, |time| time.0),
             task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::notifications;
-use crate::outbox::{Outbox, OutgoingMessage, Spool, SpoolError};
+use crate::outbox::{AnswerSink, Outbox, OutgoingMessage, Spool, SpoolError};
 use crate::revalidation::{CallerResolver, CallerRevalidator, DecodedMessage, Revoked, with_callers};
 
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) inline_bytes_max: usize,
     /// Bytes of an answer, which is spooled to disk until it is complete; a longer one is refused.
     pub(crate) answer_bytes_max: u64,
+    /// Whether the answer to the only open request is written while it is produced. Messages that come later wait.
+    pub(crate) streams_lone_answers: bool,
 }
 
 pub(crate) struct McpConnection {
@@ -292,7 +294,7 @@ impl RequestTask {
         match answer {
             Answer::NoResponse => {}
             Answer::Whole(message) => self.send(OutgoingMessage::Whole(message.bytes)).await,
-            Answer::Stream(stream) => self.spool_answer(&id, stream).await,
+            Answer::Stream(stream) => self.send_answer(&id, stream).await,
             Answer::Listen(stream) => {
                 let McpConnection { outgoing, input_closed, .. } = &*self.connection;
                 notifications::forward_subscription(stream, &self.identity, outgoing, input_closed).await;
@@ -300,32 +302,60 @@ impl RequestTask {
         }
     }
 
-    /// Spools the answer until it is complete. Its notifications are sent immediately.
-    async fn spool_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
-        let mut spool = Spool::new(self.connection.limits.answer_bytes_max);
+    /// Sends the answer when it is complete, or while it is produced. Its notifications are sent immediately.
+    async fn send_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
+        let mut sink: Option<AnswerSink> = None;
         let mut revalidator = self.revalidator();
-        loop {
-            let frame = match revalidator.next_frame(&mut stream).await {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break,
-                Err(Revoked) => return self.send_error(id, &revoked_error()).await,
-            };
-            match frame {
-                AnswerFrame::Notification(notification) => self.send(OutgoingMessage::Whole(notification)).await,
-                AnswerFrame::ResponseBytes(piece) => {
-                    if let Err(error) = spool.push(piece).await {
-                        let error = RpcError::new(RpcError::INTERNAL_ERROR, self.client_message(&error));
-                        return self.send_error(id, &error).await;
+        let failure = loop {
+            match revalidator.next_frame(&mut stream).await {
+                Ok(Some(AnswerFrame::Notification(notification))) => {
+                    self.send(OutgoingMessage::Whole(notification)).await;
+                }
+                Ok(Some(AnswerFrame::ResponseBytes(piece))) => {
+                    let opened = match &mut sink {
+                        Some(opened) => opened,
+                        none => none.insert(self.open_sink().await),
+                    };
+                    if let Err(error) = opened.push(piece).await {
+                        break Some(RpcError::new(RpcError::INTERNAL_ERROR, self.client_message(&error)));
                     }
                 }
+                Ok(None) => break None,
+                Err(Revoked) => break Some(revoked_error()),
             }
+        };
+        let mut sink = sink.filter(|sink| failure.is_none() || sink.is_live());
+        match (&mut sink, failure) {
+            // What was written cannot be withdrawn, and the connection carries further messages.
+            (Some(live), failure) if live.is_live() && (failure.is_some() || !stream.is_complete()) => {
+                let reason = failure.map_or_else(|| "the call was cancelled".to_owned(), |error| error.message);
+                // A live sink cannot fail.
+                let _ = live.push(stream.abandon(reason)).await;
+            }
+            (_, Some(error)) => return self.send_error(id, &error).await,
+            (_, None) if !stream.is_complete() => return,
+            (_, None) => {}
         }
-        let is_complete = stream.is_complete();
-        // Dropped before the answer is sent: a client that has read the answer may reuse the id.
+        // Dropped before the end is sent: a client that has read the answer may reuse the id.
         drop(stream);
-        if is_complete {
-            self.send(OutgoingMessage::Spooled(spool)).await;
+        if let Some(sink) = sink
+            && let Some(message) = sink.finish().await
+        {
+            self.send(message).await;
         }
+    }
+
+    /// A live sink if nothing else could wait for the end of the answer.
+    async fn open_sink(&self) -> AnswerSink {
+        let McpConnection { limits, request_permits, outgoing, .. } = &*self.connection;
+        let is_alone = request_permits.available_permits() + 1 == limits.requests_max
+            && outgoing.capacity() == outgoing.max_capacity();
+        if !limits.streams_lone_answers || !is_alone {
+            return AnswerSink::Spool(Spool::new(limits.answer_bytes_max));
+        }
+        let (sink, message) = AnswerSink::live();
+        self.send(message).await;
+        sink
     }
 
     async fn send_error(&self, id: &RequestId, error: &RpcError) {

@@ -2,7 +2,8 @@
 //!
 //! On a connection that all calls share, a message cannot be interrupted. An answer that is written while it is
 //! produced would block all other answers for as long as its query runs. It is therefore stored until it is complete:
-//! in memory while it is small, in an unnamed temporary file beyond that.
+//! in memory while it is small, in an unnamed temporary file beyond that. The exception is an answer to the only open
+//! request of a connection over HTTP+SSE: nothing waits for it.
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -17,6 +18,8 @@ pub(crate) enum OutgoingMessage {
     Whole(Bytes),
     /// A message that was spooled until it was complete.
     Spooled(Spool),
+    /// A message that is written while it is produced.
+    Live(LiveMessage),
 }
 
 impl OutgoingMessage {
@@ -24,6 +27,80 @@ impl OutgoingMessage {
         match self {
             Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
             Self::Spooled(spool) => spool.next().await,
+            Self::Live(message) => message.next().await,
+        }
+    }
+}
+
+/// The number of pieces between the call and the writer; the call waits while there are more.
+const LIVE_PIECES_MAX: usize = 2;
+
+/// The pieces of a message that is written while it is produced.
+#[derive(Debug)]
+pub(crate) struct LiveMessage(mpsc::Receiver<LivePiece>);
+
+#[derive(Debug)]
+enum LivePiece {
+    Bytes(Bytes),
+    /// Without it, the message is incomplete.
+    End,
+}
+
+impl LiveMessage {
+    /// Cancel-safe.
+    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        match self.0.recv().await {
+            Some(LivePiece::Bytes(bytes)) => Ok(Some(bytes)),
+            Some(LivePiece::End) => Ok(None),
+            None => Err(std::io::Error::other("the answer ended early")),
+        }
+    }
+}
+
+/// Where the bytes of one answer go.
+#[derive(Debug)]
+pub(crate) enum AnswerSink {
+    /// They are stored until the answer is complete.
+    Spool(Spool),
+    /// They are written while the answer is produced.
+    Live(LiveSender),
+}
+
+#[derive(Debug)]
+pub(crate) struct LiveSender(mpsc::Sender<LivePiece>);
+
+impl AnswerSink {
+    /// A sink whose message is written as soon as the messages before it.
+    pub(crate) fn live() -> (Self, OutgoingMessage) {
+        let (sender, pieces) = mpsc::channel(LIVE_PIECES_MAX);
+        (Self::Live(LiveSender(sender)), OutgoingMessage::Live(LiveMessage(pieces)))
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
+    }
+
+    pub(crate) async fn push(&mut self, piece: Bytes) -> Result<(), SpoolError> {
+        match self {
+            Self::Spool(spool) => spool.push(piece).await,
+            // An empty piece would end a chunked body.
+            Self::Live(_) if piece.is_empty() => Ok(()),
+            Self::Live(LiveSender(sender)) => {
+                // An error means that the client disconnected; the reading side detects this by itself.
+                let _ = sender.send(LivePiece::Bytes(piece)).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the message. Returns it if it is complete only now.
+    pub(crate) async fn finish(self) -> Option<OutgoingMessage> {
+        match self {
+            Self::Spool(spool) => Some(OutgoingMessage::Spooled(spool)),
+            Self::Live(LiveSender(sender)) => {
+                let _ = sender.send(LivePiece::End).await;
+                None
+            }
         }
     }
 }

@@ -21,8 +21,9 @@ use crate::revalidation::{CallerResolver, configuration_changing_error};
 const OUTGOING_MAX: usize = 64;
 /// Maximum number of concurrent requests. Reading stops while they are open.
 const REQUESTS_MAX: usize = 512;
-/// Common clients refuse lines over 10 MiB. JSON escaping at most doubles rows, except for control characters.
-const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The maximum size of an inline answer in a line, where answers are bounded. Common clients refuse lines over 10 MiB.
+/// JSON escaping at most doubles rows, except for control characters.
+pub const INLINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Attempts to read an authenticator and a registry of the same configuration, which differ only for a moment.
 const TRIES_MAX: usize = 10_000;
 
@@ -72,6 +73,8 @@ pub async fn serve(
         outgoing_max: OUTGOING_MAX,
         inline_bytes_max: INLINE_BYTES_MAX,
         answer_bytes_max: options.answer_bytes_max,
+        // Clients send several requests at a time.
+        streams_lone_answers: false,
     };
     let (connection, outbox) = McpConnection::open(service.clone(), CallOrigin { transport, peer: None }, limits);
     let mut writing = tokio::spawn(write_lines(outbox, writer));

@@ -46,6 +46,7 @@ fn proxy() -> ProxyOptions {
         user: "X-Forwarded-User".to_owned(),
         tenant: Some("x-forwarded-tenant".to_owned()),
         roles: Some("x-forwarded-groups".to_owned()),
+        default_roles: Vec::new(),
     }
 }
 
@@ -229,6 +230,27 @@ fn rejects_ambiguous_proxy_headers() {
 }
 
 #[test]
+fn default_roles_replace_an_absent_roles_header() {
+    let default_roles = vec!["reader".to_owned()];
+    let with_proxy = |proxy| authenticator(AuthenticatorOptions { proxy: Some(proxy), ..options() });
+    let with_header = with_proxy(ProxyOptions { default_roles: default_roles.clone(), ..proxy() });
+    let without_header = with_proxy(ProxyOptions { default_roles, roles: None, ..proxy() });
+    let roles = |authenticator: &CredentialAuthenticator, headers: &[(&str, &str)]| {
+        let principal = through(authenticator, "10.0.0.5", headers).unwrap();
+        principal.roles.iter().cloned().collect::<Vec<_>>().join(",")
+    };
+    let user = ("x-forwarded-user", "ann");
+    assert_eq!(roles(&with_header, &[user]), "reader");
+    assert_eq!(roles(&with_header, &[user, ("x-forwarded-groups", "loader")]), "loader", "the header replaces them");
+    for stated in ["", "other"] {
+        assert_eq!(roles(&with_header, &[user, ("x-forwarded-groups", stated)]), "", "{stated:?} is not absent");
+    }
+    assert_eq!(roles(&without_header, &[user, ("x-forwarded-groups", "loader")]), "reader");
+    assert_eq!(through(&with_header, "10.0.0.5", &[]), Err(Missing), "only named callers have roles");
+    assert_eq!(through(&with_header, "10.2.0.5", &[user]), Err(Missing), "not the proxy");
+}
+
+#[test]
 fn bearer_precedes_certificate_precedes_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
@@ -294,6 +316,8 @@ fn rejects_invalid_proxy_options() {
     }
     let twice = error(ProxyOptions { roles: Some("X-Forwarded-USER".to_owned()), ..proxy() });
     assert_eq!(twice, "the header \"x-forwarded-user\" is configured for two values; use one header for each");
+    let undefined = error(ProxyOptions { default_roles: vec!["readers".to_owned()], ..proxy() });
+    assert_eq!(undefined, "proxied callers have the undefined role \"readers\"; did you mean \"reader\"?");
 }
 
 #[test]

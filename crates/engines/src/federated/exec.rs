@@ -22,6 +22,7 @@ use futures::StreamExt;
 use tidegate_core::Error;
 use tidegate_query::{BatchSender, batch_channel};
 use tidegate_runtime::Job;
+use tidegate_runtime::event::QueryStep;
 
 use super::column_conversion;
 use super::member::{MemberQuery, MemberQueryContext};
@@ -120,6 +121,7 @@ async fn send_rows(
     job: &Arc<Job>,
     sender: &BatchSender,
 ) -> Result<(), Error> {
+    job.report_step(QueryStep::MemberRunning { member: query.member.name() });
     let plan = query.member.plan(&query.statement, &member_context.principal).await?;
     let mut rows = plan.run(job).await?.batches;
     while let Some(batch) = rows.next().await {

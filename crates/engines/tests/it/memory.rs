@@ -21,7 +21,9 @@ fn tight_memory() -> EngineOptions {
 #[tokio::test]
 async fn a_sort_larger_than_its_memory_spills_and_ends() {
     let (_folder, node) = large_table(tight_memory());
-    let (_job, mut rows) = node.start("SELECT name, id FROM n ORDER BY name DESC").await;
+    let (mut job, mut rows) = node.start("SELECT name, id FROM n ORDER BY name DESC").await;
+    let logged = with_timeout("the log message", job.next_log("temporary files")).await;
+    assert!(logged.contains("\"bytes\":"), "{logged}");
     let mut spilled = 0;
     let mut count = 0;
     let mut first = None;

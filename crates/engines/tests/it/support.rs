@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
-use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, TransportKind};
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{
-    Call, Job, Metadata, Registry, Reply, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    Call, Chunk, Job, Metadata, Registry, Reply, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
+    event::{ClientLogSubscriber, EventDispatcher, Subscriber},
+    handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
@@ -230,7 +232,7 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> String {
 /// A job that runs until it is cancelled or dropped.
 pub(crate) struct TestJob {
     pub(crate) job: Arc<Job>,
-    #[allow(dead_code, reason = "the job is cancelled when its reply is dropped")]
+    /// The job is cancelled when its reply is dropped.
     reply: Reply,
 }
 
@@ -247,12 +249,28 @@ impl TestJob {
             }
         });
         let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let registry = Registry::new(snapshot, EventDispatcher::default());
+        let client_log: Arc<dyn Subscriber> = Arc::new(ClientLogSubscriber);
+        let registry = Registry::new(snapshot, EventDispatcher::new([client_log]));
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
+        let mut call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
+        call.log_level = Some(LogLevel::Debug);
         let reply = registry.call(call).unwrap();
         let job = receiver.await.unwrap();
         Self { job, reply }
+    }
+
+    /// The next log message for the client that contains these words.
+    pub(crate) async fn next_log(&mut self, words: &str) -> String {
+        loop {
+            let Some(ReplyEvent::Chunk(Chunk::Notification(notification))) = self.reply.next().await else {
+                panic!("the job ended");
+            };
+            if let ReplyNotification::Log { data, .. } = notification
+                && data.to_string().contains(words)
+            {
+                return data.to_string();
+            }
+        }
     }
 }
 

@@ -37,6 +37,10 @@ impl RequestId {
     pub fn as_json(&self) -> &str {
         &self.0
     }
+
+    pub(crate) fn to_shared_json(&self) -> Arc<str> {
+        self.0.clone()
+    }
 }
 
 impl fmt::Debug for RequestId {

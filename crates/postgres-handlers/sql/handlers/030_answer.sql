@@ -19,6 +19,15 @@ RETURN CASE
         @schema@.optional_problem(p_contents, '_meta', 'object'))
 END;
 
+-- SQL's NULL becomes a null, which no client reads: as the text of a resource it is empty, as in mcp_text.
+CREATE OR REPLACE FUNCTION @schema@.without_null_texts(p_envelope jsonb) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(p_envelope #> '{result,contents}') = 'array' THEN jsonb_set(p_envelope, '{result,contents}', (
+    SELECT coalesce(jsonb_agg(CASE WHEN one -> 'text' = 'null' AND NOT one ? 'blob' THEN one || '{"text": ""}' ELSE one END
+        ORDER BY place), '[]')
+    FROM jsonb_array_elements(p_envelope #> '{result,contents}') WITH ORDINALITY AS contents (one, place)))
+    ELSE p_envelope END;
+
 CREATE OR REPLACE FUNCTION @schema@.content_problem(p_block jsonb) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE

@@ -88,6 +88,9 @@ BEGIN
             EXECUTE format('SELECT answer.envelope FROM %s($1) AS answer', @schema@.function_of(p_handler))
                 INTO envelope USING p_request;
         END IF;
+        IF p_handler.type = 'resource' THEN
+            envelope := @schema@.without_null_texts(envelope);
+        END IF;
         v_problem := @schema@.envelope_problem(envelope, p_handler.type, p_request.request_id, p_handler.output_schema);
         v_failed := envelope ? 'error' OR coalesce(envelope #> '{result,isError}' = 'true', false);
         IF v_problem IS NOT NULL OR (v_failed AND NOT p_handler.commits_on_error) THEN

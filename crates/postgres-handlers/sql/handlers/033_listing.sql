@@ -1,5 +1,6 @@
--- What there is, in pages, in the order of names. Lists show what calls let through: neither handlers that the role may
--- not execute, nor, to nobody in particular, those that ask who calls.
+-- What there is, in pages, in the order of names. Lists show what calls let through: no handlers that the role may not
+-- execute. Over the protocol, callers without an identity do not see those that require one; the functions mcp_list_…,
+-- called directly, show and mark them.
 
 -- Entries of a page; the setting mcp.page_size changes it.
 CREATE OR REPLACE FUNCTION @schema@.page_size() RETURNS integer
@@ -31,7 +32,7 @@ EXCEPTION WHEN invalid_parameter_value OR character_not_in_repertoire OR untrans
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.list_page(p_list text, p_cursor text) RETURNS jsonb
+CREATE OR REPLACE FUNCTION @schema@.list_entries(p_list text, p_cursor text, p_marks_closed boolean) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_after text := @schema@.cursor_name(p_list, p_cursor);
@@ -46,9 +47,12 @@ BEGIN
     SELECT jsonb_agg(definition ORDER BY name COLLATE "C"), array_agg(name ORDER BY name COLLATE "C")
     INTO v_entries, v_names
     FROM (
-        SELECT name, definition FROM @schema@.handler
+        SELECT name, CASE WHEN v_is_known OR NOT requires_auth THEN definition
+            ELSE definition || jsonb_build_object('_meta',
+                coalesce(definition -> '_meta', '{}') || '{"requiresAuth": true}') END AS definition
+        FROM @schema@.handler
         WHERE type = CASE p_list WHEN 'tools' THEN 'tool' WHEN 'prompts' THEN 'prompt' ELSE 'resource' END
-            AND (v_is_known OR NOT requires_auth)
+            AND (v_is_known OR p_marks_closed OR NOT requires_auth)
             AND CASE p_list WHEN 'resources' THEN cardinality(uri_variables) = 0
                 WHEN 'resourceTemplates' THEN cardinality(uri_variables) > 0 ELSE true END
             AND name COLLATE "C" > v_after
@@ -62,20 +66,25 @@ BEGIN
 END
 $body$;
 
+-- A list as the protocol shows it.
+CREATE OR REPLACE FUNCTION @schema@.list_page(p_list text, p_cursor text) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN @schema@.list_entries(p_list, p_cursor, false);
+
 CREATE OR REPLACE FUNCTION @schema@.mcp_list_tools(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
-RETURN @schema@.list_page('tools', p_cursor);
+RETURN @schema@.list_entries('tools', p_cursor, true);
 
 CREATE OR REPLACE FUNCTION @schema@.mcp_list_resources(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
-RETURN @schema@.list_page('resources', p_cursor);
+RETURN @schema@.list_entries('resources', p_cursor, true);
 
 CREATE OR REPLACE FUNCTION @schema@.mcp_list_resource_templates(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
-RETURN @schema@.list_page('resourceTemplates', p_cursor);
+RETURN @schema@.list_entries('resourceTemplates', p_cursor, true);
 
 CREATE OR REPLACE FUNCTION @schema@.mcp_list_prompts(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
-RETURN @schema@.list_page('prompts', p_cursor);
+RETURN @schema@.list_entries('prompts', p_cursor, true);
 
 INSERT INTO @schema@.migration (version, name) VALUES (33, 'listing') ON CONFLICT (version) DO NOTHING;

@@ -33,7 +33,13 @@ SELECT pg_temp.ok(jsonb_path_exists(pg_temp.ask('tools/list', '{}', '{"user_id":
     '$.result.tools[*] ? (@.name == "closed")'), 'and shows it to who may');
 SELECT pg_temp.ok(NOT jsonb_path_exists(pg_temp.ask('tools/list'), '$.result.tools[*] ? (@.name == "closed")'),
     'the next list is nobody''s again');
+SELECT pg_temp.same(jsonb_path_query_first(api.mcp_list_tools(), '$.tools[*] ? (@.name == "closed")._meta.requiresAuth'),
+    'true', 'called directly, the list marks what requires an identity');
+SELECT pg_temp.ok(NOT jsonb_path_exists(api.mcp_list_tools(), '$.tools[*] ? (@.name == "open")._meta.requiresAuth'),
+    'and nothing else');
 SELECT set_config('auth.user_id', 'left over', true);
+SELECT pg_temp.ok(NOT jsonb_path_exists(api.mcp_list_tools(), '$.tools[*]._meta.requiresAuth'),
+    'with an identity there is nothing to mark');
 SELECT pg_temp.same(pg_temp.call('closed') #> '{error,code}', '-32001', 'a setting that was left over proves nothing');
 SELECT pg_temp.ok(current_setting('auth.user_id') = 'left over', 'and is as it was afterwards');
 SELECT set_config('auth.user_id', '', true);
@@ -101,10 +107,10 @@ SELECT pg_temp.ok((SELECT replace(a.answer::text, 'audit', 'audix') = b.answer::
     WHERE a.role LIKE '%caller' AND b.role = a.role AND a.tool = 'audit' AND b.tool = 'audix'),
         'to another it reads as one that never was');
 SELECT pg_temp.same(jsonb_path_query_array(pg_temp.as_role('tidegate_test_caller',
-    $$SELECT api.mcp_list_tools()$$)::jsonb, '$.tools[*].name'), '["later", "open"]', 'nor is it in its list');
+    $$SELECT api.mcp_list_tools()$$)::jsonb, '$.tools[*].name'), '["closed", "later", "open"]', 'nor is it in its list');
 SELECT pg_temp.tool('audit', 'BEGIN RETURN api.mcp_tool_result(''[]'', (request).request_id); END', '{"roles": []}');
 SELECT pg_temp.same(jsonb_path_query_array(pg_temp.as_role('tidegate_test_auditor',
-    $$SELECT api.mcp_list_tools()$$)::jsonb, '$.tools[*].name'), '["later", "open"]',
+    $$SELECT api.mcp_list_tools()$$)::jsonb, '$.tools[*].name'), '["closed", "later", "open"]',
     'registered anew without the role, it is taken away');
 SELECT api.revoke_mcp_access('tidegate_test_auditor');
 SELECT pg_temp.matches(pg_temp.as_role('tidegate_test_auditor', $$SELECT api.mcp_list_tools()$$), '^ERROR 42501',

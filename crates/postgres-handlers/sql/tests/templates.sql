@@ -70,3 +70,10 @@ SET LOCAL statement_timeout = '20s';
 SELECT count(pg_temp.resource('of many ' || n, 'app:///many/' || n || '/{a}/end')) FROM generate_series(100, 699) AS n;
 SET LOCAL statement_timeout = 0;
 SELECT pg_temp.ok(pg_temp.read('app:///many/345/x/end') = 'of many 345', 'one of six hundred templates');
+
+-- SQL's NULL as the text of a resource
+SELECT api.create_or_replace_mcp_handler('{"type": "resource", "name": "empty", "uriTemplate": "app:///empty",
+    "requiresAuth": false}', $$BEGIN RETURN api.mcp_resource_result(jsonb_build_array(
+    jsonb_build_object('uri', (request).uri, 'text', NULL)), (request).request_id); END$$);
+SELECT pg_temp.same(pg_temp.read_resource('app:///empty') #> '{result,contents}', '[{"uri": "app:///empty", "text": ""}]',
+    'a text that is NULL is empty');

@@ -26,6 +26,7 @@ impl AnswerWriter<'_> {
                 self.truncation = Some(self.bound.row_truncation);
                 return Ok(ControlFlow::Break(()));
             }
+            self.end_full_item().await?;
             let Some(text) = self.encoder.text() else { break };
             let bytes = text.write_row(&cells, row);
             // The text so far must stay within the budget when it is closed.
@@ -78,13 +79,15 @@ impl AnswerWriter<'_> {
     ) -> Result<Metadata, Error> {
         let (was_buffered, is_body, reply) = (self.is_buffering, self.is_body(), self.progress.reply());
         let notice = self.truncation.map(|reason| self.bound.truncation_notice(reason, self.rows, hints));
-        if let Some(text) = self.encoder.text() {
+        // An item whose first row did not fit is left out.
+        let omits_empty = self.items.is_some() && self.rows > 0;
+        if let Some(text) = self.encoder.text().filter(|text| text.rows > 0 || !omits_empty) {
             text.write_end(notice.is_some());
             if let (Some(notice), true) = (&notice, is_body) {
                 text.write_note(notice);
             }
+            self.send_rest().await?;
         }
-        self.send_rest().await?;
         self.close_fence().await?;
         if let (Some(notice), false) = (notice, is_body) {
             reply.end_text().await?;
@@ -115,7 +118,7 @@ impl AnswerWriter<'_> {
         self.progress.reply().end_text().await
     }
 
-    async fn send_rest(&mut self) -> Result<(), Error> {
+    pub(super) async fn send_rest(&mut self) -> Result<(), Error> {
         let Some((text, rows)) = self.encoder.text().map(|text| text.take_rest()) else { return Ok(()) };
         self.send_text(text, rows).await
     }

@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tidegate_core::Error;
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 use super::Executor;
@@ -34,6 +35,7 @@ impl Executor {
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
         let cached = self.look_up_cache(&request, job).await;
         if let Some(result) = &cached.result {
+            job.report_step(QueryStep::Cached);
             return self.replay_answer(result, &request, job, reply).await;
         }
         let plan = self.plan(&request, &progress).await?;
@@ -57,6 +59,7 @@ impl Executor {
         }
         let started = progress.started();
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
+        job.report_step(QueryStep::Running { database: request.database.name() });
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
@@ -82,6 +85,7 @@ impl Executor {
         progress: &ProgressReporter<'_>,
     ) -> Result<Box<dyn Plan>, Error> {
         let job = progress.job();
+        job.report_step(QueryStep::Planning { database: request.database.name() });
         let planning = request.database.plan(&request.statement, job.principal());
         let plan = run_until_cancelled(job, progress.run_with_heartbeat(planning)).await?;
         self.usage.record(job.caller(), request.database.name(), request.statement.tables());

@@ -17,6 +17,7 @@ use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
+use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
 /// Faster answers are not cached.
@@ -76,6 +77,7 @@ impl<'a> AnswerRecorder<'a> {
         let cursor = store.create_cursor(&result, visible, compute_query_id(job), job.caller());
         let next = NextPage { cursor, uri: is_linked.then_some(uri) };
         hints.budget = next.hint();
+        job.report_step(QueryStep::Storing);
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
         writer.write_all(rows, visible, job).await?;

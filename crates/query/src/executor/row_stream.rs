@@ -107,6 +107,7 @@ pub(super) struct QueryEndGuard<'a> {
 impl Drop for QueryEndGuard<'_> {
     fn drop(&mut self) {
         self.events.emit(Event::QueryEnded {
+            job: self.job,
             database: self.database,
             elapsed: self.started.elapsed(),
             rows: self.job.rows(),

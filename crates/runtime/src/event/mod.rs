@@ -1,6 +1,8 @@
 //! The complete list of events of the process.
 //!
-//! Log and metrics subscribe to this list. Nothing else counts or logs calls.
+//! Log, metrics and the log messages for clients subscribe to this list. Nothing else counts or logs calls.
+
+mod client_log;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,11 +15,18 @@ use uuid::Uuid;
 
 use crate::job::Job;
 
+pub use self::client_log::ClientLogSubscriber;
+
 /// An event of the process.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// A call was accepted; it waits or runs.
     CallStarted {
+        /// The call.
+        job: &'a Job,
+    },
+    /// A call waits for other calls to end.
+    CallWaiting {
         /// The call.
         job: &'a Job,
     },
@@ -48,8 +57,17 @@ pub enum Event<'a> {
         /// The limited quantity.
         measure: LimitMeasure,
     },
+    /// A query of a call made a step.
+    QueryStep {
+        /// The call.
+        job: &'a Job,
+        /// The step.
+        step: QueryStep<'a>,
+    },
     /// A query ended, with or without an error.
     QueryEnded {
+        /// The call.
+        job: &'a Job,
         /// The database.
         database: &'a str,
         /// The run time.
@@ -97,6 +115,47 @@ pub enum Event<'a> {
     RegistryChanged {
         /// The new version of the registry.
         version: u64,
+    },
+}
+
+/// A step of a query.
+#[derive(Debug, Clone, Copy)]
+pub enum QueryStep<'a> {
+    /// The statement is planned.
+    Planning {
+        /// The database.
+        database: &'a str,
+    },
+    /// The plan runs.
+    Running {
+        /// The database.
+        database: &'a str,
+    },
+    /// An earlier answer is used.
+    Cached,
+    /// A member of a federated database is queried.
+    MemberRunning {
+        /// The member.
+        member: &'a str,
+    },
+    /// The statement runs again.
+    Retried {
+        /// The reason, in a few words without data.
+        reason: &'static str,
+    },
+    /// Operators exceeded their memory and wrote temporary files.
+    Spilled {
+        /// The number of files.
+        files: usize,
+        /// The size of the files.
+        bytes: usize,
+    },
+    /// All rows are stored, because they do not fit into the answer.
+    Storing,
+    /// The answer ends although more rows exist.
+    Truncated {
+        /// The number of rows in the answer.
+        rows: u64,
     },
 }
 
@@ -158,6 +217,8 @@ impl Subscriber for LogSubscriber {
             Event::CallStarted { job } => {
                 tracing::debug!(job = %job.id(), kind = job.target().kind(), name = truncate_for_log(job.target().name()), "call started");
             }
+            Event::CallWaiting { job } => tracing::debug!(job = %job.id(), "call waiting"),
+            Event::QueryStep { job, step } => tracing::debug!(job = %job.id(), ?step, "query step"),
             Event::CallEnded { job, outcome } => tracing::info!(
                 job = %job.id(),
                 kind = job.target().kind(),
@@ -182,7 +243,7 @@ impl Subscriber for LogSubscriber {
                 tenant = caller.principal.tenant,
                 "limit reached"
             ),
-            Event::QueryEnded { database, elapsed, rows } => {
+            Event::QueryEnded { database, elapsed, rows, .. } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }
             Event::InternalError { id, detail } => tracing::error!(%id, detail, "internal error"),

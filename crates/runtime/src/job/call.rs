@@ -16,9 +16,20 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::call_timer::CallTimer;
+use super::client_log::ClientLog;
 use super::status::{JobId, JobState};
 use super::{InteractionState, Job};
+use crate::event::EventDispatcher;
 use crate::limits::UsageCharges;
+
+/// The JSON-RPC request that made a call. Handlers in a database receive it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRequest {
+    /// The id as JSON text: a string or a number.
+    pub id: Arc<str>,
+    /// `params._meta` as JSON text: an object.
+    pub meta: Option<Arc<str>>,
+}
 
 /// One call of a registry entry: its target, arguments, caller and options.
 #[derive(Debug, Clone)]
@@ -38,6 +49,8 @@ pub struct Call {
     pub wants_progress: bool,
     /// The least severe log message that the caller requests; `None` for no messages.
     pub log_level: Option<LogLevel>,
+    /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.
+    pub client_request: Option<ClientRequest>,
     /// The caller's W3C `traceparent`, which links our log lines to its trace.
     pub trace_parent: Option<String>,
     /// Whether the whole call is logged, whatever the log level. Applies to operators of the node only.
@@ -67,6 +80,7 @@ impl Call {
             format: None,
             wants_progress: false,
             log_level: None,
+            client_request: None,
             trace_parent: None,
             trace: false,
             on_behalf_of: None,
@@ -107,9 +121,13 @@ impl Call {
             caller: self.caller,
             inline_budget,
             format: self.format,
+            batch_rows: None,
             wants_progress: self.wants_progress,
             progress_throttle: Mutex::default(),
             log_level: self.log_level,
+            client_log: ClientLog::default(),
+            events: EventDispatcher::default(),
+            client_request: self.client_request,
             client_cancellation: self.cancellation,
             cancellation: CancellationToken::new(),
             timer: CallTimer::new(timeout),
@@ -122,6 +140,7 @@ impl Call {
             fence: OnceLock::new(),
             row_policy_fingerprinter: RowPolicyFingerprinter::default(),
             result_uri: OnceLock::new(),
+            answer_age: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
             started: Instant::now(),

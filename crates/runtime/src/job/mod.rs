@@ -1,7 +1,9 @@
 //! A call that is being executed.
 
+mod answer_options;
 mod call;
 mod call_timer;
+mod client_log;
 mod interaction;
 mod jobs;
 mod progress_throttle;
@@ -9,6 +11,7 @@ mod protection;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -23,10 +26,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::call_timer::CallTimer;
+use self::client_log::ClientLog;
 use self::progress_throttle::ProgressThrottle;
+use crate::event::{Event, EventDispatcher, QueryStep};
 use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
-pub use self::call::Call;
+pub use self::call::{Call, ClientRequest};
 pub use self::jobs::Jobs;
 pub use self::status::{JobId, JobState, JobStatus};
 
@@ -44,9 +49,13 @@ pub struct Job {
     caller: Caller,
     inline_budget: Budget,
     format: Option<AnswerFormat>,
+    pub(crate) batch_rows: Option<NonZeroU64>,
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) client_log: ClientLog,
+    pub(crate) events: EventDispatcher,
+    client_request: Option<ClientRequest>,
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     client_cancellation: CancellationToken,
     cancellation: CancellationToken,
@@ -61,6 +70,7 @@ pub struct Job {
     /// From the snapshot with which the caller was authenticated.
     pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
     result_uri: OnceLock<String>,
+    answer_age: OnceLock<Duration>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,
@@ -135,14 +145,14 @@ impl Job {
         self.log_level
     }
 
-    /// The part of the answer that may be sent inline.
-    pub fn inline_budget(&self) -> Budget {
-        self.inline_budget
+    /// Emits the event that a query of the job made a step.
+    pub fn report_step(&self, step: QueryStep<'_>) {
+        self.events.emit(Event::QueryStep { job: self, step });
     }
 
-    /// The format of the answer, if it is a body of its own.
-    pub fn format(&self) -> Option<AnswerFormat> {
-        self.format
+    /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.
+    pub fn client_request(&self) -> Option<&ClientRequest> {
+        self.client_request.as_ref()
     }
 
     /// When the job reaches its time limit.

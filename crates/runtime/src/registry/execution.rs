@@ -129,6 +129,7 @@ impl Execution {
 
     /// Reports as progress why the call does not run yet; never resolves.
     async fn report_waiting(&self) {
+        self.events.emit(Event::CallWaiting { job: &self.job });
         // A client that no longer reads has dropped the reply, which cancels the job.
         let _ = self.sender.send_progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
         std::future::pending().await

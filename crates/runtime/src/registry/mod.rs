@@ -201,6 +201,8 @@ impl Registry {
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
         // The time limit of an entry applies to its tasks, too.
         let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
+        let batch_rows =
+            route.limits.batch_rows.or(limits.batch_rows).filter(|_| matches!(call.target, CallTarget::Tool(_)));
         let call_limits = Limits { task_after, task_timeout, ..*limits };
         // The full log of a call is long, and ordinary callers must not be able to fill the log.
         let trace = call.trace && call.caller.principal.grants.is_operator();
@@ -208,6 +210,8 @@ impl Registry {
         let mut job = call.into_job(route.variables, inline, timeout, &call_limits, charges);
         job.protection = snapshot.protection().clone();
         job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
+        job.batch_rows = batch_rows;
+        job.events = self.events.clone();
         job.is_audited = self.events.auditor().is_some();
         let job = Arc::new(job);
         if !self.jobs.open(job.clone(), limits.open_calls_max) {

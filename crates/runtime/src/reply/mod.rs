@@ -180,7 +180,17 @@ impl Reply {
         if self.ended {
             return None;
         }
-        let message = self.receiver.recv().await.unwrap_or_else(|| {
+        let received = loop {
+            if let Some(notification) = self.job.client_log.pop() {
+                return Some(ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notification))));
+            }
+            tokio::select! {
+                biased;
+                () = self.job.client_log.added() => {}
+                message = self.receiver.recv() => break message,
+            }
+        };
+        let message = received.unwrap_or_else(|| {
             // The registry sends an end for every job. Without one, the runtime is shutting down.
             let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
             ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprinter, Toolset};
 
-use super::Snapshot;
+use super::{ServerName, Snapshot};
 use crate::prompt::Prompt;
 use crate::resource::CacheHint;
 use crate::resource::{Resource, ResourceTemplate};
@@ -37,11 +37,13 @@ impl SnapshotBuilder {
                 templates: Vec::new(),
                 prompts: BTreeMap::new(),
                 toolsets: BTreeMap::new(),
+                allows_shared_caches: true,
                 cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 database_tenants: DatabaseTenants::default(),
                 row_policy_fingerprinter: RowPolicyFingerprinter::default(),
                 protection: AnswerProtection::default(),
+                server_name: ServerName::default(),
             },
         }
     }
@@ -128,10 +130,26 @@ impl SnapshotBuilder {
         self
     }
 
+    /// Sets the name and version that replace those of the node, as far as they are not set yet.
+    #[must_use]
+    pub fn server_name(mut self, server_name: ServerName) -> Self {
+        let own = &mut self.snapshot.server_name;
+        own.name = own.name.take().or(server_name.name);
+        own.version = own.version.take().or(server_name.version);
+        self
+    }
+
     /// Sets how long clients may cache lists.
     #[must_use]
     pub fn cache_hint(mut self, cache: CacheHint) -> Self {
         self.snapshot.cache_hint = cache;
+        self
+    }
+
+    /// Sets whether shared caches may store what is the same for all callers; not where callers authenticate.
+    #[must_use]
+    pub fn allow_shared_caches(mut self, is_allowed: bool) -> Self {
+        self.snapshot.allows_shared_caches = is_allowed;
         self
     }
 

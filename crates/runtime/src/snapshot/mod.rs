@@ -27,10 +27,21 @@ pub struct Snapshot {
     prompts: BTreeMap<String, Arc<Prompt>>,
     toolsets: BTreeMap<String, Arc<Toolset>>,
     cache_hint: CacheHint,
+    allows_shared_caches: bool,
     limits: Limits,
     database_tenants: DatabaseTenants,
     row_policy_fingerprinter: RowPolicyFingerprinter,
     protection: AnswerProtection,
+    server_name: ServerName,
+}
+
+/// The identity of the server as its entries state it; it replaces that of the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerName {
+    /// The name for programs.
+    pub name: Option<String>,
+    /// The version.
+    pub version: Option<String>,
 }
 
 pub(crate) enum ResourceMatch<'a> {
@@ -77,7 +88,7 @@ impl Snapshot {
             && self.resources.values().all(|resource| resource.access.is_unrestricted())
             && self.templates.iter().all(|template| template.access.is_unrestricted())
             && self.prompts.values().all(|prompt| prompt.access.is_unrestricted());
-        CacheHint { public: self.cache_hint.public && all_public, ..self.cache_hint }
+        CacheHint { public: self.cache_hint.public && self.allows_shared_caches && all_public, ..self.cache_hint }
     }
 
     /// Whether the tools that a caller can call depend on the peer's address.
@@ -104,6 +115,11 @@ impl Snapshot {
     /// Computes a fingerprint of the row policies of all databases for a principal.
     pub fn row_policy_fingerprinter(&self) -> &RowPolicyFingerprinter {
         &self.row_policy_fingerprinter
+    }
+
+    /// The name and version that replace those of the node.
+    pub fn server_name(&self) -> &ServerName {
+        &self.server_name
     }
 
     /// The protection of answers.
@@ -260,8 +276,18 @@ impl Snapshot {
             None => (None, None),
         };
         let cache_hint = cache_hint.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
-        let is_open = self.cache_hint.public && access.is_some_and(Access::is_unrestricted);
+        let is_open = self.allows_shared_caches && access.is_some_and(Access::is_unrestricted);
         CacheHint { public: cache_hint.public && is_open, ..cache_hint }
+    }
+
+    /// How long clients may cache an answer of the tool with that name; `None` if that is not stated, or if the tool
+    /// may change something. Shared caches as for resources.
+    pub fn tool_cache_hint(&self, name: &str) -> Option<CacheHint> {
+        let tool = self.tools.get(name)?;
+        let may_change = tool.annotations.as_ref().is_some_and(|annotations| annotations.read_only == Some(false));
+        let cache_hint = tool.cache.filter(|_| !may_change)?;
+        let is_open = self.allows_shared_caches && tool.access.is_unrestricted();
+        Some(CacheHint { public: cache_hint.public && is_open, ..cache_hint })
     }
 
     pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {

@@ -334,7 +334,7 @@ fn restricted_resource_is_not_publicly_cacheable() {
         (guarded.access, guarded.cache) = (access_with_names(&["see"]), Some(public));
         let mut open = resource_with_text("x://open", "");
         open.cache = Some(public);
-        SnapshotBuilder::new().resource(guarded).resource(open).cache_hint(CacheHint { public: is_public, ..public })
+        SnapshotBuilder::new().resource(guarded).resource(open).allow_shared_caches(is_public)
     };
     let friend = caller_with_access("friend", &["see"]);
     let is_public = |builder: SnapshotBuilder, uri: &str| builder.build().resource_cache_hint(uri, &friend).public;

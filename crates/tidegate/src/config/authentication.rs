@@ -151,8 +151,10 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles_header.is_none()) {
-        warnings.push("auth.proxy has no roles_header: callers through the proxy have no roles".to_owned());
+    if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles_header.is_none() && proxy.default_roles.is_empty()) {
+        warnings.push(
+            "auth.proxy has neither roles_header nor default_roles: callers through the proxy have no roles".to_owned(),
+        );
     }
     let requests_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
     if !auth.certificates.is_empty() && !requests_certificates {
@@ -230,6 +232,7 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let auth = config.auth();
     let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
     let named = named.chain(auth.local.iter().map(|names| ("local".to_owned(), names)));
+    let named = named.chain(auth.proxy.iter().map(|proxy| ("proxy.default_roles".to_owned(), &proxy.default_roles)));
     let certificates = auth.certificates.iter().enumerate();
     let named = named.chain(certificates.map(|(index, entry)| (format!("certificates[{index}].roles"), &entry.roles)));
     for (member, names) in named {

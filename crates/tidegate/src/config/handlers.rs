@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::node::NodeState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tidegate_core::{DatabaseTenants, Error, ErrorKind};
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal};
 use tidegate_postgres_handlers::{
     DatabaseHandlers, HandlerCatalog, HandlerEntry, HandlerKind, HandlerWatcher, PgRowsFunction,
 };
-use tidegate_runtime::{Job, SnapshotBuilder};
+use tidegate_runtime::{Job, ServerName, SnapshotBuilder};
 use tidegate_sql::Statement;
 use tidegate_tools::ToolContext;
 use tidegate_tools::declared::{StatementSource, statement_tool_handler, with_row_arguments};
@@ -89,6 +89,11 @@ impl HandlerSource {
         warnings: &mut Vec<String>,
     ) -> SnapshotBuilder {
         let Some(catalog) = &self.catalog else { return entries };
+        // Every client receives the name, so it must not come from a database that only some tenants may know.
+        if view.databases.tenancy().admits(&self.name, &Principal::anonymous()) {
+            let (name, version) = (catalog.server_name.clone(), catalog.server_version.clone());
+            entries = entries.server_name(ServerName { name, version });
+        }
         warnings.extend(catalog.problems.iter().map(|problem| format!("database {}: {problem}", self.name)));
         for record in &catalog.handlers {
             let (kind, name) = (record.kind, &record.name);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_core::{Budget, CallLimits, DailyLimits, LevelLimits, Limits, RateLimit};
+use tidegate_transport::http::EVENT_BYTES_MAX;
+use tidegate_transport::stdio::INLINE_BYTES_MAX;
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
@@ -42,7 +44,11 @@ pub(super) fn to_level_limits(entry: &LevelLimitsConfig) -> LevelLimits {
 }
 
 pub(super) fn to_tool_limits(entry: &ToolLimitsConfig) -> CallLimits {
-    CallLimits { all_callers: to_level_limits(&entry.shared_limits()), ..to_call_limits(entry.per_call_limits()) }
+    CallLimits {
+        all_callers: to_level_limits(&entry.shared_limits()),
+        batch_rows: entry.batch_rows,
+        ..to_call_limits(entry.per_call_limits())
+    }
 }
 
 pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
@@ -57,7 +63,7 @@ pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
     let task_after = entry.task_after.map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after, all_callers: LevelLimits::default() }
+    CallLimits { timeout, inline, body: Some(body), task_after, ..CallLimits::default() }
 }
 
 pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
@@ -71,6 +77,35 @@ pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
     for (index, tool) in config.tools.iter().enumerate() {
         check_level_limits(&tool.limits.shared_limits(), &format!("tools[{index}].limits"), problems);
     }
+}
+
+/// Where the transports carry less than `inline_bytes`. They carry any size if the answers of the node are unlimited.
+pub(super) fn inline_bytes_warnings(config: &Config) -> Vec<String> {
+    if config.limits.inline_bytes.is_some_and(|bound| bound.0.limit().is_none()) {
+        return Vec::new();
+    }
+    let tools = config.tools.iter().enumerate();
+    let tools = tools.map(|(index, tool)| (format!("tools[{index}].limits"), tool.limits.inline_bytes));
+    let resources = config.resources.iter().enumerate();
+    let resources = resources.map(|(index, entry)| (format!("resources[{index}].limits"), entry.limits.inline_bytes));
+    let entries = [("limits".to_owned(), config.limits.inline_bytes)].into_iter().chain(tools).chain(resources);
+    entries.filter_map(|(path, bound)| inline_bytes_warning(&path, bound?.0.limit())).collect()
+}
+
+fn inline_bytes_warning(path: &str, bytes: Option<usize>) -> Option<String> {
+    let is_above = |max: usize| bytes.is_none_or(|bytes| bytes > max);
+    let in_lines = if is_above(INLINE_BYTES_MAX) {
+        format!("and {INLINE_BYTES_MAX} over stdio")
+    } else {
+        "and the whole value over stdio".to_owned()
+    };
+    is_above(EVENT_BYTES_MAX).then(|| {
+        format!(
+            "{path}.inline_bytes is above what clients accept in one message: {EVENT_BYTES_MAX} bytes apply over \
+             HTTP+SSE, WebSocket and event streams of Streamable HTTP, {in_lines}; the whole value applies to JSON \
+             responses of Streamable HTTP"
+        )
+    })
 }
 
 fn check_level_limits(entry: &LevelLimitsConfig, path: &str, problems: &mut Vec<ConfigProblem>) {

@@ -26,6 +26,7 @@ use super::types::Config;
 use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
 
 const PREPARED_AT_ONCE: usize = 8;
+const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
 
 pub(crate) struct NodeAssembler {
     pub(crate) node: Arc<Node>,
@@ -180,14 +181,16 @@ impl NodeAssembler {
         let tenancy = databases::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
+        report.warnings.extend(limits::inline_bytes_warnings(config));
         let protection = safeguards::build_answer_protection(config, &mut problems);
         safeguards::audit_options(loaded, &mut problems);
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
+        let list_cache = list_cache_hint(config, &mut problems);
         let mut state =
             self.node.new_state(Databases::new(databases).with_tenancy(tenancy), &built_in).entries(|entries| {
-                let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !has_authentication };
-                entries.limits(limits).cache_hint(cache).protection(protection).generation(generation)
+                let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
+                entries.limits(limits).protection(protection).generation(generation)
             });
         let built_in_entries =
             tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
@@ -222,6 +225,17 @@ impl NodeAssembler {
 }
 
 type PreparedConfig = (NodeState, tidegate_auth::CredentialAuthenticator, OpenDatabases, ApplyReport);
+
+/// How long clients may cache lists.
+fn list_cache_hint(config: &Config, problems: &mut Vec<ConfigProblem>) -> CacheHint {
+    let entry = config.server.list_cache;
+    if entry.public == Some(true) && authentication::requires_authentication(config) {
+        let message = "cannot be true together with auth: lists depend on the roles of the caller";
+        problems.push(ConfigProblem::new("server.list_cache.public", message));
+    }
+    let time_to_live = entry.ttl.map_or(LIST_TIME_TO_LIVE, |time| time.0);
+    CacheHint { time_to_live, public: entry.public.unwrap_or(true) }
+}
 
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
 async fn add_sql_tools(

@@ -74,6 +74,7 @@ impl<A> DeclaredTool<A> {
             .with_access(self.access)
             .with_limits(self.limits);
         tool.title = self.title;
+        tool.cache = self.cache;
         tool.meta.extend(self.cache.map(|cache| {
             let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
             ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))

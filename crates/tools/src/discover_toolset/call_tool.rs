@@ -52,6 +52,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     call.cancellation = job.cancellation();
     call.wants_progress = job.wants_progress();
     call.log_level = job.log_level();
+    call.client_request = job.client_request().cloned();
     call.client_capabilities = job.client_capabilities();
     call.supports_live_input = job.supports_live_input();
     call.input_answers = job.input_answers().clone();

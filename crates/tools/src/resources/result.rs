@@ -91,7 +91,7 @@ async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -
     if index.to_string() != name {
         return Err(absent());
     }
-    let block = result.block(index).await?;
+    let block = result.block_of_sequence(index).await?;
     let hash = result.next_block(index).await.map(|stored| stored.sha256).unwrap_or_default();
     let Some(format) = job.format() else { return send_embedded_block(&job, &reply, block.bytes()).await };
     if result.file().is_some() {

@@ -33,4 +33,4 @@ pub use answer::problem_types;
 pub use protected_resource::{ProtectedResource, SharedProtectedResource};
 pub use routes::router;
 pub use server::{RunningServer, serve};
-pub use state::{HttpOptions, PeerAddress};
+pub use state::{EVENT_BYTES_MAX, HttpOptions, PeerAddress};

@@ -22,8 +22,9 @@ use crate::tls::Tls;
 
 /// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-/// Common clients refuse SSE events over 1 MiB. JSON escaping at most doubles rows, except for control characters.
-const EVENT_BYTES_MAX: usize = 450 * 1024;
+/// The maximum size of an inline answer in an event or a WebSocket message, where answers are bounded. Common clients
+/// refuse SSE events over 1 MiB. JSON escaping at most doubles rows, except for control characters.
+pub const EVENT_BYTES_MAX: usize = 450 * 1024;
 
 /// Limits of a connection over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
 pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
@@ -31,6 +32,7 @@ pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     outgoing_max: 16,
     inline_bytes_max: EVENT_BYTES_MAX,
     answer_bytes_max: 16 * 1024 * 1024 * 1024,
+    streams_lone_answers: false,
 };
 
 /// Limits, allowlists and enabled endpoints of the HTTP server.

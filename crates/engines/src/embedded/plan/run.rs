@@ -15,6 +15,7 @@ use futures::{FutureExt, StreamExt};
 use tidegate_core::Error;
 use tidegate_query::{BatchSender, QueryRows, batch_bytes, batch_channel};
 use tidegate_runtime::Job;
+use tidegate_runtime::event::QueryStep;
 use tokio::sync::oneshot;
 
 use super::repeated_rows::RowsTooWide;
@@ -79,6 +80,7 @@ async fn run_with_retries(
         let may_plan_again = plan.source.is_some() && planned_again < REPLANS_MAX;
         if is_outdated && may_plan_again && !plan.cancellation.has_sent_rows() {
             planned_again += 1;
+            report_step(&plan, QueryStep::Retried { reason: "its files changed, or a column was corrected" });
             plan.replan().await?;
             continue;
         }
@@ -106,6 +108,9 @@ async fn run_once(
     };
     let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
     while let Some(batch) = stream.next().await {
+        if !plan.cancellation.has_sent_rows() {
+            report_spills(plan);
+        }
         for piece in split_batch(&with_output_schema(plan, &batch?)?) {
             begin();
             let Some(slot) = batches.reserve().await else { return Ok(()) };
@@ -115,6 +120,28 @@ async fn run_once(
     }
     begin();
     Ok(())
+}
+
+fn report_step(plan: &EmbeddedPlan, step: QueryStep<'_>) {
+    if let Some(job) = plan.cancellation.job() {
+        job.report_step(step);
+    }
+}
+
+/// Reports what operators wrote to disk before the first row; sorts and aggregations have read all their input then.
+fn report_spills(plan: &EmbeddedPlan) {
+    let (mut files, mut bytes) = (0, 0);
+    let mut operators = vec![&plan.physical];
+    while let Some(operator) = operators.pop() {
+        if let Some(metrics) = operator.metrics() {
+            files += metrics.spill_count().unwrap_or_default();
+            bytes += metrics.spilled_bytes().unwrap_or_default();
+        }
+        operators.extend(operator.children());
+    }
+    if files > 0 {
+        report_step(plan, QueryStep::Spilled { files, bytes });
+    }
 }
 
 fn with_output_schema(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {

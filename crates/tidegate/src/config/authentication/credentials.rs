@@ -164,5 +164,6 @@ pub(super) fn parse_proxy(entry: &ProxyConfig, problems: &mut Vec<ConfigProblem>
     let before = problems.len();
     let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, parse_trusted_network);
     let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());
-    (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles })
+    let default_roles = entry.default_roles.clone();
+    (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles, default_roles })
 }

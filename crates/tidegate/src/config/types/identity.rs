@@ -173,6 +173,10 @@ pub(crate) struct ProxyConfig {
     pub(crate) user_header: String,
     /// Header that contains the tenant of the caller. Default: none.
     pub(crate) tenant_header: Option<String>,
-    /// Header that contains the roles of the caller, separated by commas. Default: none; callers have no roles.
+    /// Header that contains the roles of the caller, separated by commas. Default: none; callers have default_roles.
     pub(crate) roles_header: Option<String>,
+    /// Roles of callers for whom the proxy sends no roles_header, and of all its callers without a roles_header.
+    /// Default: none. Since: 0.2.0.
+    #[serde(default)]
+    pub(crate) default_roles: Vec<String>,
 }

@@ -1,5 +1,6 @@
 //! Configuration of limits: of calls, of callers, and of the memory and disk of queries.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -17,6 +18,9 @@ pub(crate) struct LimitsConfig {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes. Default: 40KB.
     pub(crate) inline_bytes: Option<SizeBound>,
+    /// Number of rows in each text item of a tool's answer, for clients that show content as it arrives. Each item is
+    /// complete in its format. Not for the formats table and toon. Default: none; all rows are one text. Since: 0.2.0.
+    pub(crate) batch_rows: Option<NonZeroU64>,
     /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     /// Default: 10s.
     pub(crate) task_after: Option<Time>,
@@ -115,6 +119,8 @@ pub(crate) struct ToolLimitsConfig {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
+    /// Number of rows in each text item of an answer. Default: limits.batch_rows. Since: 0.2.0.
+    pub(crate) batch_rows: Option<NonZeroU64>,
     /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     pub(crate) task_after: Option<Time>,
     /// Calls per second of each tenant. All callers without a tenant count together. Default: no limit.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::quantities::Size;
+use crate::config::quantities::{Size, Time};
 
 /// Address, TLS, transports and name of the server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -27,6 +27,20 @@ pub(crate) struct ServerConfig {
     pub(crate) instructions: Option<String>,
     /// Transports that are on. Default: all.
     pub(crate) transports: TransportsConfig,
+    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28). Since: 0.2.0.
+    pub(crate) list_cache: ListCacheConfig,
+}
+
+/// How long clients may cache lists.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ListCacheConfig {
+    /// Duration for which clients may cache a list. Clients with a subscription learn of changes earlier. Default: 60s.
+    /// Since: 0.2.0.
+    pub(crate) ttl: Option<Time>,
+    /// Whether shared caches may store lists. Not allowed together with auth. Default: true without auth, as far as all
+    /// entries are open to all callers. Since: 0.2.0.
+    pub(crate) public: Option<bool>,
 }
 
 /// HTTP transports, each of which can be switched off.

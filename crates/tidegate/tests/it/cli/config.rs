@@ -24,6 +24,24 @@ fn valid_configuration_passes() {
 }
 
 #[test]
+fn warns_where_transports_carry_less_than_inline_bytes() {
+    let warnings = |more: &str| {
+        let ran = ConfiguredFolder::new(&format!("{SHOP}{more}")).run(&["config", "check"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    let text = warnings("limits: {inline_bytes: 1MiB}\n");
+    assert!(text.contains("limits.inline_bytes is above what clients accept in one message: 460800 bytes"), "{text}");
+    assert!(text.contains("the whole value over stdio"), "{text}");
+    let tool = "tools: [{name: a, description: A, sql: SELECT 1 AS one, limits: {inline_bytes: 5MiB}}]\n";
+    let text = warnings(tool);
+    assert!(text.contains("tools[0].limits.inline_bytes is above") && text.contains("4194304 over stdio"), "{text}");
+    for fine in ["limits: {inline_bytes: 400KB}\n", "limits: {inline_bytes: unlimited}\n"] {
+        assert!(!warnings(fine).contains("in one message"), "{fine}");
+    }
+}
+
+#[test]
 fn tls_files_are_checked() {
     let text = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
     assert!(text.contains("server.tls.client_crl: has no effect without client_ca"), "{text}");

@@ -62,6 +62,28 @@ fn tools_are(tools: &str) -> Result<String, u16> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn callers_without_roles_header_have_default_roles() {
+    let with_defaults = CONFIGURATION.replace("x-forwarded-groups}", "x-forwarded-groups, default_roles: [reader]}");
+    let configured = ConfiguredFolder::new(&with_defaults);
+    let server = serve(&configured);
+    let proxy = ProxiedClient::from_address(PROXY, &server);
+    assert_eq!(proxy.tools(None, &[ANN]).await, tools_are("read_all"));
+    assert_eq!(proxy.tools(None, &[ANN, TENANT_NORTH]).await, tools_are("read_all read_north"));
+    assert_eq!(proxy.tools(None, &[ANN, ("x-forwarded-groups", "loader")]).await, tools_are("load_all"));
+    assert_eq!(proxy.tools(None, &[]).await, Err(401));
+
+    let unknown = ConfiguredFolder::new(&with_defaults.replace("[reader]}", "[readers]}"));
+    let ran = unknown.run(&["config", "check"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("auth.proxy.default_roles[0]"), "{ran:?}");
+    let headers_only = "user_header: x-user}\n";
+    let (before, _) = CONFIGURATION.split_once("user_header").unwrap();
+    let without_roles = ConfiguredFolder::new(&format!("{before}{headers_only}"));
+    let ran = without_roles.run(&["config", "check"]);
+    assert!(ran.stderr.contains("auth.proxy has neither roles_header nor default_roles"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn proxy_headers_are_trusted_only_from_the_proxy() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     let ran = configured.run(&["key", "add", "bob", "--role", "loader"]);

@@ -14,11 +14,12 @@ use crate::http::caller::HttpCallerResolver;
 use crate::http::session::{SessionPermit, SseSession};
 use crate::http::sse;
 use crate::http::state::CONNECTION_LIMITS;
-use crate::mcp_connection::McpConnection;
+use crate::mcp_connection::{ConnectionLimits, McpConnection};
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{REVALIDATE_EVERY, RevalidationTriggers};
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
+const LIMITS: ConnectionLimits = ConnectionLimits { streams_lone_answers: true, ..CONNECTION_LIMITS };
 
 pub(super) struct EventStream {
     resolver: HttpCallerResolver,
@@ -42,7 +43,7 @@ impl EventStream {
         let service = resolver.http_state.service.clone();
         let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
         service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
-        let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, CONNECTION_LIMITS);
+        let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, LIMITS);
         let session = SseSession::new(connection, resolver.owner.clone(), resolver.credentials.toolset.clone());
         let id = resolver.http_state.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
@@ -72,19 +73,53 @@ impl EventStream {
         if self.open_message.is_some() && self.revalidate_at <= Instant::now() && !self.revalidate().await {
             return None;
         }
-        if let Some(message) = &mut self.open_message {
-            // A slow client that still reads keeps its session in use.
-            self.session.touch();
-            // A disk failure ends the stream, since the event cannot be completed.
-            return match message.next().await.ok()? {
-                Some(piece) => Some(piece),
-                None => {
-                    self.open_message = None;
-                    Some(sse::EVENT_END)
-                }
-            };
+        match &mut self.open_message {
+            None => self.next_event().await,
+            Some(OutgoingMessage::Live(_)) => self.next_live_piece().await,
+            Some(message) => {
+                let piece = message.next().await;
+                self.continue_event(piece)
+            }
         }
-        self.next_event().await
+    }
+
+    /// The next bytes of the open event, of which `piece` is the next piece or the end.
+    fn continue_event(&mut self, piece: std::io::Result<Option<Bytes>>) -> Option<Bytes> {
+        // A slow client that still reads keeps its session in use.
+        self.session.touch();
+        // A failure ends the stream, since the event cannot be completed.
+        match piece.ok()? {
+            Some(piece) => Some(piece),
+            None => {
+                self.open_message = None;
+                Some(sse::EVENT_END)
+            }
+        }
+    }
+
+    /// Waits for the next piece of a message that is still being produced. No comment can interrupt its event.
+    async fn next_live_piece(&mut self) -> Option<Bytes> {
+        loop {
+            let Some(message) = &mut self.open_message else { return None };
+            tokio::select! {
+                biased;
+                piece = message.next() => return self.continue_event(piece),
+                () = sleep_until(self.revalidate_at) => {
+                    if !self.revalidate().await {
+                        return None;
+                    }
+                }
+                () = self.changes.triggered() => {
+                    if !self.revalidate().await {
+                        return None;
+                    }
+                }
+                () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
+                    self.is_draining = true;
+                    self.session.connection.finish();
+                }
+            }
+        }
     }
 
     async fn next_event(&mut self) -> Option<Bytes> {
@@ -104,8 +139,8 @@ impl EventStream {
                         OutgoingMessage::Whole(message) => {
                             Some([&self.begin_event()[..], &message, &sse::EVENT_END].concat().into())
                         }
-                        spooled @ OutgoingMessage::Spooled(_) => {
-                            self.open_message = Some(spooled);
+                        long @ (OutgoingMessage::Spooled(_) | OutgoingMessage::Live(_)) => {
+                            self.open_message = Some(long);
                             self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
                             Some(self.begin_event())
                         }

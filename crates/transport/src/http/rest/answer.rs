@@ -1,12 +1,14 @@
 //! Turns a reply into a response. The first chunk determines the kind of the answer.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
-use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, CacheHint, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
     Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response, describe,
@@ -14,21 +16,23 @@ use super::super::answer::{
 };
 use crate::revalidation::CallerRevalidator;
 
-/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
+/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status. `cache` states how
+/// long clients may cache the answer.
 pub(super) async fn answer(
     mut reply: Reply,
     mut validity: CallerRevalidator,
     accept: &Accept,
     parts: &Parts,
+    cache: Option<CacheHint>,
 ) -> Result<Response, ProblemDetails> {
-    let job = reply.job().id().to_string();
+    let job = reply.job().clone();
     let first = validity.run_while_valid(next_event(&mut reply)).await?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
     {
         let bytes = bytes.clone();
-        return file_response(reply, media_type, bytes, &job).await;
+        return file_response(reply, media_type, bytes, cache).await;
     }
     let (head, blocks, first) = match first {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
@@ -47,13 +51,20 @@ pub(super) async fn answer(
     let body = AnswerBody::new(reply, validity, blocks, first);
     let mut response = begin_response(body.begin().await?, parts);
     let headers = response.headers_mut();
-    describe(headers, &head, &job);
-    add_cache_headers(headers);
+    describe(headers, &head, &job.id().to_string());
+    add_cache_headers(headers, &job, cache);
     Ok(response)
 }
 
-fn add_cache_headers(headers: &mut HeaderMap) {
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+/// The age belongs to what the tool declares, and to earlier answers.
+fn add_cache_headers(headers: &mut HeaderMap, job: &Job, cache: Option<CacheHint>) {
+    let control = cache.map(|CacheHint { time_to_live, public }| {
+        let scope = if public { "public" } else { "private" };
+        HeaderValue::from_str(&format!("{scope}, max-age={}", time_to_live.as_secs())).ok()
+    });
+    headers.insert(header::CACHE_CONTROL, control.flatten().unwrap_or(HeaderValue::from_static("no-store")));
+    let age = job.answer_age().or(cache.map(|_| Duration::ZERO));
+    headers.extend(age.map(|age| (header::AGE, HeaderValue::from(age.as_secs()))));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
 }
 
@@ -81,7 +92,7 @@ async fn file_response(
     mut reply: Reply,
     media_type: &str,
     bytes: Bytes,
-    job: &str,
+    cache: Option<CacheHint>,
 ) -> Result<Response, ProblemDetails> {
     loop {
         match next_event(&mut reply).await {
@@ -97,7 +108,7 @@ async fn file_response(
     let mut response = Response::new(Body::from(bytes));
     let media_type = HeaderValue::from_str(media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-    add_job_header(response.headers_mut(), job);
-    add_cache_headers(response.headers_mut());
+    add_job_header(response.headers_mut(), &reply.job().id().to_string());
+    add_cache_headers(response.headers_mut(), reply.job(), cache);
     Ok(response)
 }

@@ -82,8 +82,10 @@ pub(super) async fn call(
     call.arguments = arguments;
     call.format = Some(accept.best());
     apply_trace_headers(&mut call, &parts.headers);
-    let reply = http_state.service.registry().call(call)?;
-    answer(reply, validity, &accept, parts).await
+    let registry = http_state.service.registry();
+    let cache = registry.snapshot_for(&call.caller).tool_cache_hint(tool_request.tool);
+    let reply = registry.call(call)?;
+    answer(reply, validity, &accept, parts, cache).await
 }
 
 /// Parses everything before the body: accepted formats, arguments, and the type of the body.

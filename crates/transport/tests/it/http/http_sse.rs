@@ -119,6 +119,11 @@ impl Stream {
         Some(message)
     }
 
+    /// Waits until the beginning of the next event has arrived up to these words.
+    async fn wait_for_bytes(&mut self, words: &str) {
+        timeout(TEST_TIMEOUT, self.connection.wait_for_bytes(words.as_bytes())).await.unwrap();
+    }
+
     /// Sends a request and returns the answer, which must be the next message.
     async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
         self.send(id.clone(), method, params).await;

@@ -172,6 +172,14 @@ impl Connection {
         }
     }
 
+    /// Reads a chunked body until its unread bytes contain `words`.
+    pub(crate) async fn wait_for_bytes(&mut self, words: &[u8]) {
+        while !self.unread.windows(words.len()).any(|bytes| bytes == words) {
+            let chunk = self.chunk().await.expect("the body ends");
+            self.unread.extend_from_slice(&chunk);
+        }
+    }
+
     pub(crate) async fn event_or_comment(&mut self) -> Option<SseEvent> {
         let mut searched = 0;
         loop {

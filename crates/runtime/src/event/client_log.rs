@@ -1,0 +1,89 @@
+//! Log messages for clients: the events of a call, for its own caller, at the level that the client requests.
+//!
+//! A message contains fixed text, numbers, and names that the caller used itself. It never contains arguments, SQL or
+//! the detail of an error.
+
+use serde_json::{Value, json};
+use tidegate_core::LogLevel;
+
+use super::{Event, QueryStep, Subscriber};
+use crate::job::Job;
+
+const CALL: &str = "call";
+const QUERY: &str = "query";
+
+/// Puts the events of a call into its reply as log messages.
+#[derive(Debug, Default)]
+pub struct ClientLogSubscriber;
+
+impl Subscriber for ClientLogSubscriber {
+    fn on_event(&self, event: Event<'_>) {
+        match event {
+            Event::CallStarted { job } => {
+                job.log_for_client(LogLevel::Debug, CALL, || json!({"message": "the call was accepted"}));
+            }
+            Event::CallWaiting { job } => {
+                job.log_for_client(
+                    LogLevel::Info,
+                    CALL,
+                    || json!({"message": "the call waits for other calls to end"}),
+                );
+            }
+            Event::CallEnded { job, outcome } => job.log_for_client(LogLevel::Info, CALL, || {
+                json!({
+                    "message": "the call ended", "outcome": outcome, "rows": job.rows(), "bytes": job.bytes(),
+                    "elapsed_ms": job.elapsed().as_millis() as u64,
+                })
+            }),
+            Event::QueryEnded { job, database, elapsed, rows } => job.log_for_client(LogLevel::Debug, QUERY, || {
+                let message =
+                    json!({"message": "the query ended", "rows": rows, "elapsed_ms": elapsed.as_millis() as u64});
+                with_database(message, job, database)
+            }),
+            Event::QueryStep { job, step } => log_step(job, step),
+            _ => {}
+        }
+    }
+}
+
+fn log_step(job: &Job, step: QueryStep<'_>) {
+    match step {
+        QueryStep::Planning { database } => job.log_for_client(LogLevel::Debug, QUERY, || {
+            with_database(json!({"message": "the query is planned"}), job, database)
+        }),
+        QueryStep::Running { database } => job.log_for_client(LogLevel::Info, QUERY, || {
+            with_database(json!({"message": "the query runs"}), job, database)
+        }),
+        QueryStep::Cached => {
+            job.log_for_client(LogLevel::Info, QUERY, || json!({"message": "an earlier answer is still valid"}));
+        }
+        QueryStep::MemberRunning { member } => job.log_for_client(LogLevel::Info, QUERY, || {
+            let mut message = json!({"message": "a member database is queried"});
+            // Otherwise the owner declared the query, and its databases may be hidden from the caller.
+            if !job.databases().is_empty() {
+                message["member"] = member.into();
+            }
+            message
+        }),
+        QueryStep::Retried { reason } => job.log_for_client(LogLevel::Notice, QUERY, || {
+            json!({"message": "the query runs again", "reason": reason})
+        }),
+        QueryStep::Spilled { files, bytes } => job.log_for_client(LogLevel::Notice, QUERY, || {
+            json!({"message": "the query exceeded its memory and used temporary files", "files": files, "bytes": bytes})
+        }),
+        QueryStep::Storing => job.log_for_client(LogLevel::Notice, QUERY, || {
+            json!({"message": "the rows do not fit into the answer; all of them are stored"})
+        }),
+        QueryStep::Truncated { rows } => job.log_for_client(LogLevel::Warning, QUERY, || {
+            json!({"message": "the answer is partial: more rows exist", "rows": rows})
+        }),
+    }
+}
+
+/// Adds the database if the caller queries it with its own rights.
+fn with_database(mut message: Value, job: &Job, database: &str) -> Value {
+    if job.databases().contains(database) {
+        message["database"] = database.into();
+    }
+    message
+}

@@ -1,0 +1,125 @@
+//! What handlers in PostgreSQL receive of the client's request, and what a server takes from their database.
+
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+
+use super::postgres::{psql, server as postgres};
+use super::server::Server;
+use super::{ConfiguredFolder, run, tidegate};
+
+/// A tool that returns its request, one whose rows contain it, and a resource whose text is NULL.
+const HANDLERS: &str = r#"
+    SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "echo", "readOnly": true, "requiresAuth": false}',
+        'BEGIN RETURN api.mcp_structured_result(jsonb_build_object(''id'', (request).request_id, ''meta'', (request).meta),
+            (request).request_id); END');
+    SELECT api.create_or_replace_mcp_handler(
+        '{"type": "tool", "name": "echo_rows", "readOnly": true, "requiresAuth": false, "rows": true}',
+        'SELECT ((request).request_id)::text AS id, (request).meta ->> ''example.com/note'' AS note');
+    SELECT api.create_or_replace_mcp_handler('{"type": "resource", "name": "empty", "uriTemplate": "shop://empty",
+        "requiresAuth": false}', 'BEGIN RETURN api.mcp_resource_result(jsonb_build_array(jsonb_build_object(
+            ''uri'', (request).uri, ''mimeType'', ''text/plain'', ''text'', NULL)), (request).request_id); END');"#;
+
+struct Node {
+    server: Server,
+    database: String,
+    _configured: ConfiguredFolder,
+}
+
+impl Node {
+    fn start(name: &str, more: &str) -> Self {
+        let database = format!("{name}_{}", std::process::id());
+        psql("postgres", &format!("CREATE DATABASE {database}"));
+        psql("postgres", &format!("ALTER DATABASE {database} SET mcp.server_name = 'corner shop'"));
+        psql("postgres", &format!("ALTER DATABASE {database} SET mcp.server_version = '7.1'"));
+        let target = format!("{} dbname={database}", postgres());
+        let ran = run(&["pg", "install", &target]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        psql(&database, HANDLERS);
+        let handlers = "{schema: api, exchange_log: true}";
+        let databases = format!("databases: [{{name: shop, postgres: '{target}', handlers: {handlers}}}]\n{more}");
+        let configured = ConfiguredFolder::new(&databases);
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "off"];
+        let server = Server::start(tidegate().current_dir(configured.folder()).args(serve));
+        Self { server, database, _configured: configured }
+    }
+
+    fn post(&self) -> RequestBuilder {
+        Client::new().post(&self.server.url).header("accept", "application/json, text/event-stream")
+    }
+
+    /// The response to a modern request whose id is this JSON text.
+    async fn modern(&self, id: &str, method: &str, name: &str, params: &str) -> Value {
+        let meta = "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+                    \"io.modelcontextprotocol/clientCapabilities\":{},\"example.com/note\":\"n\\u00f6te\"";
+        let message = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{params},\"_meta\":{{{meta}}}}}}}"
+        );
+        let request = self.post().header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        let request = request.header("mcp-name", name).header("content-type", "application/json");
+        request.body(message).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn call(&self, id: &str, tool: &str) -> Value {
+        self.modern(id, "tools/call", tool, &format!("\"name\":\"{tool}\",\"arguments\":{{}}")).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_receive_the_clients_request() {
+    let node = Node::start("requests", "");
+    for id in ["42", "\"a\\u00e9-7\"", "1e2", "\"\"", "12345678901234567890123"] {
+        let answer = node.call(id, "echo").await;
+        let received = &answer["result"]["structuredContent"];
+        let expected = if id == "1e2" { json!(100) } else { serde_json::from_str(id).unwrap() };
+        assert_eq!(received["id"], expected, "{answer}");
+        assert_eq!(received["meta"]["example.com/note"], "nöte", "{answer}");
+    }
+    let rows = node.call("\"row-id\"", "echo_rows").await;
+    let text = rows["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("row-id") && text.contains("nöte"), "{rows}");
+
+    let about =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
+    let begun = node.post().json(&begin).send().await.unwrap();
+    let session = begun.headers()["mcp-session-id"].clone();
+    let server_info = &begun.json::<Value>().await.unwrap()["result"]["serverInfo"];
+    assert_eq!(*server_info, json!({"name": "corner shop", "version": "7.1"}));
+    let params = json!({"name": "echo", "arguments": {}, "_meta": {"progressToken": 5}});
+    let call = json!({"jsonrpc": "2.0", "id": "legacy", "method": "tools/call", "params": params});
+    let call = node.post().header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25").json(&call);
+    let answer = call.send().await.unwrap().text().await.unwrap();
+    assert!(answer.contains("\"progressToken\":5") && answer.contains("\"id\":\"legacy\""), "{answer}");
+
+    let url = node.server.url.replace("/mcp", "/rest/tools/echo/call");
+    let rest = Client::new().post(url).json(&json!({})).send().await.unwrap();
+    assert_eq!(rest.status(), 200);
+    let rest: Value = rest.json().await.unwrap();
+    assert!(rest.to_string().contains("\"meta\":null"), "{rest}");
+
+    let refused = node.call("\"nul \\u0000\"", "echo").await;
+    assert!(refused.to_string().contains("id: contains U+0000"), "{refused}");
+
+    node.server.signal("TERM");
+    assert_eq!(node.server.wait_for_exit().0.code(), Some(0));
+    psql(
+        &node.database,
+        "DO $do$ DECLARE v_ids jsonb := (SELECT jsonb_agg(request_id) FROM api.exchange); BEGIN
+            ASSERT v_ids @> '[42, \"aé-7\", 100, \"\", 12345678901234567890123, \"row-id\", \"legacy\"]', v_ids::text;
+            ASSERT (SELECT count(*) = 8 AND bool_and(request_id IS NOT NULL) FROM api.exchange), v_ids::text;
+        END $do$",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn null_text_of_a_resource_is_empty() {
+    let node = Node::start("null_text", "server: {title: Our shop}\n");
+    let answer = node.modern("1", "resources/read", "shop://empty", "\"uri\":\"shop://empty\"").await;
+    assert_eq!(
+        answer["result"]["contents"],
+        json!([{"uri": "shop://empty", "mimeType": "text/plain", "text": ""}]),
+        "{answer}"
+    );
+    let server_info = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(*server_info, json!({"name": "corner shop", "title": "Our shop", "version": "7.1"}));
+}
