@@ -39,7 +39,7 @@ fn included_files_are_joined_in_their_order() {
     let folder = IncludingFolder::new(MAIN, &files);
     let checked = folder.0.run(&["config", "check"]);
     assert_eq!(checked.stdout, "tidegate.yaml: 1 databases and 2 tools, nothing wrong\n", "{checked:?}");
-    assert_eq!(folder.0.run(&["call", "count"]).stdout, "[{\"n\":3}]\n");
+    assert_eq!(folder.0.run(&["call", "count"]).stdout.trim(), "[{\"n\":3}]");
     let tools = folder.0.run(&["tools"]).stdout;
     assert!(tools.find("count(") < tools.find("second("), "{tools}");
     let empty = IncludingFolder::new(MAIN, &[]).0.run(&["config", "check"]);

@@ -158,10 +158,10 @@ tools:
 ",
         shop("arrays")
     ));
-    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout;
-    assert_eq!(call(&["orders_of", r#"customers=["Ann","x,\"y\"\\"]"#]), "[{\"id\":1},{\"id\":3}]\n");
-    assert_eq!(call(&["orders_of", r#"customers=["Ann","Ben"]"#, "ids=[2,3]"]), "[{\"id\":2},{\"id\":3}]\n");
-    assert_eq!(call(&["numbers", "numbers=[3,1]"]), "[{\"n\":3},{\"n\":1}]\n");
+    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout.trim().to_owned();
+    assert_eq!(call(&["orders_of", r#"customers=["Ann","x,\"y\"\\"]"#]), "[{\"id\":1},{\"id\":3}]");
+    assert_eq!(call(&["orders_of", r#"customers=["Ann","Ben"]"#, "ids=[2,3]"]), "[{\"id\":2},{\"id\":3}]");
+    assert_eq!(call(&["numbers", "numbers=[3,1]"]), "[{\"n\":3},{\"n\":1}]");
 }
 
 #[test]
@@ -177,8 +177,8 @@ tools:
 ",
         shop("counted")
     ));
-    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout;
-    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":2}]\n");
-    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":0}]\n");
-    assert_eq!(call(&["sql", "sql=SELECT count(*) AS n FROM orders WHERE customer = 'Anna'"]), "[{\"n\":2}]\n");
+    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout.trim().to_owned();
+    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":2}]");
+    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":0}]");
+    assert_eq!(call(&["sql", "sql=SELECT count(*) AS n FROM orders WHERE customer = 'Anna'"]), "[{\"n\":2}]");
 }

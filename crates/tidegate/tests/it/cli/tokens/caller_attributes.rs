@@ -72,7 +72,7 @@ async fn attributes_are_those_of_the_token() {
     assert_eq!(call(&node, json!({"numbers": [2, 3]}), "notes", json!({})).await, r#"[{"text":"two"}]"#);
     let token = node.issuer.token(&claims(json!({"groups": "clerks", "sub": "bob"})));
     let (_, _, answer) = node.request(&token, "resources/read", json!({"uri": "shop://own"})).await;
-    assert_eq!(answer["result"]["contents"][0]["text"], "subject\nbob\n", "{answer}");
+    assert_eq!(answer["result"]["contents"][0]["text"], "subject\r\nbob\r\n", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
