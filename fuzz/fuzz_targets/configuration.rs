@@ -13,6 +13,7 @@ mod quantity;
 mod config {
     pub(crate) mod document;
     mod file_hashes;
+    mod includes;
     pub(crate) mod parsing;
     mod problem;
     pub(crate) mod quantities;

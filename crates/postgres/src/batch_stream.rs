@@ -68,6 +68,11 @@ impl BatchStream {
         self.has_ended
     }
 
+    /// The number of rows that the statement changed or returned, known when it has ended.
+    pub(crate) fn rows_affected(&self) -> Option<u64> {
+        self.rows.rows_affected()
+    }
+
     pub(crate) fn context(&self) -> &ErrorContext {
         &self.context
     }

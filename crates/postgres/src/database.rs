@@ -16,7 +16,7 @@ use crate::connect::ConnectTarget;
 use crate::error::internal_statement_error;
 use crate::identity::identity_fingerprint;
 use crate::options::PostgresOptions;
-use crate::plan::PostgresPlan;
+use crate::plan::{PostgresPlan, answer_schema};
 use crate::pool::{Lease, Pool};
 use crate::role::RoleFinding;
 use crate::server::PostgresServer;
@@ -165,7 +165,9 @@ impl Database for PostgresDatabase {
         // A cached prepared statement has old columns, which would be noticed only when it runs.
         lease.session()?.evict_statement(identity.role.as_deref(), statement.text());
         // Behind a pooler, the prepared statement must be closed before its transaction ends.
-        let schema = self.server.prepare(&mut lease, statement, &transaction, &identity).await?.schema.clone();
+        let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await?;
+        let schema = answer_schema(&prepared, statement.transaction());
+        drop(prepared);
         end_lookup(lease).await;
         Ok(schema)
     }

@@ -7,10 +7,10 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Plan, QueryRows};
+use tidegate_query::{Plan, QueryRows, changed_rows_batch, changed_rows_schema};
 use tidegate_runtime::Job;
 use tidegate_runtime::event::QueryStep;
-use tidegate_sql::{Author, Statement, Transaction};
+use tidegate_sql::{Author, CommitRule, Statement, Transaction};
 use tokio::sync::OnceCell;
 
 use crate::batch_stream::{ErrorContext, RowError};
@@ -50,7 +50,7 @@ enum RunAttempt {
 #[async_trait]
 impl Plan for PostgresPlan {
     fn schema(&self) -> SchemaRef {
-        self.prepared.schema.clone()
+        answer_schema(&self.prepared, self.statement.transaction())
     }
 
     fn estimated_rows(&self) -> Option<u64> {
@@ -104,6 +104,15 @@ impl Plan for PostgresPlan {
     }
 }
 
+/// The columns of the answer. A statement that writes and returns no rows is answered with the number of changed rows.
+pub(crate) fn answer_schema(prepared: &PreparedStatement, transaction: &Transaction) -> SchemaRef {
+    if is_counted(prepared, transaction) { changed_rows_schema() } else { prepared.schema.clone() }
+}
+
+fn is_counted(prepared: &PreparedStatement, transaction: &Transaction) -> bool {
+    transaction.writes && (prepared.columns.is_empty() || transaction.commit == CommitRule::Never)
+}
+
 struct PlanRun<'a> {
     server: &'a PostgresServer,
     statement: &'a Statement,
@@ -118,7 +127,7 @@ impl PlanRun<'_> {
         prepared: Arc<PreparedStatement>,
         has_begun: bool,
     ) -> Result<RunAttempt, Error> {
-        let schema = prepared.schema.clone();
+        let schema = answer_schema(&prepared, self.transaction);
         let context = ErrorContext {
             database: self.server.database.clone(),
             text: self.statement.text().into(),
@@ -157,6 +166,9 @@ impl PlanRun<'_> {
         let mut batches = Vec::new();
         let mut bytes = 0;
         while let Some(batch) = running.next().await? {
+            if self.transaction.commit == CommitRule::Never {
+                continue;
+            }
             bytes += batch.get_array_memory_size();
             batches.push(batch);
             if !self.transaction.writes || bytes > BUFFERED_BYTES_MAX {
@@ -172,15 +184,20 @@ impl PlanRun<'_> {
         first: Vec<RecordBatch>,
         schema: SchemaRef,
     ) -> Result<QueryRows, Error> {
-        let first = futures::stream::iter(first.into_iter().map(Ok));
         if running.has_ended() {
             let context = running.context().clone();
-            running.finish().await.map_err(|error| error.into_error(&context))?;
-            return Ok(QueryRows { schema, batches: first.boxed() });
+            let is_counted = is_counted(running.prepared(), self.transaction);
+            let changed = running.rows_affected().unwrap_or_default();
+            running.finish(self.transaction.commit).await.map_err(|error| error.into_error(&context))?;
+            if is_counted {
+                return Ok(QueryRows::from_batch(changed_rows_batch(changed)));
+            }
+            let batches = futures::stream::iter(first.into_iter().map(Ok)).boxed();
+            return Ok(QueryRows { schema, batches });
         }
+        let first = futures::stream::iter(first.into_iter().map(Ok));
         let background_tasks = self.server.pool.background_tasks().clone();
-        let stall_timeout = self.transaction.stall_timeout;
-        let rest = spawn_forwarder(running, background_tasks, self.job.cancellation(), stall_timeout);
+        let rest = spawn_forwarder(running, background_tasks, self.job.cancellation(), self.transaction);
         Ok(QueryRows { schema, batches: first.chain(rest).boxed() })
     }
 
@@ -208,7 +225,7 @@ impl PlanRun<'_> {
     fn transaction_commands(&self, has_begun: bool) -> TransactionCommands {
         let writes = self.transaction.writes;
         let end_sql = match self.statement.author() {
-            _ if writes => COMMIT,
+            _ if writes && self.transaction.commit != CommitRule::Never => COMMIT,
             Author::Owner | Author::Handler => ROLLBACK,
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{BatchSender, batch_channel};
-use tidegate_sql::Parameter;
+use tidegate_sql::{CommitRule, Parameter, Transaction};
 use tokio_util::sync::CancellationToken;
 
 use crate::batch_stream::{BatchStream, ErrorContext, RowError};
@@ -119,9 +119,25 @@ impl RunningStatement {
         self.batches.has_ended()
     }
 
-    /// Ends the transaction after the last row, and returns the connection.
-    pub(crate) async fn finish(self) -> Result<(), RowError> {
+    pub(crate) fn prepared(&self) -> &PreparedStatement {
+        &self.prepared
+    }
+
+    /// The number of rows that the statement changed or returned, known when all rows have been read.
+    pub(crate) fn rows_affected(&self) -> Option<u64> {
+        self.batches.rows_affected()
+    }
+
+    /// Ends the transaction after the last row, and returns the connection. If the statement did not change the number
+    /// of rows that `rule` requires, the transaction is rolled back.
+    pub(crate) async fn finish(self, rule: CommitRule) -> Result<(), RowError> {
+        let (agreed, changed) = (rule.required_rows(), self.rows_affected());
         let Self { mut lease, batches, prepared, are_types_current, end } = self;
+        if let Some(agreed) = agreed.filter(|agreed| changed != Some(*agreed)) {
+            drop((batches, prepared));
+            lease.end(ROLLBACK).await.map_err(RowError::Server)?;
+            return Err(RowError::Value(changed_rows_error(agreed, changed.unwrap_or_default())));
+        }
         // Behind a pooler, a statement that is not cached must be closed within its transaction.
         drop((batches, prepared));
         if let Some(current) = are_types_current
@@ -173,6 +189,13 @@ fn check_parameter_count(expected: usize, actual: usize) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, message))
 }
 
+fn changed_rows_error(agreed: u64, changed: u64) -> Error {
+    let message = format!(
+        "nothing was done: the person agreed to change {agreed} rows, and the statement would now change {changed}"
+    );
+    Error::new(ErrorKind::Failed, message).with_hint("Call again, so that the person can agree to the new number.")
+}
+
 fn types_changed_error() -> Error {
     Error::new(ErrorKind::Unavailable, "a composite type changed while its values were read").with_hint("Ask again.")
 }
@@ -196,23 +219,24 @@ async fn finish<T>(mut query: PendingQuery<T>) -> Result<Option<T>, tokio_postgr
 /// is dropped.
 ///
 /// If the client stops reading, the channel is full, the socket is not read, and the server stops. If the client stops
-/// for longer than `stall_timeout`, the statement is cancelled. A stopped client therefore cannot hold a connection or a
+/// for longer than the `stall_timeout` of `transaction`, the statement is cancelled. A stopped client therefore cannot hold a connection or a
 /// snapshot of the server.
 pub(crate) fn spawn_forwarder(
     running: RunningStatement,
     background_tasks: Arc<BackgroundTasks>,
     cancellation: CancellationToken,
-    stall_timeout: Duration,
+    transaction: &Transaction,
 ) -> BoxStream<'static, Result<RecordBatch, Error>> {
     let (sender, batches) = batch_channel(cancellation.clone(), ());
     let closing = background_tasks.closing.clone();
+    let (stall_timeout, commit) = (transaction.stall_timeout, transaction.commit);
     background_tasks.spawn(async move {
         let outcome = tokio::select! {
             biased;
             () = sender.closed() => return,
             () = cancellation.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
             () = closing.cancelled() => Err(Error::new(ErrorKind::Unavailable, "the database is being closed")),
-            outcome = forward_batches(running, &sender, stall_timeout) => outcome,
+            outcome = forward_batches(running, &sender, stall_timeout, commit) => outcome,
         };
         match outcome {
             Ok(()) => sender.complete(),
@@ -231,6 +255,7 @@ async fn forward_batches(
     mut running: RunningStatement,
     batches: &BatchSender,
     stall_timeout: Duration,
+    commit: CommitRule,
 ) -> Result<(), Error> {
     let context = running.context().clone();
     loop {
@@ -248,7 +273,7 @@ async fn forward_batches(
             Err(_) => return Err(stall_error(stall_timeout)),
         }
     }
-    running.finish().await.map_err(|error| error.into_error(&context))
+    running.finish(commit).await.map_err(|error| error.into_error(&context))
 }
 
 fn stall_error(stall_timeout: Duration) -> Error {

@@ -17,6 +17,14 @@ const VALUES_MAX: usize = 100_000;
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 const BATCH_VALUES: usize = 1_024;
 
+/// Checks that the answer with the columns `schema` has the column `extract`, and that its values can be compared.
+///
+/// # Errors
+/// `InvalidArguments` with the nearest names.
+pub fn check_extract(extract: &str, schema: &SchemaRef) -> Result<(), Error> {
+    DistinctValues::new(extract, schema).map(drop)
+}
+
 pub(crate) struct DistinctValues {
     index: usize,
     name: String,

@@ -7,6 +7,7 @@
 mod answer;
 mod batch_channel;
 mod body;
+mod changed_rows;
 mod database;
 mod distinct;
 mod executor;
@@ -26,9 +27,11 @@ mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
+pub use changed_rows::{changed_rows_batch, changed_rows_schema};
 pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, compute_schema_version_tag,
 };
+pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};
 pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,

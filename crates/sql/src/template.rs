@@ -4,14 +4,19 @@
 //! only names of an allowlist replace it, in quotation marks.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use sqlparser::tokenizer::{Location, Token};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
 use crate::parse::{self, EscapeHandling};
+use crate::template_value::{ListForm, PlaceholderWriter, TemplateValue};
+
+/// The first name of an attribute of the caller.
+const CALLER: &str = "caller";
 
 /// SQL with named parameters.
 #[derive(Debug, Clone)]
@@ -23,23 +28,25 @@ pub struct SqlTemplate {
 #[derive(Debug, Clone)]
 enum TemplatePart {
     Text(String),
-    Name(String),
+    Name(TemplateName, ListForm),
 }
 
-/// The value of a name.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TemplateValue {
-    /// A bound value, cast to `cast` where the database cannot infer the type.
-    Value {
-        /// The value.
-        value: Parameter,
-        /// A type of the database's SQL.
-        cast: Option<&'static str>,
-    },
-    /// A list of bound values, as in `IN (:ids)`.
-    List(Vec<Parameter>),
-    /// A column or table from an allowlist, never from a caller.
-    Identifier(String),
+/// A name in a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TemplateName {
+    /// A parameter: `:name`.
+    Parameter(String),
+    /// The path of an attribute of the caller: `claims`, `tenant` for `:caller.claims.tenant`.
+    CallerAttribute(Vec<String>),
+}
+
+impl fmt::Display for TemplateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter(name) => f.write_str(name),
+            Self::CallerAttribute(path) => write!(f, "{CALLER}.{}", path.join(".")),
+        }
+    }
 }
 
 /// A template with its values: text with placeholders, and parameters.
@@ -52,94 +59,150 @@ pub struct BoundSql {
 }
 
 impl SqlTemplate {
-    /// Parses `sql`. A name is a word directly after a single colon.
+    /// Parses `sql`. A name is a word directly after a single colon. `caller` and the words after its dots are one name.
     ///
     /// # Errors
     /// `InvalidArguments` when the text cannot be tokenized, or has other placeholders.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
-        let mut tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
-        if dialect == SqlDialect::DataFusion {
-            tokens = canonical_tokens::mark_placeholders(tokens);
-        }
+        let tokens = tokenize_with_placeholders(sql, dialect)?;
         let offsets = ByteOffsets::new(sql);
         let mut pieces = Vec::new();
-        let mut text_from = 0;
-        for pair in tokens.windows(2) {
-            let [colon, word] = pair else { continue };
-            match (&colon.token, &word.token) {
-                (Token::Placeholder(placeholder), _) => return Err(unnamed_placeholder_error(placeholder)),
-                (Token::Colon, Token::Word(name)) if name.quote_style.is_none() => {
-                    pieces.push(TemplatePart::Text(sql[text_from..offsets.byte_offset(colon.span.start)].to_owned()));
-                    pieces.push(TemplatePart::Name(name.value.clone()));
-                    text_from = offsets.byte_offset(word.span.end);
-                }
-                _ => {}
+        let (mut text_from, mut index) = (0, 0);
+        while let Some(token) = tokens.get(index) {
+            if let Token::Placeholder(placeholder) = &token.token {
+                return Err(unnamed_placeholder_error(placeholder));
             }
-        }
-        if let Some(Token::Placeholder(placeholder)) = tokens.last().map(|last| &last.token) {
-            return Err(unnamed_placeholder_error(placeholder));
+            index += 1;
+            let name = (token.token == Token::Colon).then(|| read_name(&tokens[index..])).flatten();
+            let Some((name, length)) = name else { continue };
+            let form = ListForm::find(&tokens[..index - 1], &tokens[index + length..], dialect);
+            pieces.push(TemplatePart::Text(sql[text_from..offsets.byte_offset(token.span.start)].to_owned()));
+            pieces.push(TemplatePart::Name(name, form));
+            index += length;
+            text_from = offsets.byte_offset(tokens[index - 1].span.end);
         }
         pieces.push(TemplatePart::Text(sql[text_from..].to_owned()));
         Ok(Self { dialect, pieces })
     }
 
-    /// The names in the template, unique, in alphabetical order.
-    pub fn names(&self) -> BTreeSet<&str> {
-        let names = self.pieces.iter().filter_map(|piece| match piece {
-            TemplatePart::Name(name) => Some(name.as_str()),
+    fn template_names(&self) -> impl Iterator<Item = &TemplateName> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            TemplatePart::Name(name, _) => Some(name),
             TemplatePart::Text(_) => None,
+        })
+    }
+
+    /// The names of the parameters, unique, in alphabetical order.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let names = self.template_names().filter_map(|name| match name {
+            TemplateName::Parameter(name) => Some(name.as_str()),
+            TemplateName::CallerAttribute(_) => None,
         });
         names.collect()
     }
 
-    /// Replaces each name by the value that `filling` returns. A name that occurs several times is one placeholder.
+    /// The paths of the attributes of the caller.
+    pub fn caller_attributes(&self) -> impl Iterator<Item = &[String]> {
+        self.template_names().filter_map(|name| match name {
+            TemplateName::Parameter(_) => None,
+            TemplateName::CallerAttribute(path) => Some(path.as_slice()),
+        })
+    }
+
+    /// Replaces each name by the value that `filling` returns. A name that occurs several times is one placeholder,
+    /// unless it is a list that is written in several forms.
     ///
     /// # Errors
-    /// Those of `filling`; `InvalidArguments` for an empty list.
-    pub fn fill(&self, filling: impl Fn(&str) -> Result<TemplateValue, Error>) -> Result<BoundSql, Error> {
+    /// Those of `filling`; `InvalidArguments` for an empty list, and for an array in SQLite.
+    pub fn fill(&self, filling: impl Fn(&TemplateName) -> Result<TemplateValue, Error>) -> Result<BoundSql, Error> {
         let mut filled = BoundSql { sql: String::new(), parameters: Vec::new() };
-        let mut placeholders: Vec<(&str, String)> = Vec::new();
+        // The form is `None` for a value that has only one.
+        let mut placeholders: Vec<(&TemplateName, Option<ListForm>, String)> = Vec::new();
         for piece in &self.pieces {
-            match piece {
-                TemplatePart::Text(text) => filled.sql.push_str(text),
-                TemplatePart::Name(name) => match placeholders.iter().find(|(other, _)| *other == name.as_str()) {
-                    Some((_, written)) => filled.sql.push_str(written),
-                    None => {
-                        let written = self.render_value(name, filling(name)?, &mut filled.parameters)?;
-                        filled.sql.push_str(&written);
-                        placeholders.push((name, written));
-                    }
-                },
+            let (name, form) = match piece {
+                TemplatePart::Text(text) => {
+                    filled.sql.push_str(text);
+                    continue;
+                }
+                TemplatePart::Name(name, form) => (name, *form),
+            };
+            let is_same = |other: &&(&TemplateName, Option<ListForm>, String)| {
+                other.0 == name && other.1.is_none_or(|other| other == form)
+            };
+            if let Some((.., written)) = placeholders.iter().find(is_same) {
+                filled.sql.push_str(written);
+                continue;
             }
+            let value = filling(name)?;
+            let own_form = value.has_forms().then_some(form);
+            let mut writer = PlaceholderWriter { dialect: self.dialect, parameters: &mut filled.parameters };
+            let written = writer.write(name, value, form)?;
+            filled.sql.push_str(&written);
+            placeholders.push((name, own_form, written));
         }
         Ok(filled)
     }
+}
 
-    fn render_value(
-        &self,
-        name: &str,
-        filling: TemplateValue,
-        parameters: &mut Vec<Parameter>,
-    ) -> Result<String, Error> {
-        Ok(match filling {
-            TemplateValue::Identifier(identifier) => self.dialect.quote_identifier(&identifier),
-            TemplateValue::Value { value, cast } => {
-                parameters.push(value);
-                let number = parameters.len();
-                cast.map_or_else(|| format!("${number}"), |cast| format!("CAST(${number} AS {cast})"))
-            }
-            TemplateValue::List(values) => {
-                if values.is_empty() {
-                    let message = format!("{name} is an empty list; give at least one value");
-                    return Err(Error::new(ErrorKind::InvalidArguments, message));
+/// `sql` with the name `names[n]` as `:name` instead of its placeholder with the number n. Placeholders are `$1`, `?1`,
+/// and `?`, which are numbered from left to right. Returns the numbers of placeholders without a name too.
+///
+/// # Errors
+/// `InvalidArguments` when the text cannot be tokenized.
+pub fn name_placeholders(sql: &str, dialect: SqlDialect, names: &[String]) -> Result<(String, Vec<usize>), Error> {
+    let tokens = tokenize_with_placeholders(sql, dialect)?;
+    let offsets = ByteOffsets::new(sql);
+    let (mut named, mut unnamed) = (String::new(), Vec::new());
+    let (mut text_from, mut count) = (0, 0_usize);
+    for (index, token) in tokens.iter().enumerate() {
+        let written = match &token.token {
+            Token::Placeholder(placeholder) => {
+                count += 1;
+                let digits = placeholder.trim_start_matches(['$', '?', '@', ':']);
+                let number: usize = if digits.is_empty() { count } else { digits.parse().unwrap_or(0) };
+                let name = number.checked_sub(1).and_then(|index| names.get(index));
+                if name.is_none() {
+                    unnamed.push(number);
                 }
-                let bind = |value| {
-                    parameters.push(value);
-                    format!("${}", parameters.len())
-                };
-                values.into_iter().map(bind).collect::<Vec<_>>().join(", ")
+                name.map(|name| format!(":{name}"))
             }
-        })
+            // Otherwise a word after a colon, as in a[1:n], would be read as a parameter.
+            Token::Colon if read_name(&tokens[index + 1..]).is_some() => Some(": ".to_owned()),
+            _ => None,
+        };
+        let Some(written) = written else { continue };
+        named.push_str(&sql[text_from..offsets.byte_offset(token.span.start)]);
+        named.push_str(&written);
+        text_from = offsets.byte_offset(token.span.end);
+    }
+    named.push_str(&sql[text_from..]);
+    Ok((named, unnamed))
+}
+
+fn tokenize_with_placeholders(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
+    let tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
+    Ok(if dialect == SqlDialect::DataFusion { canonical_tokens::mark_placeholders(tokens) } else { tokens })
+}
+
+/// The name at the beginning of `tokens`, and the number of its tokens.
+fn read_name(tokens: &[TokenWithSpan]) -> Option<(TemplateName, usize)> {
+    let word = |index: usize| match tokens.get(index).map(|token| &token.token) {
+        Some(Token::Word(word)) => Some(word),
+        _ => None,
+    };
+    let first = word(0).filter(|word| word.quote_style.is_none())?;
+    let mut length = 1;
+    let mut path = Vec::new();
+    while first.value == CALLER
+        && tokens.get(length).is_some_and(|token| token.token == Token::Period)
+        && let Some(name) = word(length + 1)
+    {
+        path.push(name.value.clone());
+        length += 2;
+    }
+    match path.is_empty() {
+        true => Some((TemplateName::Parameter(first.value.clone()), length)),
+        false => Some((TemplateName::CallerAttribute(path), length)),
     }
 }
 
@@ -177,12 +240,22 @@ mod tests {
 
     #[track_caller]
     fn filled(sql: &str) -> String {
-        let filled = template(sql).fill(|name| {
-            Ok(match name {
+        filled_in(sql, SqlDialect::DataFusion)
+    }
+
+    #[track_caller]
+    fn filled_in(sql: &str, dialect: SqlDialect) -> String {
+        let ids = vec![Parameter::Integer(1), Parameter::Integer(2)];
+        let filled = SqlTemplate::parse(sql, dialect).unwrap().fill(|name| {
+            Ok(match name.to_string().as_str() {
                 "column" => TemplateValue::Identifier("placed \"at\"".to_owned()),
-                "ids" => TemplateValue::List(vec![Parameter::Integer(1), Parameter::Integer(2)]),
+                "ids" => TemplateValue::List { values: Some(ids.clone()), cast: None },
+                "days" => TemplateValue::List { values: Some(ids.clone()), cast: Some("DATE") },
+                "none" => TemplateValue::List { values: None, cast: Some("BIGINT") },
+                "caller.claims.groups" => TemplateValue::CallerAttribute(ids.clone()),
+                "caller.subject" => TemplateValue::CallerAttribute(vec![Parameter::Text("ann".to_owned())]),
                 "day" => TemplateValue::Value { value: Parameter::Text("2013-01-01".to_owned()), cast: Some("DATE") },
-                _ => TemplateValue::Value { value: Parameter::Text(name.to_owned()), cast: None },
+                name => TemplateValue::Value { value: Parameter::Text(name.to_owned()), cast: None },
             })
         });
         let filled = filled.unwrap();
@@ -217,8 +290,57 @@ mod tests {
     }
 
     #[test]
+    fn lists_are_values_or_arrays() {
+        let sql = "SELECT a IN (:ids) AND b = ANY (:ids) AND c <> ALL(:days) AND (:none IS NULL OR d = any(:none))";
+        assert_eq!(
+            filled_in(sql, SqlDialect::Postgres),
+            "SELECT a IN ($1, $2) AND b = ANY ($3) AND c <> ALL(CAST($4 AS DATE[])) AND (CAST($5 AS BIGINT) IS NULL OR \
+             d = any(CAST($6 AS BIGINT[]))) 6"
+        );
+        assert_eq!(
+            filled(sql),
+            "SELECT a IN ($1, $2) AND b = ANY (ARRAY[$3, $4]) AND c <> ALL(ARRAY[CAST($5 AS DATE), CAST($6 AS DATE)]) \
+             AND (CAST($7 AS BIGINT) IS NULL OR d = any(ARRAY[CAST($8 AS BIGINT)])) 8"
+        );
+        assert_eq!(filled_in("SELECT unnest(:ids::int[])", SqlDialect::Postgres), "SELECT unnest($1::int[]) 1");
+        assert_eq!(filled_in("SELECT :ids IS NOT NULL", SqlDialect::Sqlite), "SELECT $1 IS NOT NULL 1");
+        let array = SqlTemplate::parse("SELECT 1 = ANY(:ids)", SqlDialect::Sqlite).unwrap();
+        let ids = || TemplateValue::List { values: Some(vec![Parameter::Integer(1)]), cast: None };
+        assert!(array.fill(|_| Ok(ids())).unwrap_err().to_string().contains("IN (:ids)"));
+    }
+
+    #[test]
+    fn attributes_of_the_caller_are_names_with_dots() {
+        let sql = "SELECT a = :caller.subject, b = ANY(:caller.claims.groups), :caller, :call.x";
+        assert_eq!(
+            filled_in(sql, SqlDialect::Postgres),
+            "SELECT a = $1, b = ANY($2), $3, $4.x 4",
+            "a parameter may be called caller"
+        );
+        assert_eq!(
+            filled(sql),
+            "SELECT a = CAST($1 AS VARCHAR), b = ANY(ARRAY[CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)]), $4, $5.x 5"
+        );
+        let template = template("SELECT :caller.claims.\"odd name\".x");
+        assert_eq!(template.caller_attributes().collect::<Vec<_>>(), [["claims", "odd name", "x"]]);
+    }
+
+    #[test]
+    fn numbered_placeholders_receive_names() {
+        let names = ["a", "b"].map(str::to_owned);
+        let named = |sql: &str, dialect| name_placeholders(sql, dialect, &names).unwrap();
+        assert_eq!(
+            named("SELECT '$1', $2::int, x[1:n], j ? 'k' -- $1\nWHERE $1 = $3", SqlDialect::Postgres),
+            ("SELECT '$1', :b::int, x[1: n], j ? 'k' -- $1\nWHERE :a = $3".to_owned(), vec![3])
+        );
+        assert_eq!(named("SELECT ?, ?", SqlDialect::Sqlite), ("SELECT :a, :b".to_owned(), Vec::new()));
+        assert_eq!(named("SELECT ?2, ?1", SqlDialect::Sqlite), ("SELECT :b, :a".to_owned(), Vec::new()));
+    }
+
+    #[test]
     fn an_empty_list_is_refused() {
-        let error = template("SELECT :ids").fill(|_| Ok(TemplateValue::List(Vec::new()))).unwrap_err();
+        let empty = || TemplateValue::List { values: Some(Vec::new()), cast: None };
+        let error = template("SELECT :ids").fill(|_| Ok(empty())).unwrap_err();
         assert_eq!(error.message(), "ids is an empty list; give at least one value");
     }
 }

@@ -17,6 +17,28 @@ pub enum Isolation {
     Serializable,
 }
 
+/// Whether a transaction that writes is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CommitRule {
+    /// It is committed.
+    #[default]
+    Always,
+    /// It is committed if its statement changed this number of rows, else it is rolled back.
+    IfRowsChanged(u64),
+    /// It is rolled back. The answer of its statement is the number of changed rows.
+    Never,
+}
+
+impl CommitRule {
+    /// The number of changed rows that a commit requires.
+    pub fn required_rows(self) -> Option<u64> {
+        match self {
+            Self::IfRowsChanged(rows) => Some(rows),
+            Self::Always | Self::Never => None,
+        }
+    }
+}
+
 /// The transaction options of a statement. The default is read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
@@ -24,6 +46,8 @@ pub struct Transaction {
     pub isolation: Isolation,
     /// Whether the transaction may write. Only declared tools may.
     pub writes: bool,
+    /// Whether it is committed, if it may write.
+    pub commit: CommitRule,
     /// Whether it waits until it cannot fail because of other transactions; for read-only serializable transactions.
     pub deferrable: bool,
     /// How often it is retried after a serialization failure or a deadlock, as long as no row was returned.
@@ -39,6 +63,7 @@ impl Default for Transaction {
         Self {
             isolation: Isolation::default(),
             writes: false,
+            commit: CommitRule::Always,
             deferrable: false,
             retries_max: 3,
             first_row_timeout: None,

@@ -47,7 +47,9 @@ impl OutputArguments {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
     pub(crate) cursor: Option<String>,
-    delivery: Option<String>,
+    pub(crate) delivery: Option<String>,
+    /// Set where the answer is a list.
+    pub(crate) extract: Option<String>,
     no_cache: Option<bool>,
 }
 
@@ -64,7 +66,7 @@ impl PagingArguments {
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
         let page = PageOptions {
             format,
-            is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
+            is_list: self.extract.is_some(),
             // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
             rows_max: number("limit").or_else(|| number("max_rows")),
             is_structured,

@@ -2,6 +2,7 @@
 
 mod answer;
 mod cache_replay;
+mod changed_rows;
 mod continuation;
 mod export;
 mod query_id;

@@ -1,23 +1,32 @@
-//! `tidegate config`: checks a configuration, or prints the JSON Schema.
+//! `tidegate config`: checks a configuration, converts that of another server, or prints the JSON Schema.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, schema};
+use crate::config::{CONFIG_FILE_NAME, ForeignFormat, import_config, schema};
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::startup_checks;
 
-/// Check a configuration, or print its JSON Schema
+/// The largest file that is converted, in bytes.
+const IMPORTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Check a configuration, convert that of another server, or print the JSON Schema
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Report all errors of a configuration and of its statements
     Check {
         /// The configuration [default: tidegate.yaml in the current folder]
         file: Option<PathBuf>,
+    },
+    /// Print the configuration of another server as one of Tidegate; list what has no equivalent on standard error
+    Import {
+        /// YAML of MCP Toolbox for Databases, TOML of DBHub, or JSON of a client with mcpServers
+        file: PathBuf,
     },
     /// Print the JSON Schema of a configuration, for editors
     Schema,
@@ -27,6 +36,7 @@ impl ConfigCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Schema => Ok(writeln!(std::io::stdout(), "{:#}", schema())?),
+            Self::Import { file } => import_file(&file),
             Self::Check { file } => {
                 let named = file.or_else(|| options.config.clone());
                 let file = named.unwrap_or_else(|| PathBuf::from(CONFIG_FILE_NAME));
@@ -34,6 +44,29 @@ impl ConfigCommand {
             }
         }
     }
+}
+
+fn import_file(file: &Path) -> Result<(), CommandError> {
+    let failed = |reason: String| CommandError::Usage(format!("{}: {reason}", file.display()));
+    let mut text = String::new();
+    let read = File::open(file).and_then(|opened| opened.take(IMPORTED_BYTES_MAX + 1).read_to_string(&mut text));
+    read.map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if text.len() as u64 > IMPORTED_BYTES_MAX {
+        return Err(failed(format!("is larger than {IMPORTED_BYTES_MAX} bytes")));
+    }
+    let format = ForeignFormat::recognize(&text).ok_or_else(|| {
+        failed(
+            "is not the configuration of MCP Toolbox for Databases, of DBHub, or of a client with mcpServers"
+                .to_owned(),
+        )
+    })?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let imported = import_config(format, &text, &name).map_err(failed)?;
+    let mut errors = std::io::stderr();
+    for note in &imported.notes {
+        writeln!(errors, "{note}")?;
+    }
+    Ok(std::io::stdout().write_all(imported.yaml.as_bytes())?)
 }
 
 async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {

@@ -30,6 +30,10 @@ pub(crate) struct QueryCommand {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<OutputFormat>,
 
+    /// Print only the unique values of this column
+    #[arg(long, value_name = "COLUMN")]
+    extract: Option<String>,
+
     /// Maximum number of rows to print, or unlimited
     #[arg(long, value_name = "ROWS", default_value = "unlimited", value_parser = quantity::row_bound)]
     max_rows: LimitValue<u64>,
@@ -45,6 +49,7 @@ impl QueryCommand {
         let format = self.format.unwrap_or(if is_terminal { OutputFormat::Table } else { OutputFormat::Csv });
         let mut arguments = sql_arguments(&self.sql, self.database.as_deref(), self.max_rows);
         arguments.insert("format".to_owned(), format.name().into());
+        arguments.extend(self.extract.map(|column| ("extract".to_owned(), column.into())));
         let tool_caller = ToolCaller::open(&self.paths, options).await?;
         tool_caller.call_and_print("sql", arguments).await
     }

@@ -51,15 +51,20 @@ impl OpenDatabases {
         problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let mut all = Self::default();
-        let mut names: BTreeSet<&str> = reserved.iter().copied().collect();
+        let mut names: BTreeMap<&str, Option<usize>> = reserved.iter().map(|name| (*name, None)).collect();
         let mut federated = Vec::new();
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
-            if !names.insert(&entry.name) {
-                problems
-                    .push(ConfigProblem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+            if let Some(first) = names.get(entry.name.as_str()) {
+                let problem =
+                    ConfigProblem::new(format!("{path}.name"), format!("{} is the name of another", entry.name));
+                problems.push(match first {
+                    Some(first) => problem.related_to(format!("databases[{first}].name")),
+                    None => problem,
+                });
                 continue;
             }
+            names.insert(&entry.name, Some(index));
             if let Some(members) = &entry.federated {
                 federated.push((path, entry, members));
                 continue;

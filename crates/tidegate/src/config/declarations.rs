@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, Acl, ContentRole, IpNetwork, TransportKind, is_scope};
-use tidegate_query::OutputFormat;
+use tidegate_core::{Access, Acl, ContentRole, Error, IpNetwork, TransportKind, is_scope};
+use tidegate_query::{AnswerMode, Delivery, OutputFormat};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, HttpDefinition, InputKind, PromptPart,
-    ResourceSource, ScalarType, TemplateError, TextTemplate,
+    DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, FixedOutput, HttpDefinition, InputKind,
+    PromptPart, ResourceSource, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -74,10 +74,29 @@ fn build_tool<A>(entry: &ToolConfig, action: A, path: &str, problems: &mut Probl
         annotations: annotations(entry.annotations),
         action,
         inputs: build_inputs(&entry.input, path, problems),
+        output: build_output(entry, path, problems),
         confirm: parse_confirm(entry, path, problems),
         access: parse_access(&entry.access, &entry.scopes, &entry.from, path, problems),
         limits: to_tool_limits(&entry.limits),
         cache: entry.cache.map(cache),
+    }
+}
+
+fn build_output(entry: &ToolConfig, path: &str, problems: &mut Problems) -> FixedOutput {
+    fn parse<T>(
+        name: &Option<String>,
+        path: String,
+        parse: impl Fn(&str) -> Result<T, Error>,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let parsed = parse(name.as_deref()?).map_err(|error| ConfigProblem::new(path, error.to_string()));
+        parsed.map_err(|problem| problems.push(problem)).ok()
+    }
+    FixedOutput {
+        format: parse(&entry.format, format!("{path}.format"), OutputFormat::parse, problems),
+        extract: entry.extract.clone(),
+        mode: parse(&entry.mode, format!("{path}.mode"), AnswerMode::parse, problems),
+        delivery: parse(&entry.delivery, format!("{path}.delivery"), Delivery::parse, problems),
     }
 }
 
@@ -258,6 +277,7 @@ fn transaction(entry: &ToolConfig) -> Arc<Transaction> {
             IsolationConfig::Serializable => Isolation::Serializable,
         },
         writes: entry.transaction.writes,
+        commit: default.commit,
         deferrable: entry.transaction.deferrable,
         retries_max: entry.transaction.retries.unwrap_or(default.retries_max),
         first_row_timeout: first_row.map(|time| time.0),

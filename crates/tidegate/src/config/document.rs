@@ -10,15 +10,16 @@ use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
 use super::problem::{ConfigProblem, SourcePosition};
-use super::renamed_keys;
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
+use super::{includes, renamed_keys};
 
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Document {
-    pub(crate) path: PathBuf,
+    /// The main file, then the included ones.
+    pub(crate) files: Vec<PathBuf>,
     pub(crate) value: Value,
     /// By the path of the value (`tools[0].sql`).
     positions: BTreeMap<String, SourcePosition>,
@@ -30,35 +31,35 @@ pub(crate) struct Document {
 impl Document {
     pub(crate) fn empty(path: &Path) -> Self {
         let (positions, expanded) = (BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), value: Value::Null, positions, expanded, deprecations: Vec::new() }
+        Self { files: vec![path.to_owned()], value: Value::Null, positions, expanded, deprecations: Vec::new() }
     }
 
     pub(crate) fn read(path: &Path, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
-        let failed = |error: std::io::Error| vec![ConfigProblem::new("", format!("cannot be read: {error}"))];
-        let metadata = std::fs::metadata(path).map_err(failed)?;
-        if metadata.len() > FILE_BYTES_MAX {
-            return Err(vec![ConfigProblem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
-        }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
-        // Some editors begin a file with a byte order mark.
-        Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text), variables)
+        Self::parse(path, &read_file(path)?, variables)
     }
 
+    /// Parses the text of the file at `path`, and reads the files that it includes.
     pub(crate) fn parse(path: &Path, text: &str, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
-        let mut builder = YamlTreeBuilder::default();
-        for event in Parser::new_from_str(text) {
-            match event {
-                Ok((event, span)) => builder.on_event(&event, span)?,
-                Err(error) => {
-                    let position = SourcePosition { line: error.marker().line(), column: error.marker().col() + 1 };
-                    return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
-                }
+        let mut root = parse_tree(text, 0)?;
+        let mut files = vec![path.to_owned()];
+        files.extend(includes::included_files(&root, path, variables)?);
+        let mut problems = Vec::new();
+        for (index, file) in files.iter().enumerate().skip(1) {
+            match read_file(file).and_then(|text| parse_tree(&text, index)) {
+                Ok(added) => includes::merge(&mut root, added, &files, "", &mut problems),
+                Err(unreadable) => problems.extend(
+                    unreadable.into_iter().map(|problem| ConfigProblem { file: Some(file.clone()), ..problem }),
+                ),
             }
         }
-        let root = builder.root.unwrap_or(YamlNode {
-            position: SourcePosition { line: 1, column: 1 },
-            kind: YamlContent::Plain(String::new()),
-        });
+        if problems.is_empty() { Self::build(files, &root, variables) } else { Err(problems) }
+    }
+
+    fn build(
+        files: Vec<PathBuf>,
+        root: &YamlNode,
+        variables: &VariableResolver<'_>,
+    ) -> Result<Self, Vec<ConfigProblem>> {
         let mut builder = ValueBuilder {
             positions: BTreeMap::new(),
             expanded: BTreeMap::new(),
@@ -68,16 +69,25 @@ impl Document {
             variables,
         };
         // An empty file is a valid configuration.
-        let value = match builder.build_value(&root, String::new()) {
+        let value = match builder.build_value(root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
         if builder.problems.is_empty() {
             let ValueBuilder { positions, expanded, deprecations, .. } = builder;
-            Ok(Self { path: path.to_owned(), value, positions, expanded, deprecations })
+            Ok(Self { files, value, positions, expanded, deprecations })
         } else {
-            Err(builder.problems)
+            Err(builder.problems.into_iter().map(|problem| problem.in_file(&files)).collect())
         }
+    }
+
+    /// The main file.
+    pub(crate) fn path(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    fn file(&self, position: SourcePosition) -> Option<&Path> {
+        self.files.get(position.file).map(PathBuf::as_path)
     }
 
     /// The position of the value at `path`, else of the nearest enclosing value in the file.
@@ -121,22 +131,56 @@ impl Document {
     }
 }
 
-/// `file:line:column: path: message` for each problem, in the order of the file.
+/// The text of a file of the configuration.
+fn read_file(path: &Path) -> Result<String, Vec<ConfigProblem>> {
+    let failed = |error: std::io::Error| vec![ConfigProblem::new("", format!("cannot be read: {error}"))];
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(vec![ConfigProblem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    // Some editors begin a file with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn parse_tree(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
+    let mut builder = YamlTreeBuilder::for_file(file);
+    for event in Parser::new_from_str(text) {
+        match event {
+            Ok((event, span)) => builder.on_event(&event, span)?,
+            Err(error) => {
+                let position = SourcePosition { file, line: error.marker().line(), column: error.marker().col() + 1 };
+                return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
+            }
+        }
+    }
+    let position = SourcePosition { file, line: 1, column: 1 };
+    Ok(builder.root.unwrap_or(YamlNode { position, kind: YamlContent::Plain(String::new()) }))
+}
+
+/// `file:line:column: path: message` for each problem, in the order of the files. `file` is the main file.
 pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: Option<&Document>) -> String {
     let position = |problem: &ConfigProblem| problem.position.or_else(|| document?.position(&problem.path));
     let mut sorted: Vec<&ConfigProblem> = problems.iter().collect();
     sorted.sort_by_key(|problem| position(problem));
     let mut text = String::new();
     for problem in sorted {
-        let _ = write!(text, "{}", file.display());
-        if let Some(SourcePosition { line, column }) = position(problem) {
+        let own = problem.file.as_deref().or_else(|| document?.file(position(problem)?));
+        let _ = write!(text, "{}", own.unwrap_or(file).display());
+        if let Some(SourcePosition { line, column, .. }) = position(problem) {
             let _ = write!(text, ":{line}:{column}");
         }
         // A key may contain any character, but a problem begins one line.
         let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
         let path = if path.is_empty() { path } else { format!("{path}: ") };
         let message = document.map_or_else(|| problem.message.clone(), |document| document.redact(&problem.message));
-        let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
+        let related = document.zip(position(problem)).and_then(|(document, position)| {
+            let related = document.position(problem.related.as_deref()?)?;
+            let file = document.file(related).filter(|_| related.file != position.file)?;
+            Some(format!("; the other is in {}:{}:{}", file.display(), related.line, related.column))
+        });
+        let message = message.replace('\n', "\n    ");
+        let _ = writeln!(text, ": {path}{message}{}", related.unwrap_or_default());
     }
     text
 }
@@ -220,7 +264,7 @@ impl<'a> ValueBuilder<'a> {
 }
 
 /// A scalar without quotes, by the core schema of YAML 1.2.
-fn parse_plain_scalar(text: &str) -> Value {
+pub(super) fn parse_plain_scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" => return Value::Bool(true),

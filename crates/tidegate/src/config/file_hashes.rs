@@ -7,6 +7,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::includes::matching_files;
+
 /// Bytes of a file that are hashed; no file of a configuration may be larger.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -48,14 +50,20 @@ impl FileHashes {
     }
 }
 
-/// The hash of the file at `path`; `None` if there is no such file. A pipe is not read, because that could block.
+/// The hash of the file at `path`, or of the names of the files that the pattern `path` matches; `None` if there is no
+/// such file. A pipe is not read, because that could block.
 fn hash_file(path: &Path) -> Option<u64> {
-    if !path.metadata().ok()?.is_file() {
-        return None;
+    let mut hasher = DefaultHasher::new();
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Err(_) if path.to_str().is_some_and(|text| text.contains(['*', '?'])) => {
+            matching_files(path).hash(&mut hasher);
+            return Some(hasher.finish());
+        }
+        _ => return None,
     }
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     Some(hasher.finish())
 }

@@ -8,6 +8,8 @@ mod file_hashes;
 #[cfg(test)]
 mod fuzz_corpus;
 mod handlers;
+mod import;
+mod includes;
 mod limits;
 mod names;
 mod node_assembler;
@@ -31,6 +33,7 @@ pub(crate) use authentication::{requires_authentication, token_options};
 use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
+pub(crate) use import::{ForeignFormat, convert as import_config};
 pub(crate) use limits::{usage_file, with_caller_limits};
 pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};
 pub(crate) use parsing::schema;
@@ -62,13 +65,17 @@ impl LoadedConfig {
     /// As [`LoadedConfig::read`]; hashes each used file before it is read, even if the configuration is invalid.
     pub(crate) fn read_tracking_files(path: &Path, file_hashes: &mut FileHashes) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        file_hashes.record(&path);
+        Self::read_file(&path, file_hashes).map_err(|error| foreign_format_error(&path).unwrap_or(error))
+    }
+
+    fn read_file(path: &Path, file_hashes: &mut FileHashes) -> Result<Self, ConfigError> {
+        file_hashes.record(path);
         let folder = path.parent().unwrap_or(Path::new("/"));
         let variables = VariableResolver::from_environment(folder);
-        let document = Document::read(&path, &variables);
+        let document = Document::read(path, &variables);
         file_hashes.merge(variables.files());
-        let mut document = document.map_err(|problems| ConfigError(render_report(&problems, &path, None)))?;
-        let report = |problems: Vec<_>| ConfigError(render_report(&problems, &path, Some(&document)));
+        let mut document = document.map_err(|problems| ConfigError(render_report(&problems, path, None)))?;
+        let report = |problems: Vec<_>| ConfigError(render_report(&problems, path, Some(&document)));
         let mut config = parsing::parse_config(&document).map_err(report)?;
         let mut deprecated = templates::resolve(&mut config, &document).map_err(report)?;
         document.deprecations.append(&mut deprecated);
@@ -83,7 +90,7 @@ impl LoadedConfig {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.document.path
+        self.document.path()
     }
 
     pub(crate) fn deprecations(&self) -> Vec<String> {
@@ -101,7 +108,9 @@ impl LoadedConfig {
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let credentials = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
         let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
-        std::iter::once(self.path().to_owned()).chain(credentials).chain(tls).collect()
+        let patterns = self.config.include.iter().flat_map(|include| include.clone().into_vec());
+        let patterns = patterns.map(|pattern| self.resolve(pattern));
+        self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).collect()
     }
 
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -120,6 +129,21 @@ impl LoadedConfig {
             .collect();
         ConfigError(render_report(&problems, self.path(), Some(&self.document)))
     }
+}
+
+/// If the file at `path` is the configuration of another server: how to convert it.
+fn foreign_format_error(path: &Path) -> Option<ConfigError> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let format = ForeignFormat::recognize(&text)?;
+    let (file, program) = (path.display(), format.program());
+    let client = match format {
+        ForeignFormat::McpServers => "\nTo add Tidegate to a client, use tidegate client.",
+        ForeignFormat::Toolbox | ForeignFormat::Dbhub => "",
+    };
+    Some(ConfigError(format!(
+        "{file}: is the configuration of {program}, not of Tidegate\nConvert it: tidegate config import {file} > \
+         new.yaml{client}"
+    )))
 }
 
 fn redacted_message(source_text: &str) -> String {

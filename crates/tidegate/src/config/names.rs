@@ -1,6 +1,6 @@
 //! Names that the configuration gives: of tools, resources, prompts and toolsets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{AllowedNames, NamePattern, Toolset};
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
@@ -53,16 +53,19 @@ fn check_unique<'a>(
     built_in: &BTreeSet<String>,
     problems: &mut Vec<ConfigProblem>,
 ) {
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
     for (index, name) in names.enumerate() {
-        let message = if built_in.contains(name) {
-            format!("{name} is the name of a built-in one; choose another, or keep that one out with built_in")
-        } else if !seen.insert(name) {
-            format!("{name} is the {} of another", if member == "uri" { "URI" } else { member })
+        let path = format!("{list}[{index}].{member}");
+        if built_in.contains(name) {
+            let message =
+                format!("{name} is the name of a built-in one; choose another, or keep that one out with built_in");
+            problems.push(ConfigProblem::new(path, message));
+        } else if let Some(first) = seen.get(name) {
+            let message = format!("{name} is the {} of another", if member == "uri" { "URI" } else { member });
+            problems.push(ConfigProblem::new(path, message).related_to(format!("{list}[{first}].{member}")));
         } else {
-            continue;
-        };
-        problems.push(ConfigProblem::new(format!("{list}[{index}].{member}"), message));
+            seen.insert(name, index);
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Problems of a configuration.
 
 use std::fmt;
+use std::path::PathBuf;
 
-/// Line and column of a value in its file, both from 1.
+/// Line and column of a value in its file, both from 1. Of several files, it has the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourcePosition {
+    pub(crate) file: usize,
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
@@ -15,16 +17,33 @@ pub(crate) struct ConfigProblem {
     pub(crate) path: String,
     /// If `None`, the position of the value at `path`.
     pub(crate) position: Option<SourcePosition>,
+    /// The file of the position, if the problem has no document.
+    pub(crate) file: Option<PathBuf>,
+    /// The path of another value that the problem concerns. Its position is given if it is in another file.
+    pub(crate) related: Option<String>,
     pub(crate) message: String,
 }
 
 impl ConfigProblem {
     pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), position: None, message: message.into() }
+        Self { path: path.into(), position: None, file: None, related: None, message: message.into() }
     }
 
     pub(crate) fn at_position(position: SourcePosition, message: impl Into<String>) -> Self {
-        Self { path: String::new(), position: Some(position), message: message.into() }
+        Self { position: Some(position), ..Self::new("", message) }
+    }
+
+    /// The problem, with the path of a related value.
+    #[must_use]
+    pub(crate) fn related_to(self, path: impl Into<String>) -> Self {
+        Self { related: Some(path.into()), ..self }
+    }
+
+    /// The problem, with the file of its position, which is one of `files`.
+    #[must_use]
+    pub(crate) fn in_file(self, files: &[PathBuf]) -> Self {
+        let file = files.get(self.position.map_or(0, |position| position.file)).cloned();
+        Self { file, ..self }
     }
 }
 

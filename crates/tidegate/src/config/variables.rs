@@ -94,6 +94,11 @@ impl<'a> VariableResolver<'a> {
         self.files.borrow().clone()
     }
 
+    /// Records the file at `path`, or the files that the pattern `path` matches, as part of the configuration.
+    pub(crate) fn record_file(&self, path: &Path) {
+        self.files.borrow_mut().record(path);
+    }
+
     /// Expands the variables; `None` if there are none. `$${` stands for `${`.
     pub(crate) fn expand(&self, text: &str) -> Result<Option<ExpandedText>, String> {
         if !text.contains("${") {

@@ -42,11 +42,23 @@ pub(super) struct YamlTreeBuilder {
     values: usize,
     text_bytes: usize,
     documents: usize,
+    /// The number of the file, for the positions.
+    file: usize,
 }
 
 impl YamlTreeBuilder {
+    pub(super) fn for_file(file: usize) -> Self {
+        Self { file, ..Self::default() }
+    }
+
+    /// Takes the finished document, so that another one may follow. The bounds apply to all together.
+    pub(super) fn take_document(&mut self) -> Option<YamlNode> {
+        self.documents = 0;
+        self.root.take()
+    }
+
     pub(super) fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
-        let position = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
+        let position = SourcePosition { file: self.file, line: span.start.line(), column: span.start.col() + 1 };
         let refuse = |message: &str| Err(vec![ConfigProblem::at_position(position, message)]);
         if self.open.len() > DEPTH_MAX {
             return refuse("is nested too deeply");

@@ -1,7 +1,7 @@
 //! The confirmation of the person behind a call, which a declared tool with `confirm` requires before it runs.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest};
+use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputRequest};
 use tidegate_runtime::ReplySender;
 
 use super::input::DeclaredInput;
@@ -12,16 +12,27 @@ const VALUE_CHARACTERS_MAX: usize = 200;
 /// Displayed values of a list at most; the number of further ones is given.
 const LIST_VALUES_MAX: usize = 20;
 const CONFIRM_FIELD: &str = "confirm";
+/// Stands for the number of rows that the tool would change, unless it is a parameter.
+const CHANGED_ROWS: &str = "changed_rows";
 
 #[derive(Debug)]
 pub(super) struct Confirmation {
     question: TextTemplate,
     inputs: Vec<DeclaredInput>,
+    /// Whether the question contains the number of changed rows.
+    pub(super) needs_changed_rows: bool,
 }
 
 impl Confirmation {
-    pub(super) fn new(question: TextTemplate, inputs: &[DeclaredInput]) -> Result<Self, Vec<DeclarationProblem>> {
-        let declared = || inputs.iter().map(|input| input.name.clone());
+    pub(super) fn new(
+        question: TextTemplate,
+        inputs: &[DeclaredInput],
+        writes_rows: bool,
+    ) -> Result<Self, Vec<DeclarationProblem>> {
+        let is_parameter = inputs.iter().any(|input| input.name == CHANGED_ROWS);
+        let counted = (writes_rows && !is_parameter).then(|| CHANGED_ROWS.to_owned());
+        let needs_changed_rows = counted.is_some() && question.names().contains(CHANGED_ROWS);
+        let declared = || inputs.iter().map(|input| input.name.clone()).chain(counted.clone());
         let unknown = question.names().into_iter().filter(|name| declared().all(|other| other != *name));
         let mut problems: Vec<DeclarationProblem> = unknown
             .map(|name| {
@@ -36,14 +47,35 @@ impl Confirmation {
             let message = "is empty; write what the person agrees to, such as \"Delete order {{order}}?\"";
             problems.push(DeclarationProblem::new(CONFIRM_FIELD, Error::new(ErrorKind::InvalidArguments, message)));
         }
-        if problems.is_empty() { Ok(Self { question, inputs: inputs.to_vec() }) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Self { question, inputs: inputs.to_vec(), needs_changed_rows })
+        } else {
+            Err(problems)
+        }
     }
 
-    /// Waits until the person behind the call has agreed to run it with `arguments`; declining is `Forbidden`.
-    pub(super) async fn request(&self, arguments: &Map<String, Value>, reply: &ReplySender) -> Result<(), Error> {
+    /// Rejects a client that cannot show the question, before any work is done for it.
+    pub(super) fn check_client(&self, reply: &ReplySender) -> Result<(), Error> {
+        let needed = ClientCapabilities { forms: true, ..ClientCapabilities::default() };
+        match reply.job().client_capabilities().includes(needed) {
+            true => Ok(()),
+            false => Err(unsupported_error(Error::missing_client_capability(needed))),
+        }
+    }
+
+    /// Waits until the person behind the call has agreed to run it with `arguments`, which would change `changed_rows`
+    /// rows; declining is `Forbidden`. An answer counts only for the question that it was given to, so an agreement
+    /// never applies to another number.
+    pub(super) async fn request(
+        &self,
+        arguments: &Map<String, Value>,
+        changed_rows: Option<u64>,
+        reply: &ReplySender,
+    ) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
-            input.map(|input| display_value(input.value(arguments))).unwrap_or_default()
+            let value = input.map(|input| display_value(input.value(arguments)));
+            value.or_else(|| changed_rows.map(|rows| rows.to_string())).unwrap_or_default()
         });
         let schema = json!({
             "type": "object",
@@ -54,13 +86,17 @@ impl Confirmation {
             Ok(InputAnswer::Accepted(filled)) if filled.get(CONFIRM_FIELD) == Some(&Value::Bool(true)) => Ok(()),
             Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("declined")),
             Ok(_) => Err(declined_error("closed the question")),
-            Err(error) if error.kind() == ErrorKind::MissingClientCapability => Err(error.with_hint(
-                "Nothing was done: a person has to agree first. Call from a client that supports elicitation, or \
-                 with tidegate call at a terminal.",
-            )),
+            Err(error) if error.kind() == ErrorKind::MissingClientCapability => Err(unsupported_error(error)),
             Err(error) => Err(error),
         }
     }
+}
+
+fn unsupported_error(error: Error) -> Error {
+    error.with_hint(
+        "Nothing was done: a person has to agree first. Call from a client that supports elicitation, or with tidegate \
+         call at a terminal.",
+    )
 }
 
 fn declined_error(subject: &str) -> Error {

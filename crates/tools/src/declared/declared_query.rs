@@ -6,10 +6,10 @@ use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::Database;
-use tidegate_sql::{SqlDialect, SqlTemplate, Statement, StatementCache, Transaction};
+use tidegate_sql::{SqlDialect, SqlTemplate, Statement, StatementCache, TemplateName, TemplateValue, Transaction};
 
-use super::DeclarationProblem;
 use super::input::DeclaredInput;
+use super::{DeclarationProblem, caller_attribute};
 use crate::tool_context::ToolContext;
 
 #[derive(Clone)]
@@ -54,13 +54,15 @@ impl DeclaredQuery {
         self.transaction.writes
     }
 
-    /// The statement for `arguments`, which are already checked against the schema of the inputs.
+    /// The statement for `arguments` of `principal`. The arguments are already checked against the schema of the inputs.
     pub(super) fn bind_statement(
         &self,
         arguments: &Map<String, Value>,
+        principal: &Principal,
         statements: &StatementCache,
     ) -> Result<Statement, Error> {
-        self.bind_values(|input| input.value(arguments).clone(), statements)
+        let attribute = |path: &[String]| caller_attribute::bind(path, principal);
+        self.bind_values(|input| input.value(arguments).clone(), attribute, statements)
     }
 
     /// Plans the statement with sample values. Returns its columns; `None` if they depend on the identifiers.
@@ -83,20 +85,25 @@ impl DeclaredQuery {
         value: impl Fn(&DeclaredInput) -> Value,
         statements: &StatementCache,
     ) -> Result<SchemaRef, Error> {
-        let statement = self.bind_values(value, statements)?;
+        let null = |_: &[String]| Ok(TemplateValue::CallerAttribute(Vec::new()));
+        let statement = self.bind_values(value, null, statements)?;
         self.database.describe(&statement, &Principal::process_user()).await
     }
 
     fn bind_values(
         &self,
         value: impl Fn(&DeclaredInput) -> Value,
+        attribute: impl Fn(&[String]) -> Result<TemplateValue, Error>,
         statements: &StatementCache,
     ) -> Result<Statement, Error> {
         let dialect = self.database.dialect();
-        let filled = self.template.fill(|name| {
-            let input = self.inputs.iter().find(|input| input.name == name);
-            let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} is not declared")))?;
-            input.bind(&value(input), dialect)
+        let filled = self.template.fill(|name| match name {
+            TemplateName::Parameter(name) => {
+                let input = self.inputs.iter().find(|input| input.name == *name);
+                let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} is not declared")))?;
+                input.bind(&value(input), dialect)
+            }
+            TemplateName::CallerAttribute(path) => attribute(path),
         })?;
         let statement = match dialect {
             SqlDialect::DataFusion => statements.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
@@ -118,5 +125,7 @@ fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<Dec
         let error = invalid(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
         DeclarationProblem::new(format!("input.{name}"), error)
     });
-    undeclared.chain(unused).collect()
+    let attributes = template.caller_attributes().filter_map(|path| caller_attribute::check_path(path).err());
+    let attributes = attributes.map(|error| DeclarationProblem::new("sql", error));
+    undeclared.chain(unused).chain(attributes).collect()
 }

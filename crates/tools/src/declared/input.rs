@@ -31,7 +31,7 @@ pub struct DeclaredInput {
 pub enum InputKind {
     /// One value.
     Scalar(ScalarType),
-    /// A list of values, for `IN (:name)`.
+    /// A list of values, for `IN (:name)` and `= ANY (:name)`.
     List(ScalarType),
     /// One of these columns or tables.
     Identifier(Vec<String>),
@@ -138,6 +138,10 @@ impl DeclaredInput {
         self.required && self.default.is_none()
     }
 
+    fn may_be_null(&self) -> bool {
+        !self.required && self.default.is_none()
+    }
+
     /// The argument, else the default, else null.
     pub fn value<'a>(&'a self, arguments: &'a Map<String, Value>) -> &'a Value {
         arguments.get(&self.name).or(self.default.as_ref()).unwrap_or(&Value::Null)
@@ -156,16 +160,20 @@ impl DeclaredInput {
                 let message = format!("{} must be one of the allowed names", self.name);
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(allowed.iter().cloned()))
             }
-            (InputKind::List(_), Value::Array(values)) => {
-                Ok(TemplateValue::List(values.iter().map(Parameter::from_json).collect::<Result<_, _>>()?))
+            (InputKind::List(scalar), value) => {
+                let values = match value {
+                    Value::Null => None,
+                    Value::Array(values) => {
+                        Some(values.iter().map(Parameter::from_json).collect::<Result<Vec<_>, _>>()?)
+                    }
+                    single => Some(vec![Parameter::from_json(single)?]),
+                };
+                Ok(TemplateValue::List { values, cast: scalar.cast(self.may_be_null(), dialect) })
             }
-            (InputKind::List(scalar) | InputKind::Scalar(scalar), value) => {
-                let may_be_null = !self.required && self.default.is_none();
-                Ok(TemplateValue::Value {
-                    value: Parameter::from_json(value)?,
-                    cast: scalar.cast(may_be_null, dialect),
-                })
-            }
+            (InputKind::Scalar(scalar), value) => Ok(TemplateValue::Value {
+                value: Parameter::from_json(value)?,
+                cast: scalar.cast(self.may_be_null(), dialect),
+            }),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Tools, resources and prompts that a configuration declares.
 
+mod caller_attribute;
 mod confirmation;
 mod declared_query;
 mod elicitation_form;
 mod elicited_parameters;
 mod file_resource;
+mod fixed_output;
 mod http;
 mod input;
 mod prompt;
@@ -15,6 +17,7 @@ mod template;
 mod tool;
 mod uri_variables;
 
+pub use fixed_output::FixedOutput;
 pub use http::{
     AllowedHosts, DnsResolver, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate,
     HttpToolHandler,

@@ -188,7 +188,7 @@ impl Handler for SqlResourceHandler {
         let arguments = self.variables.parse_from_job(&job)?;
         let request = QueryRequest {
             database: self.query.database.clone(),
-            statement: self.query.bind_statement(&arguments, &self.node.statements)?,
+            statement: self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?,
             max_rows: None,
             format: self.format,
             extract: None,

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use tidegate_core::{CallLimits, Error, ErrorKind, JsonSchema};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
-use tidegate_sql::Transaction;
+use tidegate_sql::{CommitRule, Statement, Transaction};
 
 use super::confirmation::Confirmation;
 use super::declared_query::DeclaredQuery;
 use super::elicited_parameters::ElicitedParameters;
-use super::{DeclarationProblem, DeclaredTool};
+use super::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::arguments::{
     OUTPUT_ARGUMENTS, OutputArguments, PAGING_ARGUMENTS, PagingArguments, output_properties, parse_arguments,
     with_paging,
@@ -45,8 +46,11 @@ impl DeclaredTool<DeclaredSql> {
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
         self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
-        let (elicited_parameters, confirmation) = self.elicitation()?;
         let DeclaredSql { database, sql, transaction } = &self.action;
+        let (elicited_parameters, confirmation) = self.elicitation(transaction.writes)?;
+        if transaction.writes {
+            self.output.reject_query_options("a tool that writes")?;
+        }
         let query = DeclaredQuery::parse(node, database.as_deref(), sql, self.inputs.clone())?
             .in_transaction(transaction.clone())?;
         let (columns, unreachable) = match query.prepare(&node.statements).await {
@@ -54,6 +58,7 @@ impl DeclaredTool<DeclaredSql> {
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
             Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
         };
+        self.output.check_columns(columns.as_ref())?;
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
         let output_schema = columns.as_ref().map(|columns| JsonSchema::new(output_schema(columns))).transpose();
@@ -64,8 +69,8 @@ impl DeclaredTool<DeclaredSql> {
         let access = node.databases.tenancy().restrict(query.database.name(), self.access.clone());
         let annotations = complete_annotations(self.annotations.clone(), writes);
         let arguments = if writes { output_properties() } else { with_paging(output_properties()) };
-        let handler =
-            SqlToolHandler { node: node.clone(), query, elicited: elicited_parameters, confirmation, columns };
+        let (elicited, output) = (elicited_parameters, self.output.clone());
+        let handler = SqlToolHandler { node: node.clone(), query, elicited, confirmation, output, columns };
         let mut tool = Self { access, ..self }.into_tool(Arc::new(handler), annotations, arguments)?;
         tool.output_schema = output_schema.map(Arc::new);
         Ok((tool, unreachable))
@@ -91,6 +96,7 @@ struct SqlToolHandler {
     query: DeclaredQuery,
     elicited: ElicitedParameters,
     confirmation: Option<Confirmation>,
+    output: FixedOutput,
     /// The columns of the output schema, if there is one.
     columns: Option<SchemaRef>,
 }
@@ -98,7 +104,9 @@ struct SqlToolHandler {
 #[async_trait]
 impl Handler for SqlToolHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let (shape, paging): (OutputArguments, PagingArguments) = (parse_arguments(&job)?, parse_arguments(&job)?);
+        let (mut shape, mut paging): (OutputArguments, PagingArguments) =
+            (parse_arguments(&job)?, parse_arguments(&job)?);
+        self.output.apply(&mut shape, &mut paging);
         if let Some(page) =
             paging.read_page(&self.node, shape.parse_format()?, self.columns.is_some(), &job, &reply).await
         {
@@ -106,9 +114,9 @@ impl Handler for SqlToolHandler {
         }
         let format = shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
-        let statement = self.query.bind_statement(&arguments, &self.node.statements)?;
+        let mut statement = self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?;
         if let Some(confirmation) = &self.confirmation {
-            confirmation.request(&arguments, &reply).await?;
+            statement = self.confirm(confirmation, &arguments, statement, &job, &reply).await?;
         }
         let request = QueryRequest {
             database: self.query.database.clone(),
@@ -116,7 +124,7 @@ impl Handler for SqlToolHandler {
             max_rows: None,
             format,
             extract: shape.extract,
-            mode: AnswerMode::Auto,
+            mode: self.output.mode.unwrap_or(AnswerMode::Auto),
             structured: self.columns.clone(),
             overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
@@ -125,5 +133,30 @@ impl Handler for SqlToolHandler {
             return self.node.executor.answer(request, &job, &reply).await;
         }
         paging.run_query(&self.node, request, &job, &reply).await
+    }
+}
+
+impl SqlToolHandler {
+    /// Waits until the person has agreed. If the question contains the number of changed rows, `statement` runs before
+    /// it in a transaction that is rolled back, and the returned statement is committed only if the number is the same.
+    async fn confirm(
+        &self,
+        confirmation: &Confirmation,
+        arguments: &Map<String, Value>,
+        statement: Statement,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Statement, Error> {
+        if !confirmation.needs_changed_rows {
+            confirmation.request(arguments, None, reply).await?;
+            return Ok(statement);
+        }
+        confirmation.check_client(reply)?;
+        let with_rule = |commit| Arc::new(Transaction { commit, ..statement.transaction().as_ref().clone() });
+        let counted = statement.clone().in_transaction(with_rule(CommitRule::Never));
+        let rows = self.node.executor.count_changed_rows(&self.query.database, &counted, job, reply).await?;
+        confirmation.request(arguments, Some(rows), reply).await?;
+        let transaction = with_rule(CommitRule::IfRowsChanged(rows));
+        Ok(statement.in_transaction(transaction))
     }
 }

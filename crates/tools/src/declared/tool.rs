@@ -9,7 +9,7 @@ use tidegate_runtime::{CacheHint, Handler, Tool, ToolAnnotations};
 use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
 use super::input::{DeclaredInput, object_schema};
-use super::{DeclarationProblem, TextTemplate};
+use super::{DeclarationProblem, FixedOutput, TextTemplate};
 
 /// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)) or a request
 /// ([`HttpDefinition`](super::HttpDefinition)).
@@ -27,7 +27,10 @@ pub struct DeclaredTool<A> {
     pub action: A,
     /// The parameters.
     pub inputs: Vec<DeclaredInput>,
-    /// The question that the person confirms before the tool runs; `{{name}}` is a parameter.
+    /// The output options that callers cannot choose.
+    pub output: FixedOutput,
+    /// The question that the person confirms before the tool runs; `{{name}}` is a parameter, and
+    /// `{{changed_rows}}` is the number of rows that the tool would change.
     pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
@@ -51,10 +54,15 @@ impl<A> DeclaredTool<A> {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// Parses the prompts to the person; all errors are reported together.
-    pub(super) fn elicitation(&self) -> Result<(ElicitedParameters, Option<Confirmation>), Vec<DeclarationProblem>> {
+    /// Parses the prompts to the person; all errors are reported together. If `writes_rows`, a question may contain the
+    /// number of changed rows.
+    pub(super) fn elicitation(
+        &self,
+        writes_rows: bool,
+    ) -> Result<(ElicitedParameters, Option<Confirmation>), Vec<DeclarationProblem>> {
         let elicited = ElicitedParameters::from_inputs(&self.inputs);
-        let confirmation = self.confirm.clone().map(|question| Confirmation::new(question, &self.inputs)).transpose();
+        let confirm = |question| Confirmation::new(question, &self.inputs, writes_rows);
+        let confirmation = self.confirm.clone().map(confirm).transpose();
         match (elicited, confirmation) {
             (Ok(elicited), Ok(confirmation)) => Ok((elicited, confirmation)),
             (elicited, confirmation) => {
@@ -79,6 +87,7 @@ impl<A> DeclaredTool<A> {
             let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
             ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
         }));
+        let arguments = self.output.remove_arguments(arguments);
         tool.with_input_schema(object_schema(&self.inputs, arguments)).map_err(|error| {
             vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quantities::{SecretText, Size, Time};
+use super::quantities::{OneOrMany, SecretText, Size, Time};
 
 pub(crate) use databases::{
     DatabaseConfig, HandlerSchemaConfig, HandlersConfig, MaskConfig, NamedMask, PolicyConfig, RaggedConfig, RoleChoice,
@@ -29,6 +29,10 @@ pub(crate) use server::{ClientCertificatesConfig, ServerConfig, TlsConfig, TlsVe
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
+    /// Further files, relative to this one: conf.d/*.yaml, or a list of these. They are read in the order of their names.
+    /// Their lists are joined, their maps merged, and any other key may be set in one file only. Paths in them are
+    /// relative to this file. Default: none. Since: 0.2.0.
+    pub(crate) include: Option<OneOrMany>,
     /// Address, TLS, transports and name of the server.
     pub(crate) server: ServerConfig,
     /// Databases that can be queried. Default: none.
@@ -95,8 +99,20 @@ pub(crate) struct ToolConfig {
     #[serde(default)]
     pub(crate) input: BTreeMap<String, InputConfig>,
     /// Question that the person behind a call must approve before the tool runs: Refund {{amount}} to order {{order}}?
-    /// Default: none.
+    /// {{changed_rows}} is the number of rows that a writing statement would change; it runs only if that number is
+    /// still the same. Default: none.
     pub(crate) confirm: Option<String>,
+    /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon. Callers then have no argument for it.
+    /// Default: the caller chooses. Since: 0.2.0.
+    pub(crate) format: Option<String>,
+    /// Column whose unique values are returned instead of the rows. Callers then have no argument for it. Default: the
+    /// caller chooses. Since: 0.2.0.
+    pub(crate) extract: Option<String>,
+    /// When rows are sent: streaming, batch or auto. For tools with sql that read. Default: auto. Since: 0.2.0.
+    pub(crate) mode: Option<String>,
+    /// How rows are delivered: inline, or blocks for a stored result. For tools with sql that read. Callers then have no
+    /// argument for it. Default: the caller chooses. Since: 0.2.0.
+    pub(crate) delivery: Option<String>,
     /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,

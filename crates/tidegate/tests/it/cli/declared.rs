@@ -113,3 +113,75 @@ fn built_in_entries_are_selectable() {
         (Some(2), "error: there is no toolset \"nothing\"; there are discover\n")
     );
 }
+
+#[test]
+fn lists_are_arrays_behind_any() {
+    let configured = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop}]
+tools:
+  - name: orders_of
+    description: O
+    sql: SELECT id FROM orders WHERE (:customers IS NULL OR customer = ANY(:customers)) AND id <> ALL(:ids) ORDER BY id
+    input:
+      customers: {type: list, items: string, required: false}
+      ids: {type: list, items: integer, default: [2]}
+",
+    );
+    let call =
+        |arguments: &[&str]| configured.run(&[&["call", "orders_of"], arguments].concat()).stdout.trim().to_owned();
+    assert_eq!(call(&[r#"customers=["Ann","Bob"]"#]), "[{\"id\":1},{\"id\":3}]");
+    assert_eq!(call(&[r#"customers=["Bob"]"#, "ids=[1]"]), "[{\"id\":2}]");
+    assert_eq!(call(&["ids=[1,2]"]), "[{\"id\":3}]");
+    assert_eq!(call(&[r#"customers=["a\"b\\","Ann,Bob"]"#]), "[]");
+}
+
+#[test]
+fn output_options_are_fixed_by_the_definition() {
+    let configured = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop}]
+built_in: []
+tools:
+  - {name: customers, description: C, sql: SELECT id AS n, customer FROM orders, format: csv, extract: customer, mode: batch}
+  - {name: rows, description: R, sql: SELECT id FROM orders ORDER BY id, format: markdown, delivery: inline}
+",
+    );
+    insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
+    customers(delivery?, cursor?, no_cache?)
+        C
+    rows(extract?, cursor?, no_cache?)
+        R
+    ");
+    insta::assert_snapshot!(configured.run(&["call", "customers"]).stdout, @r"
+    Ann
+    Bob
+    ");
+    insta::assert_snapshot!(configured.run(&["call", "rows"]).stdout, @r"
+    | id |
+    | ---: |
+    | 1 |
+    | 2 |
+    | 3 |
+    ");
+    let refused = configured.run(&["call", "rows", "format=csv"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("format"), "{refused:?}");
+    let wrong = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop}]
+tools:
+  - {name: a, description: A, sql: SELECT id FROM orders, format: xml, extract: idd, mode: fast, delivery: post}
+  - {name: b, description: B, sql: SELECT id FROM orders, extract: idd}
+  - {name: c, description: C, http: {url: 'http://127.0.0.1:1/'}, mode: batch}
+",
+    );
+    insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:3:59: tools[0].format: there is no format "xml"
+        Valid choices: mcp, json, csv, markdown, ndjson, table, toon
+    tidegate.yaml:3:87: tools[0].mode: there is no mode "fast"
+        Valid choices: streaming, batch, auto
+    tidegate.yaml:3:99: tools[0].delivery: there is no delivery "post"
+        Valid choices: inline, blocks
+    tidegate.yaml:4:59: tools[1].extract: extract: the answer has no column "idd"
+        Valid choices: id
+    tidegate.yaml:5:64: tools[2].mode: has no effect on a tool with http; remove it
+    "#);
+}

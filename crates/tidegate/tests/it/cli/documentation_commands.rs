@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 32] = [
+const NOT_RUN: [(&str, &str); 33] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -65,6 +65,10 @@ const NOT_RUN: [(&str, &str); 32] = [
     (
         "tidegate serve",
         "as in first-configuration.md where a step says so; elsewhere the text speaks of the running program",
+    ),
+    (
+        "tidegate config import toolbox.yaml > tidegate.yaml",
+        "the file is the reader's; cli/import.rs converts such files",
     ),
     ("tidegate stdio", "speaks MCP with the client that starts it; cli/stdio.rs does that"),
     ("tidegate stdio --connect URL", "as tidegate stdio; URL stands for any server"),

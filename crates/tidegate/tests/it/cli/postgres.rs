@@ -1,5 +1,7 @@
 //! PostgreSQL from the command line and through a configuration, with a real server.
 
+mod changed_rows;
+
 use std::process::Command;
 
 use insta::assert_snapshot;
@@ -25,7 +27,7 @@ pub(super) fn psql(database: &str, sql: &str) {
 }
 
 /// A shop in a database of its own, whose name is given.
-fn shop(name: &str) -> String {
+pub(super) fn shop(name: &str) -> String {
     let name = format!("{name}_{}", std::process::id());
     psql("postgres", &format!("CREATE DATABASE {name}"));
     psql(
@@ -136,4 +138,47 @@ fn reports_invalid_postgres_entries() {
     tidegate.yaml:6:5: databases[4]: needs exactly one of files, sqlite, postgres and federated
     tidegate.yaml:7:34: databases[5].role: there is no role boss under roles
     "#);
+}
+
+#[test]
+fn lists_are_bound_as_arrays() {
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: shop, postgres: '{}'}}]
+tools:
+  - name: orders_of
+    description: O
+    sql: SELECT id FROM orders WHERE customer = ANY (:customers) AND (:ids IS NULL OR id = ANY(:ids)) ORDER BY id
+    input:
+      customers: {{type: list}}
+      ids: {{type: list, items: integer, required: false}}
+  - name: numbers
+    description: N
+    sql: SELECT n FROM unnest(:numbers::int[]) AS n
+    input: {{numbers: {{type: list, items: integer}}}}
+",
+        shop("arrays")
+    ));
+    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout.trim().to_owned();
+    assert_eq!(call(&["orders_of", r#"customers=["Ann","x,\"y\"\\"]"#]), "[{\"id\":1},{\"id\":3}]");
+    assert_eq!(call(&["orders_of", r#"customers=["Ann","Ben"]"#, "ids=[2,3]"]), "[{\"id\":2},{\"id\":3}]");
+    assert_eq!(call(&["numbers", "numbers=[3,1]"]), "[{\"n\":3},{\"n\":1}]");
+}
+
+#[test]
+fn writes_without_returning_answer_with_the_number_of_rows() {
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: shop, postgres: '{}'}}]
+tools:
+  - name: rename
+    description: R
+    sql: UPDATE orders SET customer = :to WHERE customer = :from
+    input: {{from: {{type: string}}, to: {{type: string}}}}
+    transaction: {{writes: true}}
+",
+        shop("counted")
+    ));
+    let call = |arguments: &[&str]| configured.run(&[&["call"], arguments].concat()).stdout.trim().to_owned();
+    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":2}]");
+    assert_eq!(call(&["rename", "from=Ann", "to=Anna"]), "[{\"changed_rows\":0}]");
+    assert_eq!(call(&["sql", "sql=SELECT count(*) AS n FROM orders WHERE customer = 'Anna'"]), "[{\"n\":2}]");
 }

@@ -100,3 +100,12 @@ fn closed_pipe_is_not_an_error() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
 }
+
+#[test]
+fn extract_prints_the_unique_values() {
+    let shop = Shop::new();
+    let ran = run(&["query", "SELECT * FROM orders", "--extract", "customer", "--format", "csv", &shop.argument()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Ann\r\nBob\r\n"), "{ran:?}");
+    let ran = run(&["query", "SELECT * FROM orders", "--extract", "custom", &shop.argument()]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("customer"), "{ran:?}");
+}

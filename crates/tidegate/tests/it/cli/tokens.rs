@@ -1,5 +1,6 @@
 //! Signed tokens over HTTP: a good one reaches what its claims give, and a bad one learns nothing.
 
+mod caller_attributes;
 mod scopes;
 mod signer;
 mod tenants;
@@ -46,10 +47,16 @@ impl Node {
 
     /// A node of `configuration`, which ends in `auth.tokens`.
     fn with_signer(configuration: &str, keys: &str) -> Self {
+        Self::with_signer_and_files(configuration, keys, |_| ())
+    }
+
+    /// The same, with the files that `write` adds to its folder.
+    fn with_signer_and_files(configuration: &str, keys: &str, write: impl Fn(&std::path::Path)) -> Self {
         let issuer = Signer::new();
         let configured = ConfiguredFolder::new(&format!("{configuration}    {keys}\n"));
         std::fs::write(configured.folder().join("keys.jwks"), issuer.jwks()).unwrap();
         std::fs::write(configured.folder().join("key.pem"), issuer.pem()).unwrap();
+        write(configured.folder());
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "debug"];
         let server = Server::start(tidegate().current_dir(configured.folder()).args(serve));
         Self { server, _configured: configured, issuer }

@@ -13,10 +13,10 @@ use super::client::{HttpClient, HttpResponse};
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
-use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
+use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, PagingArguments, output_properties, parse_arguments};
 use crate::declared::confirmation::Confirmation;
 use crate::declared::elicited_parameters::ElicitedParameters;
-use crate::declared::{DeclarationProblem, DeclaredTool};
+use crate::declared::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::tool_context::ToolContext;
 
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
@@ -30,12 +30,14 @@ pub struct HttpToolHandler {
     executor: Executor,
     elicited: ElicitedParameters,
     confirmation: Option<Confirmation>,
+    output: FixedOutput,
 }
 
 impl HttpToolHandler {
     /// A tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
-        Self { template, client, executor, elicited: ElicitedParameters::default(), confirmation: None }
+        let (elicited, output) = (ElicitedParameters::default(), FixedOutput::default());
+        Self { template, client, executor, elicited, confirmation: None, output }
     }
 
     /// Sends the request. The call and the tool's time limit can cancel it.
@@ -64,13 +66,14 @@ impl HttpToolHandler {
 #[async_trait]
 impl Handler for HttpToolHandler {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: OutputArguments = parse_arguments(&job)?;
+        let mut shape: OutputArguments = parse_arguments(&job)?;
+        self.output.apply(&mut shape, &mut PagingArguments::default());
         // An invalid format is reported before the request is sent.
         shape.parse_format()?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         let request = self.template.render(&arguments)?;
         if let Some(confirmation) = &self.confirmation {
-            confirmation.request(&arguments, &reply).await?;
+            confirmation.request(&arguments, None, &reply).await?;
         }
         reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
         let response = self.call_api(request, &job).await?;
@@ -103,7 +106,8 @@ impl DeclaredTool<HttpDefinition> {
     /// All errors of the declaration.
     pub fn prepare(self, node: &Arc<ToolContext>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
-        let (elicited_parameters, confirmation) = self.elicitation()?;
+        let (elicited_parameters, confirmation) = self.elicitation(false)?;
+        self.output.reject_query_options("a tool with http")?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),
@@ -121,7 +125,8 @@ impl DeclaredTool<HttpDefinition> {
             open_world: self.annotations.open_world.or(hints.open_world),
         };
         let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone());
-        let handler = HttpToolHandler { elicited: elicited_parameters, confirmation, ..handler };
+        let output = self.output.clone();
+        let handler = HttpToolHandler { elicited: elicited_parameters, confirmation, output, ..handler };
         self.into_tool(Arc::new(handler), annotations, output_properties())
     }
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, CallLimits, InputAnswer};
 use tidegate_runtime::{Registry, ToolAnnotations};
 use tidegate_tools::declared::{
-    AllowedHosts, DeclarationProblem, DeclaredInput, DeclaredTool, HttpClient, HttpDefinition, ScalarType, TextTemplate,
+    AllowedHosts, DeclarationProblem, DeclaredInput, DeclaredTool, FixedOutput, HttpClient, HttpDefinition, ScalarType,
+    TextTemplate,
 };
 
 use super::conversation::{ElicitationMode, call_with_forms, consent_answer, filled_form, run_conversation};
@@ -32,6 +33,7 @@ fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredTool<HttpDefinit
             default,
             elicited_input("order", ScalarType::String, json!({"minLength": 1}), "Which order?"),
         ],
+        output: FixedOutput::default(),
         confirm: Some(TextTemplate::parse(confirm).unwrap()),
         access: Access::default(),
         limits: CallLimits::default(),

@@ -5,6 +5,7 @@
 //! - `consent`, `parameters`: the questions, and the effect of the answers.
 //! - `http`: the same before a request is sent.
 
+mod changed_rows;
 mod confirmation;
 mod conversation;
 mod http;

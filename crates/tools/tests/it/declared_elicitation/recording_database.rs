@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{CallLimits, Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows};
+use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, changed_rows_batch};
 use tidegate_runtime::{Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher};
-use tidegate_sql::{SqlDialect, Statement, Transaction};
+use tidegate_sql::{CommitRule, SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
     DeclarationProblem, DeclaredInput, DeclaredSql, DeclaredTool, InputKind, ScalarType, TextTemplate,
 };
@@ -48,14 +48,17 @@ impl Database for RecordingDatabase {
     }
 
     async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let text = format!("{} {:?}", statement.text(), statement.parameters());
-        Ok(Box::new(RecordingPlan { ran: self.ran.clone(), text }))
+        let commit = statement.transaction().commit;
+        let rule = if commit == CommitRule::Always { String::new() } else { format!(" {commit:?}") };
+        let text = format!("{} {:?}{rule}", statement.text(), statement.parameters());
+        Ok(Box::new(RecordingPlan { ran: self.ran.clone(), text, commit }))
     }
 }
 
 struct RecordingPlan {
     ran: ExecutedStatements,
     text: String,
+    commit: CommitRule,
 }
 
 fn row() -> RecordBatch {
@@ -85,8 +88,14 @@ impl Plan for RecordingPlan {
     }
 
     async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<QueryRows, Error> {
-        self.ran.lock().push(self.text);
-        Ok(QueryRows::from_batch(row()))
+        let mut ran = self.ran.lock();
+        ran.push(self.text);
+        // Each count finds one more row than the statements before.
+        Ok(QueryRows::from_batch(if self.commit == CommitRule::Never {
+            changed_rows_batch(ran.len() as u64)
+        } else {
+            row()
+        }))
     }
 }
 

@@ -1,0 +1,49 @@
+//! The `mcpServers` of a client: databases are found in the arguments and variables of database servers.
+
+use super::super::yaml_tree::YamlNode;
+use super::draft::ConfigDraft;
+use super::toolbox::database;
+
+/// Options of servers whose value is a configuration file of their own.
+const FILE_OPTIONS: [&str; 4] = ["--config", "--tools-file", "--tools_file", "--tools-files"];
+
+pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
+    for (name, position, server) in root.get("mcpServers").map(YamlNode::members).unwrap_or_default() {
+        let (line, subject) = (position.line, format!("server {name}"));
+        let mut arguments = Vec::new();
+        for argument in server.texts_of("args") {
+            match argument.split_once('=') {
+                Some((option, value)) if option.starts_with("--") => {
+                    arguments.extend([option.to_owned(), value.to_owned()]);
+                }
+                _ => arguments.push(argument),
+            }
+        }
+        let variables = server.get("env").map(YamlNode::members).unwrap_or_default();
+        let variables = variables.iter().filter_map(|(_, _, value)| value.text());
+        let target = arguments.iter().cloned().chain(variables).find(|text| target_of(text).is_some());
+        let file = arguments.windows(2).find(|pair| FILE_OPTIONS.contains(&pair[0].as_str())).map(|pair| &pair[1]);
+        match (target.as_deref().and_then(target_of), file) {
+            (Some((kind, target)), _) => {
+                draft.add_database(database(name, kind, target));
+                draft.check(line, &subject, "its database is offered with all built-in tools, which only read");
+                draft.offer_all_built_in();
+            }
+            (None, Some(file)) => {
+                draft.leave_out(line, &subject, format!("convert its own file: tidegate config import {file}"));
+            }
+            (None, None) => draft.leave_out(line, &subject, "no PostgreSQL or SQLite database is named in it"),
+        }
+    }
+}
+
+/// The kind and the target of a database that `text` names.
+fn target_of(text: &str) -> Option<(&'static str, &str)> {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Some(("postgres", text));
+    }
+    let file = text.strip_prefix("sqlite://").unwrap_or(text);
+    let file = file.strip_prefix('/').filter(|path| path.starts_with('.')).unwrap_or(file);
+    let ending = file.rsplit_once('.').map(|(_, ending)| ending)?;
+    ["db", "sqlite", "sqlite3"].contains(&ending).then_some(("sqlite", file))
+}
