@@ -28,7 +28,7 @@ impl FixedOutput {
             ("extract", self.extract.is_some()),
             ("delivery", self.delivery.is_some()),
         ];
-        fixed.iter().filter(|(_, is_fixed)| *is_fixed).for_each(|(name, _)| drop(arguments.remove(*name)));
+        fixed.iter().filter(|(_, is_fixed)| *is_fixed).for_each(|(name, _)| drop(arguments.shift_remove(*name)));
         arguments
     }
 

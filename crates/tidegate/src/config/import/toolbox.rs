@@ -38,7 +38,7 @@ pub(super) struct Entry<'a> {
 
 impl Entry<'_> {
     pub(super) fn subject(&self) -> String {
-        format!("{} {}", self.kind, self.name)
+        format!("{} {}", self.kind, self.name).trim_end().to_owned()
     }
 
     /// Lists the keys that are not in `known`.

@@ -141,8 +141,8 @@ fn output_options_are_fixed_by_the_definition() {
         "databases: [{name: shop, files: shop}]
 built_in: []
 tools:
-  - {name: customers, description: C, sql: SELECT id AS n, customer FROM orders, format: csv, extract: customer, mode: batch}
-  - {name: rows, description: R, sql: SELECT id FROM orders ORDER BY id, format: markdown, delivery: inline}
+  - {name: customers, description: C, sql: 'SELECT id AS n, customer FROM orders', format: csv, extract: customer, mode: batch}
+  - {name: rows, description: R, sql: SELECT id FROM orders ORDER BY id, format: ndjson, delivery: inline}
 ",
     );
     insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
@@ -155,13 +155,11 @@ tools:
     Ann
     Bob
     ");
-    insta::assert_snapshot!(configured.run(&["call", "rows"]).stdout, @r"
-    | id |
-    | ---: |
-    | 1 |
-    | 2 |
-    | 3 |
-    ");
+    insta::assert_snapshot!(configured.run(&["call", "rows"]).stdout, @r#"
+    {"id":1}
+    {"id":2}
+    {"id":3}
+    "#);
     let refused = configured.run(&["call", "rows", "format=csv"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("format"), "{refused:?}");
     let wrong = ConfiguredFolder::new(
@@ -176,12 +174,12 @@ tools:
     error: the configuration cannot be used
     tidegate.yaml:3:59: tools[0].format: there is no format "xml"
         Valid choices: mcp, json, csv, markdown, ndjson, table, toon
-    tidegate.yaml:3:87: tools[0].mode: there is no mode "fast"
+    tidegate.yaml:3:86: tools[0].mode: there is no mode "fast"
         Valid choices: streaming, batch, auto
-    tidegate.yaml:3:99: tools[0].delivery: there is no delivery "post"
+    tidegate.yaml:3:98: tools[0].delivery: there is no delivery "post"
         Valid choices: inline, blocks
     tidegate.yaml:4:59: tools[1].extract: extract: the answer has no column "idd"
         Valid choices: id
-    tidegate.yaml:5:64: tools[2].mode: has no effect on a tool with http; remove it
+    tidegate.yaml:5:67: tools[2].mode: has no effect on a tool with http; remove it
     "#);
 }

@@ -68,7 +68,7 @@ impl Node {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
         let request = Client::new()
             .post(&self.server.url)
             .header("accept", "application/json, text/event-stream")

