@@ -32,6 +32,7 @@ mod rmcp_client;
 mod serve;
 pub(crate) mod server;
 mod signals;
+mod spilling;
 mod stdio;
 mod subscriptions;
 mod tasks;
