@@ -23,6 +23,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// Nor does a query that has begun no row group for so long. It may hold the texts of one in a join, or its reader may
 /// be slow without long pauses.
 const ROW_GROUP_TIME_MAX: Duration = Duration::from_secs(5);
+/// No query waits longer, whatever the others do.
+const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Pauses and times become known at the next check.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -102,10 +104,13 @@ impl DecodeBudget {
         if self.try_acquire(query, bytes, reader, |held| held.contains_key(&query)) {
             return DecodePermit { budget: self.clone(), query, bytes };
         }
+        let started = Instant::now();
         let _turn = self.turn.lock().await;
         loop {
             let released = self.released.notified();
-            if self.try_acquire(query, bytes, reader, |held| fits(held, bytes, self.bytes_max)) {
+            if self.try_acquire(query, bytes, reader, |held| {
+                fits(held, bytes, self.bytes_max) || started.elapsed() >= WAIT_MAX
+            }) {
                 return DecodePermit { budget: self.clone(), query, bytes };
             }
             let _ = tokio::time::timeout(CHECK_EVERY, released).await;
