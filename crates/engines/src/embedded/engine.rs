@@ -1,5 +1,6 @@
 //! The runtime that queries run on, and the resource limits that they share.
 
+use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,9 @@ use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::decode_budget::DecodeBudget;
 use super::memory::{EngineMemory, QueryMemoryPool};
+use super::spill_folder::SpillFolder;
 use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abort};
 
 /// The resource limits of an [`Engine`].
@@ -25,6 +28,8 @@ pub struct EngineOptions {
     /// Bytes of `memory_bytes` for one query. Beyond them the query spills to disk, or fails if it cannot. Default:
     /// half of `memory_bytes`.
     pub query_memory_bytes: usize,
+    /// Maximum time that the sorts of a query wait while other queries hold the memory.
+    pub memory_wait: Duration,
     /// Bytes of disk that all queries together may spill to.
     pub spill_bytes: u64,
     /// The folder in which the temporary folder for spilling is created. `None`: the system's temporary folder.
@@ -48,6 +53,7 @@ impl EngineOptions {
         Self {
             memory_bytes,
             query_memory_bytes: memory_bytes / 2,
+            memory_wait: Duration::from_secs(30),
             spill_bytes: 20 << 30,
             spill_folder: None,
             threads: thread::available_parallelism().map_or(2, usize::from),
@@ -92,7 +98,36 @@ struct Inner {
     tasks: TaskTracker,
     shutdown: CancellationToken,
     memory: EngineMemory,
+    decode_budget: Arc<DecodeBudget>,
     disk: Arc<DiskManager>,
+    /// `None` if the system's temporary folder cannot be written. Then a query that spills fails.
+    _spill_folder: Option<SpillFolder>,
+}
+
+/// Maximum number of spilled files that one merge reads at the same time.
+const MERGED_FILES_MAX: usize = 64;
+
+fn create_disk_manager(options: &EngineOptions) -> Result<(Option<SpillFolder>, DiskManager), String> {
+    let folder = match &options.spill_folder {
+        Some(root) => Some(SpillFolder::create(root).map_err(|error| format!("{}: {error}", root.display()))?),
+        None => match SpillFolder::create(&env::temp_dir()) {
+            Ok(folder) => Some(folder),
+            Err(error) => {
+                tracing::warn!(%error, "no query can spill: the system's temporary folder cannot be used");
+                None
+            }
+        },
+    };
+    let mode = match &folder {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.path().to_owned()]),
+        None => DiskManagerMode::OsTmpDirectory,
+    };
+    let disk = DiskManagerBuilder::default()
+        .with_mode(mode)
+        .with_max_temp_directory_size(options.spill_bytes)
+        .with_max_spill_merge_fan_in(MERGED_FILES_MAX)
+        .build();
+    Ok((folder, disk.map_err(|error| error.to_string())?))
 }
 
 impl Engine {
@@ -108,22 +143,17 @@ impl Engine {
             .thread_name("tidegate-files")
             .build()
             .map_err(|error| unavailable("cannot start the threads for file access", error.to_string()))?;
-        let mode = match &options.spill_folder {
-            Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
-            None => DiskManagerMode::OsTmpDirectory,
-        };
-        let disk = DiskManagerBuilder::default()
-            .with_mode(mode)
-            .with_max_temp_directory_size(options.spill_bytes)
-            .build()
-            .map_err(|error| unavailable("cannot create the spill folder", error.to_string()))?;
+        let (spill_folder, disk) =
+            create_disk_manager(&options).map_err(|error| unavailable("cannot create the spill folder", error))?;
         let inner = Inner {
-            memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes),
+            memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes, options.memory_wait),
             worker_pools: WorkerPools::new(options.threads),
+            decode_budget: Arc::new(DecodeBudget::new(options.threads)),
             runtime: DetachedRuntime::new(runtime),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             disk: Arc::new(disk),
+            _spill_folder: spill_folder,
             options,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -137,6 +167,11 @@ impl Engine {
     /// Bytes of memory that operators of running queries hold.
     pub fn memory_used_bytes(&self) -> usize {
         self.inner.memory.used_bytes()
+    }
+
+    /// Bytes of Parquet row groups that running queries decode.
+    pub fn decoding_bytes(&self) -> usize {
+        self.inner.decode_budget.used_bytes()
     }
 
     /// Bytes that are spilled to disk now.
@@ -172,6 +207,10 @@ impl Engine {
 
     pub(crate) fn disk(&self) -> &Arc<DiskManager> {
         &self.inner.disk
+    }
+
+    pub(crate) fn decode_budget(&self) -> &Arc<DecodeBudget> {
+        &self.inner.decode_budget
     }
 
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {

@@ -3,27 +3,48 @@
 //! Each query has its own fair pool, whose operators share the query's limit and spill beyond it. What they reserve
 //! also counts against the limits of the tenant and the node. So many queries together cannot exceed those, and one
 //! query that requests too much fails alone.
+//!
+//! A sort can spill, but it needs some memory to do so. The sorts of a query therefore reserve a part of the query's
+//! limit together before they read more than a few batches. They wait for that while other queries hold the memory.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
+};
 use parking_lot::Mutex;
 use tidegate_core::tenant_share;
+use tokio::sync::{Notify, OnceCell};
 
 /// The end of the error when the node's or the tenant's memory is exhausted. It distinguishes that error from the limit
 /// of one query.
 pub(crate) const SHARED_MEMORY_USED_UP: &str = "queries share is used up";
 
+/// Bytes that one partition of a sort reserves before it reads more than a few batches, if the limits permit.
+const SORT_BYTES: usize = 16 << 20;
+
 #[derive(Debug)]
 pub(crate) struct EngineMemory {
     query_limit_bytes: usize,
+    /// Maximum time that the sorts of a query wait for memory.
+    wait: Duration,
     node: Arc<SharedMemoryPool>,
     /// Of the tenants with running queries.
     tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
+    waiters: Arc<Waiters>,
+}
+
+/// The queries that wait for memory, of all tenants.
+#[derive(Debug, Default)]
+struct Waiters {
+    count: AtomicUsize,
+    released: Notify,
 }
 
 #[derive(Debug)]
@@ -35,8 +56,9 @@ struct SharedMemoryPool {
 }
 
 impl EngineMemory {
-    pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize) -> Self {
-        Self { query_limit_bytes, node: SharedMemoryPool::new("all", limit_bytes), tenants: Mutex::default() }
+    pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize, wait: Duration) -> Self {
+        let node = SharedMemoryPool::new("all", limit_bytes);
+        Self { query_limit_bytes, wait, node, tenants: Mutex::default(), waiters: Arc::default() }
     }
 
     pub(crate) fn used_bytes(&self) -> usize {
@@ -44,8 +66,19 @@ impl EngineMemory {
     }
 
     pub(crate) fn create_query_pool(&self, tenant: Option<&str>) -> Arc<QueryMemoryPool> {
-        let shared = tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
-        Arc::new(QueryMemoryPool { own: FairSpillPool::new(self.query_limit_bytes), shared })
+        let shared: Vec<_> =
+            tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
+        let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        Arc::new(QueryMemoryPool {
+            own: FairSpillPool::new(self.query_limit_bytes),
+            limit_bytes: self.query_limit_bytes,
+            wait: self.wait,
+            charged: Mutex::default(),
+            sort_bytes: OnceCell::new(),
+            sorts: MemoryConsumer::new("sorts").register(&unbounded),
+            waiters: self.waiters.clone(),
+            shared,
+        })
     }
 
     fn tenant_pool(&self, tenant: &str) -> Arc<SharedMemoryPool> {
@@ -89,8 +122,130 @@ impl SharedMemoryPool {
 #[derive(Debug)]
 pub(crate) struct QueryMemoryPool {
     own: FairSpillPool,
+    limit_bytes: usize,
+    wait: Duration,
     /// Of the tenant, of the node.
     shared: Vec<Arc<SharedMemoryPool>>,
+    charged: Mutex<Charged>,
+    /// What each sort may use, once the sorts have reserved their memory.
+    sort_bytes: OnceCell<usize>,
+    /// Identifies the sorts to `own`. A reservation in this pool would keep the pool alive forever.
+    sorts: MemoryReservation,
+    waiters: Arc<Waiters>,
+}
+
+/// What the query counts against the shared limits: the larger of the two.
+#[derive(Debug, Default)]
+struct Charged {
+    reserved_bytes: usize,
+    prepaid_bytes: usize,
+}
+
+impl Charged {
+    fn bytes(&self) -> usize {
+        self.reserved_bytes.max(self.prepaid_bytes)
+    }
+}
+
+impl QueryMemoryPool {
+    /// The memory of each of `sorters` parallel sorts before the query reserves any.
+    pub(crate) fn sort_bytes_max(&self, sorters: usize) -> usize {
+        SORT_BYTES.min(self.limit_bytes / 2 / sorters.max(1))
+    }
+
+    /// Reserves memory for all `sorters` of the query, and returns the number of bytes for each. Waits for a limited
+    /// time while other queries hold the memory. Only the first call reserves.
+    pub(crate) async fn reserve_for_sorts(&self, sorters: usize) -> Result<usize> {
+        self.sort_bytes.get_or_try_init(|| self.wait_for_sorts(sorters.max(1))).await.copied()
+    }
+
+    async fn wait_for_sorts(&self, sorters: usize) -> Result<usize> {
+        let mut reserved = self.try_reserve_for_sorts(sorters);
+        if reserved.is_ok() {
+            return reserved;
+        }
+        let _waiting = self.waiters.enter();
+        let waiting = async {
+            loop {
+                let mut released = pin!(self.waiters.released.notified());
+                // From here on, no release is missed.
+                released.as_mut().enable();
+                reserved = self.try_reserve_for_sorts(sorters);
+                if reserved.is_ok() {
+                    break;
+                }
+                released.await;
+            }
+        };
+        // After the timeout, `reserved` is the last refusal.
+        let _ = tokio::time::timeout(self.wait, waiting).await;
+        reserved
+    }
+
+    fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize> {
+        let mut charged = self.charged.lock();
+        let free = self.limit_bytes.saturating_sub(self.own.reserved());
+        let sort_bytes = SORT_BYTES.min(free / 2 / sorters);
+        let sorts_bytes = sort_bytes * sorters;
+        // The operators above the sorts merge their rows and cannot spill.
+        let limit = self.shared.iter().map(|shared| shared.limit_bytes).min().unwrap_or(usize::MAX);
+        let prepaid_bytes = (charged.reserved_bytes + sorts_bytes + sorts_bytes / 2).min(limit);
+        let reserved_bytes = charged.reserved_bytes + sorts_bytes;
+        self.try_charge(&mut charged, Charged { reserved_bytes, prepaid_bytes })?;
+        // Within `free`, so the limit holds. It is released when this pool is dropped.
+        self.own.grow(&self.sorts, sorts_bytes);
+        Ok(sort_bytes)
+    }
+
+    /// Whether a sort may reserve `bytes` more than its part. A quarter of the query's limit is left to other operators,
+    /// and memory of the node for which queries wait is left to them.
+    pub(crate) fn check_more_for_sort(&self, bytes: usize) -> Result<()> {
+        if self.waiters.count.load(Ordering::Relaxed) > 0 {
+            let reason = format!("queries wait for memory: the memory that all {SHARED_MEMORY_USED_UP}");
+            return Err(DataFusionError::ResourcesExhausted(reason));
+        }
+        let sum = self.own.reserved().saturating_add(bytes);
+        if sum > self.limit_bytes / 4 * 3 {
+            let reason = format!("sorts would use {sum} of the {} bytes of one query", self.limit_bytes);
+            return Err(DataFusionError::ResourcesExhausted(reason));
+        }
+        Ok(())
+    }
+
+    fn try_charge(&self, charged: &mut Charged, new: Charged) -> Result<()> {
+        let more = new.bytes().saturating_sub(charged.bytes());
+        for (taken, shared) in self.shared.iter().enumerate() {
+            if let Err(refusal) = shared.try_charge(more) {
+                self.shared[..taken].iter().for_each(|shared| shared.release(more));
+                return Err(refusal);
+            }
+        }
+        *charged = new;
+        Ok(())
+    }
+}
+
+impl Waiters {
+    fn enter(&self) -> WaiterGuard<'_> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        WaiterGuard(self)
+    }
+}
+
+struct WaiterGuard<'a>(&'a Waiters);
+
+impl Drop for WaiterGuard<'_> {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for QueryMemoryPool {
+    fn drop(&mut self) {
+        let bytes = self.charged.get_mut().bytes();
+        self.shared.iter().for_each(|shared| shared.release(bytes));
+        self.waiters.released.notify_waiters();
+    }
 }
 
 impl MemoryPool for QueryMemoryPool {
@@ -108,24 +263,32 @@ impl MemoryPool for QueryMemoryPool {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.own.grow(reservation, additional);
-        self.shared.iter().for_each(|shared| shared.charge(additional));
+        let mut charged = self.charged.lock();
+        let before = charged.bytes();
+        charged.reserved_bytes += additional;
+        self.shared.iter().for_each(|shared| shared.charge(charged.bytes() - before));
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.own.shrink(reservation, shrink);
-        self.shared.iter().for_each(|shared| shared.release(shrink));
+        let mut charged = self.charged.lock();
+        let before = charged.bytes();
+        charged.reserved_bytes -= shrink;
+        self.shared.iter().for_each(|shared| shared.release(before - charged.bytes()));
+        if self.waiters.count.load(Ordering::Relaxed) > 0 {
+            self.waiters.released.notify_waiters();
+        }
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         self.own.try_grow(reservation, additional)?;
-        for (taken, shared) in self.shared.iter().enumerate() {
-            if let Err(refusal) = shared.try_charge(additional) {
-                self.shared[..taken].iter().for_each(|shared| shared.release(additional));
-                self.own.shrink(reservation, additional);
-                return Err(refusal);
-            }
+        let mut charged = self.charged.lock();
+        let new = Charged { reserved_bytes: charged.reserved_bytes + additional, prepaid_bytes: charged.prepaid_bytes };
+        let outcome = self.try_charge(&mut charged, new);
+        if outcome.is_err() {
+            self.own.shrink(reservation, additional);
         }
-        Ok(())
+        outcome
     }
 
     fn reserved(&self) -> usize {
@@ -154,7 +317,7 @@ mod tests {
 
     #[test]
     fn query_is_bounded_by_its_own_and_the_node_limit() {
-        let memory = EngineMemory::new(150, 100);
+        let memory = EngineMemory::new(150, 100, Duration::ZERO);
         let first = reservation(&memory.create_query_pool(None), "first");
         let second = reservation(&memory.create_query_pool(None), "second");
         first.try_grow(101).unwrap_err();
@@ -171,7 +334,7 @@ mod tests {
 
     #[test]
     fn queries_of_a_tenant_share_half_of_the_node_memory() {
-        let memory = EngineMemory::new(200, 80);
+        let memory = EngineMemory::new(200, 80, Duration::ZERO);
         let first = reservation(&memory.create_query_pool(Some("acme")), "first");
         let second = reservation(&memory.create_query_pool(Some("acme")), "second");
         let other = reservation(&memory.create_query_pool(Some("other")), "other");
@@ -184,5 +347,36 @@ mod tests {
         assert_eq!(memory.used_bytes(), 80);
         reservation(&memory.create_query_pool(Some("acme")), "third").try_grow(80).unwrap();
         assert_eq!(memory.used_bytes(), 80, "refused memory is not counted");
+    }
+
+    #[tokio::test]
+    async fn sorts_wait_for_memory_of_other_queries() {
+        let memory = EngineMemory::new(100, 100, Duration::from_secs(60));
+        let (first, second) = (memory.create_query_pool(None), memory.create_query_pool(None));
+        assert_eq!(first.reserve_for_sorts(2).await.unwrap(), 25);
+        assert_eq!(memory.used_bytes(), 75, "half as much again for the operators above the sorts");
+        let above = reservation(&first, "above");
+        above.try_grow(25).unwrap();
+        assert_eq!(memory.used_bytes(), 75, "it is prepaid");
+        let mut waiting = Box::pin(second.reserve_for_sorts(2));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        first.check_more_for_sort(1).unwrap_err();
+        drop((above, first));
+        assert_eq!(waiting.await.unwrap(), 25);
+        drop(second);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn wait_for_memory_is_bounded() {
+        let memory = EngineMemory::new(100, 100, Duration::from_millis(1));
+        let (first, second) = (memory.create_query_pool(None), memory.create_query_pool(None));
+        let held = reservation(&first, "held");
+        held.try_grow(60).unwrap();
+        let refusal = second.reserve_for_sorts(1).await.unwrap_err().to_string();
+        assert!(refusal.contains(SHARED_MEMORY_USED_UP), "{refusal}");
+        first.check_more_for_sort(15).unwrap();
+        drop(held);
+        assert_eq!(second.reserve_for_sorts(1).await.unwrap(), 50, "a refusal is not final");
     }
 }

@@ -1,6 +1,7 @@
 //! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
 mod database;
+mod decode_budget;
 pub(crate) mod delegation;
 mod engine;
 mod files;
@@ -10,6 +11,8 @@ mod plan;
 mod row_bytes;
 mod scan;
 mod security_barrier;
+mod sorter_pool;
+mod spill_folder;
 mod worker_pools;
 
 pub use database::FileDatabase;

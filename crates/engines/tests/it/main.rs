@@ -14,6 +14,7 @@
 //! - `streams`: order, back-pressure, cancellation.
 //! - `messy`: irregular files, and files that are replaced while they are read.
 //! - `memory`: limits of memory and disk.
+//! - `sorts`: sorts with little memory, and the folder that they spill to.
 //! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
@@ -37,6 +38,7 @@ mod plans;
 mod policies;
 mod principals;
 mod sandboxing;
+mod sorts;
 mod sql;
 mod sql_page;
 mod streams;

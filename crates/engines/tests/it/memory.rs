@@ -4,7 +4,7 @@ use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
 
-use crate::support::{Folder, TestNode, numbers, two_thread_options, wait_until, with_timeout, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
 
 fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     let folder = Folder::new();
@@ -93,18 +93,6 @@ async fn what_is_spilled_is_bounded() {
     Request less: filter before sorting or joining, or aggregate.
     ");
     node.wait_until_idle().await;
-}
-
-#[tokio::test]
-async fn spilled_files_lie_in_the_folder_that_was_named() {
-    let spill = Folder::new();
-    // One thread: two sorts that grow at the same time could take the memory that each needs to merge.
-    let options = EngineOptions { threads: 1, spill_folder: Some(spill.path()), ..tight_memory() };
-    let (_folder, node) = large_table(options);
-    assert_eq!(node.rows("SELECT name FROM n ORDER BY name LIMIT 1 OFFSET 299999").await, "name 99999");
-    assert!(std::fs::read_dir(spill.path()).unwrap().next().is_some());
-    drop(node);
-    wait_until("the end of the spilled files", || std::fs::read_dir(spill.path()).unwrap().next().is_none()).await;
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ mod row_batches;
 mod serve;
 pub(crate) mod server;
 mod signals;
+mod spilling;
 mod stdio;
 mod subscriptions;
 mod tasks;

@@ -79,6 +79,10 @@ struct FolderScan {
 }
 
 impl FileSnapshots {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     pub(crate) fn new(
         paths: Vec<FilesPath>,
         limits: FileLimits,

@@ -12,6 +12,7 @@ mod run;
 mod scope;
 mod session;
 mod settings;
+mod spilling_sort;
 mod system_catalogs;
 mod table_count;
 mod tables;
@@ -39,7 +40,7 @@ use crate::embedded::worker_pools::WorkerPool;
 pub use session::{EngineFunction, FunctionKind};
 
 pub(crate) use errors::to_core_error;
-pub(crate) use query_cancellation::{QueryCancellation, with_cancellation};
+pub(crate) use query_cancellation::{QueryCancellation, session_reader, with_cancellation};
 pub(crate) use scope::{CATALOG, StatementScope};
 pub(crate) use session::SessionFactory;
 pub(crate) use system_catalogs::SystemCatalogs;
@@ -228,7 +229,7 @@ fn prepare_execution(
     session: &SessionState,
     query_cancellation: &QueryCancellation,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let plan = settings::replace_large_top_k(physical)?;
+    let plan = spilling_sort::bound_sorts(settings::replace_large_top_k(physical)?)?;
     cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
 

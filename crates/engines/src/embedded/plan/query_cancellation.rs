@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use datafusion::catalog::Session;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::execution::SessionState;
@@ -13,7 +14,9 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::Job;
 use tokio_util::sync::CancellationToken;
 
-/// Cancellation of a query, and whether rows of it were sent.
+use crate::embedded::decode_budget::ReaderPause;
+
+/// Cancellation of a query, whether rows of it were sent, and whether its reader pauses.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryCancellation {
     /// Is cancelled when the query's rows are dropped, when the query ends, and when the engine shuts down.
@@ -22,12 +25,13 @@ pub(crate) struct QueryCancellation {
     /// scheduled while all threads compute.
     job: Arc<OnceLock<Arc<Job>>>,
     rows_sent: Arc<AtomicBool>,
+    reader: Arc<ReaderPause>,
 }
 
 impl QueryCancellation {
     /// Not cancelled until `closing` is, which happens when the engine shuts down.
     pub(crate) fn new(closing: &CancellationToken) -> Self {
-        Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default() }
+        Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default(), reader: Arc::default() }
     }
 
     pub(crate) fn set_job(&self, job: Arc<Job>) {
@@ -41,6 +45,10 @@ impl QueryCancellation {
 
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.token
+    }
+
+    pub(super) fn reader(&self) -> &Arc<ReaderPause> {
+        &self.reader
     }
 
     pub(super) fn mark_rows_sent(&self) {
@@ -80,6 +88,11 @@ impl Hash for QueryCancellation {
 pub(crate) fn with_cancellation(mut session: SessionState, query_cancellation: &QueryCancellation) -> SessionState {
     session.config_mut().options_mut().extensions.insert(CancellationExtension(query_cancellation.clone()));
     session
+}
+
+/// The reader of the query of `session`. `None` if a statement is only described.
+pub(crate) fn session_reader(session: &dyn Session) -> Option<Arc<ReaderPause>> {
+    session.config_options().extensions.get::<CancellationExtension>().map(|watch| watch.0.reader.clone())
 }
 
 /// The cancellation of the query of `session`. `None` if a statement is only described.

@@ -113,7 +113,10 @@ async fn run_once(
         }
         for piece in split_batch(&with_output_schema(plan, &batch?)?) {
             begin();
-            let Some(slot) = batches.reserve().await else { return Ok(()) };
+            plan.cancellation.reader().begin();
+            let slot = batches.reserve().await;
+            plan.cancellation.reader().end();
+            let Some(slot) = slot else { return Ok(()) };
             plan.cancellation.mark_rows_sent();
             slot.send(Ok(piece));
         }

@@ -151,8 +151,5 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     settings.sql_parser.parse_float_as_decimal = true;
     // `timestamptz` is stored in UTC, and so is the time zone of the session.
     settings.execution.time_zone = Some("UTC".to_owned());
-    // Reserved for merging spilled sorts. The default would exhaust small memory limits.
-    let share = options.query_memory_bytes / (8 * options.threads.max(1));
-    settings.execution.sort_spill_reservation_bytes = share.min(10 << 20);
     config
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
@@ -12,6 +13,9 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 /// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
+
+/// The share of each partition in the memory limit of a query.
+const PARTITION_BYTES_MIN: usize = 16 << 20;
 
 /// The parts of a plan that determine its settings.
 #[derive(Default)]
@@ -30,6 +34,7 @@ struct PlanTraits {
 ///   the files one after the other, and the first row is available after the first batch.
 /// - `SELECT 'a long text' FROM t` repeats the text for each row of a batch. This memory is not accounted for, so the
 ///   batch must be short.
+/// - With little memory, the plan has fewer partitions, so that each has enough to sort and to aggregate.
 /// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays.
 pub(super) fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<()> {
     let traits = PlanTraits::find(logical)?;
@@ -38,6 +43,9 @@ pub(super) fn configure_session(session: &mut SessionState, logical: &LogicalPla
     let mut config = session.config().clone().with_batch_size(batch_rows);
     if !traits.reorders_rows || traits.numbers_rows {
         config = config.with_target_partitions(1);
+    } else if let MemoryLimit::Finite(bytes) = session.runtime_env().memory_pool.memory_limit() {
+        let partitions = config.target_partitions().min(bytes / PARTITION_BYTES_MIN);
+        config = config.with_target_partitions(partitions.max(1));
     }
     if traits.joins_arrays {
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;

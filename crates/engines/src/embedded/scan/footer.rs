@@ -2,6 +2,8 @@
 //!
 //! Writers omit NaN from the bounds (parquet-format, `ColumnOrder`), but PostgreSQL sorts NaN above all numbers. With
 //! the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
+//!
+//! Row groups are read within the decode budget.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,18 +27,25 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
+use crate::embedded::decode_budget::{DecodeBudget, ReaderPause, with_permit};
+
 /// Creates readers that remove the bounds of floating-point columns from footers.
 #[derive(Debug)]
 pub(super) struct ParquetFooterFactory {
     cached: CachedParquetFileReaderFactory,
     cache: Arc<FileMetadataCache>,
+    decoding: Option<Decoding>,
 }
+
+/// The decode budget, and the reader of the query.
+type Decoding = (Arc<DecodeBudget>, Arc<ReaderPause>);
 
 impl ParquetFooterFactory {
     /// For files in the store at `url`. Footers are cached in the cache of `environment`.
-    pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl) -> Result<Self> {
+    pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl, decoding: Option<Decoding>) -> Result<Self> {
         let cache = environment.cache_manager.get_file_metadata_cache();
-        Ok(Self { cached: CachedParquetFileReaderFactory::new(environment.object_store(url)?, cache.clone()), cache })
+        let cached = CachedParquetFileReaderFactory::new(environment.object_store(url)?, cache.clone());
+        Ok(Self { cached, cache, decoding })
     }
 }
 
@@ -50,7 +59,7 @@ impl ParquetFileReaderFactory for ParquetFooterFactory {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let meta = file.object_meta.clone();
         let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(FooterReader { inner, meta, cache: self.cache.clone() }))
+        Ok(Box::new(FooterReader { inner, meta, cache: self.cache.clone(), decoding: self.decoding.clone() }))
     }
 }
 
@@ -58,6 +67,7 @@ struct FooterReader {
     inner: Box<dyn AsyncFileReader + Send>,
     meta: ObjectMeta,
     cache: Arc<FileMetadataCache>,
+    decoding: Option<Decoding>,
 }
 
 impl AsyncFileReader for FooterReader {
@@ -66,7 +76,15 @@ impl AsyncFileReader for FooterReader {
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
-        self.inner.get_byte_ranges(ranges)
+        async move {
+            let Some((budget, reader)) = &self.decoding else { return self.inner.get_byte_ranges(ranges).await };
+            let lengths =
+                ranges.iter().map(|range| usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
+            let permit = Arc::new(budget.acquire(lengths, reader).await);
+            let read = self.inner.get_byte_ranges(ranges).await?;
+            Ok(read.into_iter().map(|bytes| with_permit(bytes, permit.clone())).collect())
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(

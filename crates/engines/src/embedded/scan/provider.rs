@@ -23,6 +23,7 @@ use super::footer::ParquetFooterFactory;
 use super::text_source::TextSource;
 use super::uuid::UuidsAsText;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
+use crate::embedded::plan::session_reader;
 
 /// The URL prefix of file locations. The store of the query's snapshot is registered for it, in place of the local file
 /// system.
@@ -71,7 +72,9 @@ impl FileTableProvider {
             ContentFormat::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             ContentFormat::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
             ContentFormat::Parquet => {
-                let footers = ParquetFooterFactory::new(state.runtime_env(), files_url())?;
+                let decoding =
+                    session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
+                let footers = ParquetFooterFactory::new(state.runtime_env(), files_url(), decoding)?;
                 let source = ParquetSource::new(schema)
                     .with_table_parquet_options(state.default_table_options().parquet)
                     .with_parquet_file_reader_factory(Arc::new(footers));

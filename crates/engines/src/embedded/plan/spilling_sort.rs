@@ -1,0 +1,288 @@
+//! Sorts that spill instead of failing when memory is short.
+//!
+//! DataFusion's `SortExec` runs unchanged, with a memory pool for each of its partitions ([`SorterPool`]). Its input and
+//! its output are copied where they refer to much more memory than their rows need: a Parquet text refers to the whole
+//! page that it was read from, and a merged text to the batches of all its neighbours. The sort would count that
+//! memory, and the merge above it would count it once more for each batch.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::{StreamExt, TryStreamExt};
+use parking_lot::Mutex;
+
+use crate::embedded::delegation::operator_methods;
+use crate::embedded::sorter_pool::SorterPool;
+
+/// A sort of at most this size does not reserve memory in advance.
+const SMALL_SORT_BYTES: usize = 1 << 20;
+/// Maximum number of bytes of a batch in a sort, unless one row is larger.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Number of batches that must fit into the memory of a sort, so that it can merge some spilled runs at once.
+const BATCHES_MIN: usize = 16;
+
+/// Replaces the sorts in `plan` that may spill.
+pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    // A sort with a limit keeps few rows, and cannot spill.
+    let spilling =
+        |node: &Arc<dyn ExecutionPlan>| node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()).cloned();
+    let mut sorters = 0;
+    plan.apply(|node| {
+        sorters += spilling(node).map_or(0, |sort| sort.input().output_partitioning().partition_count());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    plan.transform_up(|node| {
+        Ok(match spilling(&node) {
+            Some(sort) => {
+                let (input, expr, properties) = (sort.input().clone(), sort.expr().clone(), sort.properties().clone());
+                Transformed::yes(Arc::new(SpillingSortExec { input, expr, properties, sorters }))
+            }
+            None => Transformed::no(node),
+        })
+    })
+    .data()
+}
+
+#[derive(Debug)]
+struct SpillingSortExec {
+    input: Arc<dyn ExecutionPlan>,
+    expr: LexOrdering,
+    properties: Arc<PlanProperties>,
+    /// The number of partitions of all sorts in the plan.
+    sorters: usize,
+}
+
+impl DisplayAs for SpillingSortExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for SpillingSortExec {
+    fn name(&self) -> &str {
+        "SpillingSortExec"
+    }
+
+    operator_methods!(input, |sort, input| Self {
+        input,
+        expr: sort.expr.clone(),
+        properties: sort.properties.clone(),
+        sorters: sort.sorters
+    });
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let pool = Arc::new(SorterPool::new(context.memory_pool().clone()));
+        let batch_bytes = (pool.sort_bytes_max(self.sorters)? / BATCHES_MIN).min(BATCH_BYTES_MAX);
+        let input = SorterInput {
+            rows: self.input.execute(partition, context.clone())?,
+            pieces: VecDeque::new(),
+            pool,
+            expr: self.expr.clone(),
+            sorters: self.sorters,
+            batch_bytes,
+            batch_rows: context.session_config().batch_size(),
+            bytes: 0,
+            is_reserved: false,
+        };
+        let sorted = futures::stream::once(input.sort(context)).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), sorted)))
+    }
+}
+
+/// The rows of one partition, on their way to DataFusion's sorter.
+struct SorterInput {
+    rows: SendableRecordBatchStream,
+    pieces: VecDeque<RecordBatch>,
+    pool: Arc<SorterPool>,
+    expr: LexOrdering,
+    sorters: usize,
+    batch_bytes: usize,
+    batch_rows: usize,
+    /// What the sorter has reserved for the rows so far.
+    bytes: usize,
+    is_reserved: bool,
+}
+
+impl SorterInput {
+    async fn sort(mut self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (schema, expr, pool) = (self.rows.schema(), self.expr.clone(), self.pool.clone());
+        // The first batch determines the number of rows in a batch.
+        if let Some(first) = self.rows.next().await.transpose()? {
+            let first = compact(&first)?;
+            let bytes = get_record_batch_memory_size(&first).saturating_sub(256 * first.num_columns());
+            let row_bytes = (bytes / first.num_rows().max(1)).max(1);
+            self.batch_rows = (self.batch_bytes / row_bytes).clamp(1, self.batch_rows);
+            self.pieces.extend(self.split(first)?);
+        }
+        let context = Arc::new(self.sorter_context(&context));
+        let rows = futures::stream::try_unfold(self, |mut input| async move {
+            Ok(input.next().await?.map(|batch| (batch, input)))
+        });
+        let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows));
+        let source: Arc<dyn PartitionStream> =
+            Arc::new(SorterSource { schema: schema.clone(), rows: Mutex::new(Some(rows)) });
+        let input = StreamingTableExec::try_new(schema.clone(), vec![source], None, [], false, None)?;
+        let sorted = SortExec::new(expr, Arc::new(input)).execute(0, context)?;
+        let compacted = sorted.map(move |batch| {
+            pool.release_excess();
+            compact(&batch?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, compacted)))
+    }
+
+    fn sorter_context(&self, context: &TaskContext) -> TaskContext {
+        let environment = context.runtime_env();
+        let environment = RuntimeEnv {
+            memory_pool: self.pool.clone(),
+            disk_manager: environment.disk_manager.clone(),
+            cache_manager: environment.cache_manager.clone(),
+            object_store_registry: environment.object_store_registry.clone(),
+        };
+        let mut config = context.session_config().clone().with_batch_size(self.batch_rows);
+        let execution = &mut config.options_mut().execution;
+        // The pool keeps memory for merging.
+        execution.sort_spill_reservation_bytes = 0;
+        // A concatenated batch becomes several sorted ones, each of which counts the texts of all.
+        execution.sort_in_place_threshold_bytes = execution.sort_in_place_threshold_bytes.min(2 * self.batch_bytes);
+        let (session, task) = (context.session_id(), context.task_id());
+        let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        TaskContext::new(task, session, config, none.0, none.1, none.2, none.3, Arc::new(environment))
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        // The sorter is idle now: it has spilled, or holds unsorted batches.
+        self.pool.release_excess();
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                self.reserve_for(&piece).await?;
+                return Ok(Some(piece));
+            }
+            let Some(batch) = self.rows.next().await.transpose()? else { return Ok(None) };
+            let pieces = self.split(compact(&batch)?)?;
+            self.pieces.extend(pieces);
+        }
+    }
+
+    async fn reserve_for(&mut self, batch: &RecordBatch) -> Result<()> {
+        let batch_bytes = get_record_batch_memory_size(batch);
+        let merge_bytes = key_bytes(&self.expr, batch)?.saturating_sub(batch_bytes);
+        self.pool.add_merge_bytes(merge_bytes);
+        if self.is_reserved {
+            return Ok(());
+        }
+        self.bytes += 2 * batch_bytes + merge_bytes;
+        if self.bytes > SMALL_SORT_BYTES || !self.pool.try_enlarge(2 * self.bytes) {
+            self.pool.reserve(self.sorters).await?;
+            self.is_reserved = true;
+        }
+        Ok(())
+    }
+
+    fn split(&self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+        let rows = batch.num_rows();
+        let count = get_record_batch_memory_size(&batch).div_ceil(2 * self.batch_bytes.max(1)).max(1);
+        let piece_rows = rows.div_ceil(count).min(self.batch_rows).max(1);
+        if rows <= piece_rows {
+            return Ok(vec![batch]);
+        }
+        let starts = (0..rows).step_by(piece_rows);
+        starts.map(|start| compact(&batch.slice(start, piece_rows.min(rows - start)))).collect()
+    }
+}
+
+/// Bytes of the encoded keys of `batch`, which the merge of several batches needs. A single key of a simple type is not
+/// encoded.
+fn key_bytes(expr: &LexOrdering, batch: &RecordBatch) -> Result<usize> {
+    let schema = batch.schema();
+    let mut bytes = batch.num_rows() * size_of::<usize>();
+    for key in expr.iter() {
+        let data_type = key.expr.data_type(&schema)?;
+        let is_text_or_bytes = data_type.is_string() || matches!(data_type, DataType::Binary | DataType::LargeBinary);
+        if expr.len() == 1 && (data_type.is_primitive() || is_text_or_bytes) {
+            return Ok(0);
+        }
+        // A text of n bytes is encoded in up to 9/8 of n, and some more.
+        bytes += match data_type.primitive_width() {
+            Some(width) => (width + 1) * batch.num_rows(),
+            None if data_type == DataType::Boolean => 2 * batch.num_rows(),
+            None => {
+                let values = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
+                values.get_buffer_memory_size() / 8 * 9 + 16 * batch.num_rows()
+            }
+        };
+    }
+    Ok(bytes)
+}
+
+/// Copies columns that refer to much more memory than their rows need.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(compact_column).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+}
+
+fn compact_column(column: &ArrayRef) -> Result<ArrayRef> {
+    let is_loose = |needed: usize| column.get_buffer_memory_size() > 2 * needed + 4_096;
+    let views_bytes = 16 * column.len();
+    match column.data_type() {
+        DataType::Utf8View => {
+            let texts = column.as_string_view();
+            let needed = views_bytes + texts.total_buffer_bytes_used();
+            Ok(if is_loose(needed) { Arc::new(texts.gc()) } else { column.clone() })
+        }
+        DataType::BinaryView => {
+            let values = column.as_binary_view();
+            let needed = views_bytes + values.total_buffer_bytes_used();
+            Ok(if is_loose(needed) { Arc::new(values.gc()) } else { column.clone() })
+        }
+        _ if is_loose(column.to_data().get_slice_memory_size()?) => {
+            let rows = u32::try_from(column.len()).map_err(|_| internal_datafusion_err!("a batch of too many rows"))?;
+            Ok(take(column, &UInt32Array::from_iter_values(0..rows), None)?)
+        }
+        _ => Ok(column.clone()),
+    }
+}
+
+/// Passes on one stream of rows.
+struct SorterSource {
+    schema: SchemaRef,
+    rows: Mutex<Option<SendableRecordBatchStream>>,
+}
+
+impl fmt::Debug for SorterSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SorterSource")
+    }
+}
+
+impl PartitionStream for SorterSource {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let executed_once = || {
+            let error = futures::stream::once(async { Err(internal_datafusion_err!("a sort was executed twice")) });
+            Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), error)) as SendableRecordBatchStream
+        };
+        self.rows.lock().take().unwrap_or_else(executed_once)
+    }
+}
