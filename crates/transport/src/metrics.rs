@@ -242,7 +242,10 @@ impl Metrics {
             Event::MessageRefused { transport, .. } => {
                 counter!("tidegate_messages_refused_total", "transport" => transport.name()).increment(1);
             }
-            Event::CallStarted { .. } | Event::RegistryChanged { .. } => {}
+            Event::CallStarted { .. }
+            | Event::ConnectionsScarce { .. }
+            | Event::TransportSwitched { .. }
+            | Event::RegistryChanged { .. } => {}
         }
     }
 }

@@ -102,6 +102,11 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
+    /// The databases without which the node is not ready.
+    pub(crate) fn required_databases(&self) -> Vec<Arc<dyn Database>> {
+        self.open_databases.lock().required().chain(self.command_line_databases.iter().cloned()).collect()
+    }
+
     /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
@@ -184,11 +189,12 @@ impl NodeAssembler {
         safeguards::audit_options(loaded, &mut problems);
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
-        let mut state =
-            self.node.new_state(Databases::new(databases).with_tenancy(tenancy), &built_in).entries(|entries| {
-                let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !has_authentication };
-                entries.limits(limits).cache_hint(cache).protection(protection).generation(generation)
-            });
+        let databases = Databases::new(databases).with_tenancy(tenancy);
+        let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
+        let mut state = self.node.new_described_state(databases, &built_in, title, instructions).entries(|entries| {
+            let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !has_authentication };
+            entries.limits(limits).cache_hint(cache).protection(protection).generation(generation)
+        });
         let built_in_entries =
             tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);

@@ -1,6 +1,7 @@
 //! The binary, verb by verb.
 
 mod access;
+mod addresses;
 mod audit;
 mod authentication_challenges;
 mod authorization_matrix;
@@ -21,6 +22,7 @@ mod help;
 mod http_tools;
 mod identity;
 mod irregular_files;
+mod operation;
 mod pg_handlers;
 mod pg_test_and_new;
 mod postgres;
