@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Caller, LogLevel};
@@ -25,11 +26,22 @@ use crate::wire::{self, ServerDescription, parse_client_capabilities};
 /// MCP over one registry. It is independent of the transport, and several transports can share it.
 pub struct McpService {
     registry: Arc<Registry>,
-    description: ServerDescription,
-    server_info: [Arc<str>; Revision::ALL.len()],
+    description: ArcSwap<EncodedDescription>,
     pub(crate) tool_lists: ToolListCache,
     pub(crate) request_states: Arc<RequestStateStore>,
     pub(crate) tasks: Arc<TaskStore>,
+}
+
+struct EncodedDescription {
+    description: ServerDescription,
+    server_info: [Arc<str>; Revision::ALL.len()],
+}
+
+impl EncodedDescription {
+    fn new(description: ServerDescription) -> Self {
+        let server_info = Revision::ALL.map(|revision| description.encode(revision).into());
+        Self { description, server_info }
+    }
 }
 
 #[derive(Deserialize)]
@@ -63,11 +75,9 @@ impl McpService {
         registry: Arc<Registry>,
         description: ServerDescription,
     ) -> Arc<Self> {
-        let server_info = Revision::ALL.map(|revision| description.encode(revision).into());
         Arc::new(Self {
             registry,
-            description,
-            server_info,
+            description: ArcSwap::from_pointee(EncodedDescription::new(description)),
             tool_lists: ToolListCache::default(),
             request_states: Arc::new(RequestStateStore::new()),
             tasks: TaskStore::open(folder, TaskLimits::default()),
@@ -82,8 +92,13 @@ impl McpService {
     }
 
     /// The name and version of the server, with its instructions.
-    pub fn description(&self) -> &ServerDescription {
-        &self.description
+    pub fn description(&self) -> ServerDescription {
+        self.description.load().description.clone()
+    }
+
+    /// Replaces the description, for the next requests.
+    pub fn set_description(&self, description: ServerDescription) {
+        self.description.store(Arc::new(EncodedDescription::new(description)));
     }
 
     /// The registry.
@@ -203,7 +218,8 @@ impl McpService {
     }
 
     fn instructions_member(&self) -> String {
-        let instructions = self.description.instructions.as_ref();
+        let encoded = self.description.load();
+        let instructions = encoded.description.instructions.as_ref();
         instructions.map(|text| format!(",\"instructions\":{}", json!(text))).unwrap_or_default()
     }
 
@@ -217,9 +233,10 @@ impl McpService {
 
     fn envelope(&self, id: &RequestId, revision: Revision) -> ResponseEnvelope {
         // The discriminant of a revision is its index in `ALL`.
+        let description = self.description.load();
         let server_info = match self.registry.snapshot().server_name() {
-            ServerName { name: None, version: None } => self.server_info[revision as usize].clone(),
-            replaced => self.description.with_server_name(replaced).encode(revision).into(),
+            ServerName { name: None, version: None } => description.server_info[revision as usize].clone(),
+            replaced => description.description.with_server_name(replaced).encode(revision).into(),
         };
         ResponseEnvelope {
             id: id.clone(),

@@ -12,7 +12,7 @@ use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
 
 use crate::catalog;
-use crate::connect::ConnectTarget;
+use crate::connect::{ConnectErrorKind, ConnectTarget};
 use crate::error::internal_statement_error;
 use crate::identity::identity_fingerprint;
 use crate::options::PostgresOptions;
@@ -170,6 +170,19 @@ impl Database for PostgresDatabase {
         drop(prepared);
         end_lookup(lease).await;
         Ok(schema)
+    }
+
+    /// Uses a connection of its own: those of the pool may all be in use for long calls.
+    async fn check_reachable(&self) -> Result<(), Error> {
+        match self.server.pool.target().connect("tidegate/ready").await {
+            Ok(connection) => {
+                let answered = connection.client().simple_query("SELECT 1").await;
+                answered.map(drop).map_err(|error| self.error(&error))
+            }
+            // The server answers, and calls may have connections.
+            Err(error) if *error.kind() == ConnectErrorKind::TooManyConnections => Ok(()),
+            Err(error) => Err(error.into_error(&self.server.database)),
+        }
     }
 
     async fn close(&self) {

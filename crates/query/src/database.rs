@@ -87,6 +87,15 @@ pub trait Database: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Checks that the database answers now, without waiting for a connection that a call holds. The caller limits the
+    /// time.
+    ///
+    /// # Errors
+    /// `Unavailable` with the reason.
+    async fn check_reachable(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Ends running queries and releases resources, as far as dropping does not.
     async fn close(&self) {}
 }

@@ -18,7 +18,7 @@ pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
 pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs};
 pub use prompt::{Prompt, PromptArgument};
-pub use registry::{ChangeListener, Registry, WatchEvent};
+pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{
     BodyFile, BodyMetadata, BodyVersion, Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent,
     ReplyMessage, ReplyNotification, ReplySender,

@@ -25,11 +25,12 @@ pub struct Node {
     usage: Arc<UsageTracker>,
 }
 
-/// A state of a node: its databases and entries.
+/// A state of a node: its databases, its entries and its texts for clients.
 #[derive(Clone)]
 pub struct NodeState {
     view: Arc<ToolContext>,
     entries: SnapshotBuilder,
+    description: ServerDescription,
 }
 
 /// Builds a [`Node`].
@@ -91,17 +92,33 @@ impl Node {
 
     /// A new state over `databases`, with the built-in entries whose names `built_in` allows.
     pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> NodeState {
+        let description = self.service.description();
+        self.new_described_state(databases, built_in, description.title, description.instructions)
+    }
+
+    /// The same with another title for people and other instructions for models.
+    pub fn new_described_state(
+        &self,
+        databases: Databases,
+        built_in: &AllowedNames,
+        title: Option<String>,
+        instructions: Option<String>,
+    ) -> NodeState {
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
         let builder = empty_entries(&databases);
-        let view = ToolContext::new(databases, executor, self.identity.clone());
+        let mut identity = self.identity.clone();
+        identity.title = title.unwrap_or(identity.title);
+        let description = describe(&identity, instructions.unwrap_or_else(|| INSTRUCTIONS.to_owned()));
+        let view = ToolContext::new(databases, executor, identity);
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(builder, &view, built_in);
-        NodeState { view, entries }
+        NodeState { view, entries, description }
     }
 
     /// Replaces the state at once. Running calls continue with the previous state; clients are notified.
     pub fn enter_state(&self, state: NodeState) {
+        self.service.set_description(state.description);
         self.registry.swap(state.entries.build());
     }
 
@@ -228,15 +245,10 @@ impl NodeBuilder {
         let registry = Registry::new(entries.limits(self.limits).protection(self.protection.clone()).build(), events);
         view.attach(&registry);
         let instructions = match self.protection.fences_data {
-            true => format!("{}\n{FENCE_INSTRUCTIONS}", self.instructions.trim_end()),
+            true => with_fence_instructions(&self.instructions),
             false => self.instructions,
         };
-        let about = ServerDescription {
-            name: self.identity.name.clone(),
-            title: Some(self.identity.title.clone()),
-            version: self.identity.version.clone(),
-            instructions: Some(instructions),
-        };
+        let about = describe(&self.identity, instructions);
         Node {
             service: McpService::with_task_folder(open_task_folder(self.store.as_deref()), registry.clone(), about),
             registry,
@@ -246,6 +258,20 @@ impl NodeBuilder {
             usage: usage_tracker,
         }
     }
+}
+
+fn describe(identity: &NodeIdentity, instructions: String) -> ServerDescription {
+    ServerDescription {
+        name: identity.name.clone(),
+        title: Some(identity.title.clone()),
+        version: identity.version.clone(),
+        instructions: Some(instructions),
+    }
+}
+
+/// `instructions` for models, with an explanation of the fence around rows.
+pub(crate) fn with_fence_instructions(instructions: &str) -> String {
+    format!("{}\n{FENCE_INSTRUCTIONS}", instructions.trim_end())
 }
 
 fn empty_entries(databases: &Databases) -> SnapshotBuilder {

@@ -76,7 +76,7 @@ impl<'a> NodeSpec<'a> {
             // A user of the command line can read the data directly.
             LimitDefaults::CommandLine => (None, None),
         };
-        let node = Arc::new(build_node(&loaded, store.clone(), audit.clone()));
+        let node = Arc::new(build_node(store.clone(), audit.clone()));
         let assembly = NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
@@ -237,20 +237,7 @@ fn user_cache_folder() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("tidegate")
 }
 
-fn build_node(loaded: &LoadedConfig, store: Option<Arc<ResultStore>>, audit: Option<Arc<AuditLog>>) -> Node {
-    let server = &loaded.config.server;
-    let mut builder = Node::builder().without_built_in_tools().results(store);
-    if let Some(title) = &server.title {
-        builder = builder.title(title);
-    }
-    if let Some(instructions) = &server.instructions {
-        builder = builder.instructions(instructions);
-    }
-    if let Some(audit) = audit {
-        builder = builder.auditor(audit);
-    }
-    if loaded.config.fence {
-        builder = builder.with_data_fence();
-    }
-    builder.build()
+fn build_node(store: Option<Arc<ResultStore>>, audit: Option<Arc<AuditLog>>) -> Node {
+    let builder = Node::builder().without_built_in_tools().results(store);
+    audit.into_iter().fold(builder, |builder, audit| builder.auditor(audit)).build()
 }

@@ -8,9 +8,7 @@ use tidegate_audit::AuditLog;
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
-use crate::config::{ConfigProblem, LoadedConfig, audit_options, requires_authentication};
-
-const DEFAULT_LISTEN_ADDRESS: &str = "127.0.0.1:7070";
+use crate::config::{ConfigProblem, ListenConfig, LoadedConfig, ServerAddress, audit_options, requires_authentication};
 
 /// A listener at `address` (`host:port`). Without `requires_authentication`, only loopback addresses are allowed.
 pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Result<TcpListener, CommandError> {
@@ -43,17 +41,30 @@ fn refusal_message(address: &str) -> String {
     )
 }
 
-pub(crate) fn configured_address(loaded: &LoadedConfig) -> &str {
-    loaded.config.server.listen.as_deref().unwrap_or(DEFAULT_LISTEN_ADDRESS)
+pub(crate) fn empty_list_problem() -> ConfigProblem {
+    ConfigProblem::new("server.listen", "is an empty list; name an address, such as 127.0.0.1:7070")
 }
 
-pub(crate) fn check_address(loaded: &LoadedConfig) -> Option<ConfigProblem> {
-    let allowed = resolve_listen_address(configured_address(loaded), requires_authentication(&loaded.config));
-    allowed.err().map(|message| ConfigProblem::new("server.listen", message))
+pub(crate) fn check_addresses(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
+    let addresses = loaded.config.server.addresses();
+    let is_list = matches!(loaded.config.server.listen, Some(ListenConfig::Addresses(_)));
+    let mut problems = Vec::new();
+    if addresses.is_empty() {
+        problems.push(empty_list_problem());
+    }
+    for (index, ServerAddress { address, .. }) in addresses.iter().enumerate() {
+        let path = if is_list { format!("server.listen[{index}]") } else { "server.listen".to_owned() };
+        if let Err(message) = resolve_listen_address(address, requires_authentication(&loaded.config)) {
+            problems.push(ConfigProblem::new(path, message));
+        } else if addresses[..index].iter().any(|other| other.address == *address) && !address.ends_with(":0") {
+            problems.push(ConfigProblem::new(path, format!("{address} is listed twice; remove one of the entries")));
+        }
+    }
+    problems
 }
 
 pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
-    check_address(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
+    check_addresses(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
 }
 
 /// The reason why the audit log cannot be opened, if there is one. The check writes nothing.

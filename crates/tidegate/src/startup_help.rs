@@ -1,7 +1,5 @@
 //! The address that a server prints when it listens, and how to connect a client.
 
-use std::net::SocketAddr;
-
 use serde_json::json;
 
 use crate::open_node::OpenNode;
@@ -22,11 +20,10 @@ pub(crate) enum StartupHelp {
     ConnectionAndExampleQuestions,
 }
 
-pub(crate) fn print_address(scheme: &str, address: SocketAddr, help: StartupHelp) {
-    let url = format!("{scheme}://{address}/mcp");
+pub(crate) fn print_address(url: &str, help: StartupHelp) {
     let mut text = format!("listening on {url}\n");
     if help != StartupHelp::None {
-        text.push_str(&connection_instructions(&url));
+        text.push_str(&connection_instructions(url));
     }
     if help == StartupHelp::ConnectionAndExampleQuestions {
         text.push_str("\nThen ask, for example:\n");

@@ -245,6 +245,8 @@ impl Metrics {
             Event::CallStarted { .. }
             | Event::CallWaiting { .. }
             | Event::QueryStep { .. }
+            | Event::ConnectionsScarce { .. }
+            | Event::TransportSwitched { .. }
             | Event::RegistryChanged { .. } => {}
         }
     }

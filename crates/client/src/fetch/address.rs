@@ -5,6 +5,7 @@ use std::fmt;
 use reqwest::Url;
 use uuid::Uuid;
 
+use super::transport_control::TransportChange;
 use crate::address::{self, AddressError};
 
 const RESULTS: &str = "results";
@@ -53,6 +54,16 @@ impl ResultServer {
 
     pub(crate) fn sql_url(&self) -> Url {
         self.url_for("rest/sql")
+    }
+
+    /// The URL of the transports, or of a change of them. Names of transports are plain words.
+    pub(super) fn transports_url(&self, change: Option<TransportChange<'_>>) -> Url {
+        match change {
+            None => self.url_for("rest/transports"),
+            Some(TransportChange { name, is_running }) => {
+                self.url_for(&format!("rest/transports/{name}/{}", if is_running { "start" } else { "stop" }))
+            }
+        }
     }
 
     /// The URL of `path`, which has no leading slash, on this server.

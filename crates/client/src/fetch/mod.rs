@@ -20,6 +20,7 @@ mod partial_download;
 mod progress;
 mod remote_query;
 mod result_file_writer;
+mod transport_control;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ pub use download::{FetchedFile, fetch};
 pub use error::{FetchError, ResumeInfo};
 pub use progress::{DownloadEvent, DownloadListener, DownloadProgress, DownloadProgressBar};
 pub use remote_query::{RemoteQuery, start_query};
+pub use transport_control::{TransportChange, control_transports};
 
 /// Options of a download.
 #[derive(Clone)]

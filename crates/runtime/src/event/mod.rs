@@ -92,6 +92,11 @@ pub enum Event<'a> {
         /// The transport.
         transport: TransportKind,
     },
+    /// The server has no room for further connections.
+    ConnectionsScarce {
+        /// The limit, and what happens to further connections.
+        problem: &'a str,
+    },
     /// A session was opened: a legacy session over Streamable HTTP, or a connection that is a session.
     SessionOpened {
         /// The transport.
@@ -110,6 +115,15 @@ pub enum Event<'a> {
         peer: Option<IpAddr>,
         /// The reason, in a few words.
         reason: &'a str,
+    },
+    /// An operator stopped or started a group of transports.
+    TransportSwitched {
+        /// The operator.
+        caller: &'a Caller,
+        /// The group.
+        group: &'static str,
+        /// The new state.
+        state: &'static str,
     },
     /// The registry was replaced.
     RegistryChanged {
@@ -253,6 +267,7 @@ impl Subscriber for LogSubscriber {
             Event::ConnectionClosed { transport } => {
                 tracing::debug!(transport = transport.name(), "connection closed");
             }
+            Event::ConnectionsScarce { problem } => tracing::warn!("{problem}"),
             Event::SessionOpened { transport } => tracing::debug!(transport = transport.name(), "session opened"),
             Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
             Event::MessageRefused { transport, peer, reason } => {
@@ -263,6 +278,9 @@ impl Subscriber for LogSubscriber {
                     reason = truncate_for_log(reason),
                     "message refused"
                 );
+            }
+            Event::TransportSwitched { caller, group, state } => {
+                tracing::info!(transport = group, state, subject = caller.principal.subject, "transport switched");
             }
             Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }

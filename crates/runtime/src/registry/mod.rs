@@ -6,6 +6,7 @@
 mod current_snapshot;
 mod execution;
 mod route;
+mod transport_switches;
 mod watches;
 
 use std::panic::AssertUnwindSafe;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 use self::current_snapshot::CurrentSnapshot;
 use self::execution::Execution;
 use self::route::route;
+pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
 use self::watches::WatchManager;
 pub use self::watches::{ChangeListener, WatchEvent};
 use crate::event::{Event, EventDispatcher, emit_internal_error};
@@ -46,6 +48,7 @@ pub struct Registry {
     usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
     events: EventDispatcher,
+    transport_switches: TransportSwitches,
 }
 
 impl Registry {
@@ -71,6 +74,7 @@ impl Registry {
             usage_flusher: Mutex::default(),
             tasks: TaskTracker::new(),
             events,
+            transport_switches: TransportSwitches::default(),
         })
     }
 
@@ -113,6 +117,11 @@ impl Registry {
     /// The dispatcher of events.
     pub fn events(&self) -> &EventDispatcher {
         &self.events
+    }
+
+    /// Which transports answer requests.
+    pub fn transport_switches(&self) -> &TransportSwitches {
+        &self.transport_switches
     }
 
     /// Whether calls are admitted. They are not while the auditor cannot write.

@@ -9,11 +9,11 @@ use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller};
 use tidegate_query::TableStatus;
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
-use tidegate_transport::tls::{CertificateValidity, ValidityState};
+use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, tls_options, token_options};
+use crate::config::{CONFIG_FILE_NAME, ServerAddress, to_tls_options, token_options};
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
@@ -63,7 +63,7 @@ impl DoctorCommand {
         check_issuer(&open_node, &mut findings).await;
         check_call(&open_node, &mut findings).await?;
         check_audit(&open_node, &mut findings);
-        check_address(&open_node, &mut findings).await;
+        check_addresses(&open_node, &mut findings).await;
         open_node.close().await;
         output::print(format_args!("{}\n", findings.lines.join("\n")))?;
         match findings.wrong {
@@ -141,7 +141,7 @@ fn explain_empty_database(kind: &str) -> &'static str {
 fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
     let auth = open_node.loaded_config.config.auth();
     if !open_node.authenticator.enforces_authentication() {
-        if startup_checks::check_address(&open_node.loaded_config).is_none() {
+        if startup_checks::check_addresses(&open_node.loaded_config).is_empty() {
             findings.add_ok("callers over HTTP need no key; therefore only this machine is listened to");
         }
         return;
@@ -157,7 +157,7 @@ fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
         }
         check_permissions(&path, findings);
     }
-    if let Some(tls) = &open_node.loaded_config.config.server.tls {
+    for (_, tls) in open_node.loaded_config.config.server.tls_entries() {
         check_permissions(&open_node.loaded_config.resolve(&tls.key), findings);
     }
 }
@@ -170,7 +170,12 @@ fn check_permissions(path: &Path, findings: &mut DoctorReport) {
 
 /// Checks how long the certificates of the server are valid. The check of the configuration includes their key.
 fn check_certificates(open_node: &OpenNode, findings: &mut DoctorReport) {
-    let Some(options) = tls_options(&open_node.loaded_config) else { return };
+    for (_, tls) in open_node.loaded_config.config.server.tls_entries() {
+        check_certificate(&to_tls_options(tls, &open_node.loaded_config), findings);
+    }
+}
+
+fn check_certificate(options: &TlsOptions, findings: &mut DoctorReport) {
     let certificates = match options.certificate_validity(SystemTime::now()) {
         Ok(certificates) => certificates,
         Err(error) => return findings.add_problem(error),
@@ -265,15 +270,21 @@ fn check_audit(open_node: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-async fn check_address(open_node: &OpenNode, findings: &mut DoctorReport) {
-    if let Some(problem) = startup_checks::check_address(&open_node.loaded_config) {
-        return findings.add_problem(open_node.loaded_config.document.redact(&problem.to_string()));
+async fn check_addresses(open_node: &OpenNode, findings: &mut DoctorReport) {
+    let problems = startup_checks::check_addresses(&open_node.loaded_config);
+    for problem in &problems {
+        findings.add_problem(open_node.loaded_config.document.redact(&problem.to_string()));
     }
-    let address = startup_checks::configured_address(&open_node.loaded_config);
-    match TcpListener::bind(address).await {
-        Ok(_) => findings.add_ok(format!("{address} is free to listen on")),
-        Err(error) => {
-            findings.add_hint(format!("{address} cannot be listened on now ({error}); perhaps a node runs already"))
+    if !problems.is_empty() {
+        return;
+    }
+    for ServerAddress { address, transports, .. } in open_node.loaded_config.config.server.addresses() {
+        let enabled = transports.enabled_names();
+        match TcpListener::bind(address).await {
+            Ok(_) => findings.add_ok(format!("{address} is free to listen on, for {enabled}")),
+            Err(error) => {
+                findings.add_hint(format!("{address} cannot be listened on now ({error}); perhaps a node runs already"))
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod serve;
 mod stdio;
 mod token;
 mod tools;
+mod transport;
 
 use std::ffi::OsString;
 
@@ -86,6 +87,8 @@ enum Command {
     Audit(audit::AuditCommand),
     #[command(subcommand)]
     Pg(pg::PgCommand),
+    #[command(subcommand)]
+    Transport(transport::TransportCommand),
     Completions(completions::CompletionsCommand),
 }
 
@@ -116,6 +119,7 @@ impl Command {
             Self::Access(access) => access.run(options).await,
             Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,
+            Self::Transport(transport) => transport.run().await,
             Self::Completions(completions) => completions.run(),
         }
     }

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use tidegate_core::LinkVerifier;
-use tidegate_transport::http::{self, HttpOptions};
+use tidegate_transport::http::{self, HttpOptions, OptionsReloader};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
-use crate::config::{LoadedConfig, requires_authentication};
+use crate::config::{LoadedConfig, NodeAssembler, ServerAddress, requires_authentication};
+use crate::file_limit;
 use crate::open_node::{NodeSpec, OpenNode};
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
+use crate::readiness::DatabaseReadiness;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_checks;
@@ -29,7 +33,7 @@ pub(crate) struct ServeCommand {
 }
 
 /// The arguments of all commands that listen.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct HttpArguments {
     /// Address to listen on; beyond this machine only if callers must authenticate [default: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDRESS", env = "TIDEGATE_LISTEN", hide_env_values = true)]
@@ -50,32 +54,100 @@ pub(crate) struct HttpArguments {
 }
 
 impl HttpArguments {
-    /// A flag overrides the environment, then the file, then the default; lists are combined.
-    fn http_options(&self, open_node: &OpenNode) -> Result<HttpOptions, CommandError> {
-        let server = &open_node.loaded_config.config.server;
-        let default = HttpOptions::default();
-        let configured_max_body =
-            server.max_body.map(|size| quantity::to_usize(size.0)).transpose().map_err(CommandError::Usage)?;
-        Ok(HttpOptions {
+    /// The options of `address` at the start. A flag overrides the environment, then the file, then the default; lists
+    /// are combined.
+    fn http_options(
+        &self,
+        open_node: &OpenNode,
+        address: ServerAddress<'_>,
+        common: &HttpOptions,
+    ) -> Result<HttpOptions, CommandError> {
+        let tls = open_node.assembly.tls.load_for_address(address, self.listen.is_none(), &open_node.loaded_config);
+        let options = HttpOptions { tls: tls.map_err(anyhow::Error::from)?, ..common.clone() };
+        self.with_reloadable_options(options, &open_node.loaded_config, address).map_err(CommandError::Usage)
+    }
+
+    /// The options that all addresses share and that stay as they are at the start.
+    fn common_options(&self, open_node: &OpenNode, connections_max: usize) -> HttpOptions {
+        HttpOptions {
             authenticator: open_node.authenticator.clone(),
             protected_resource: open_node.assembly.protected_resource.clone(),
-            tls: open_node.assembly.tls.load_for_server(&open_node.loaded_config).map_err(anyhow::Error::from)?,
-            body_bytes_max: self.max_body.or(configured_max_body).unwrap_or(default.body_bytes_max),
+            links: open_node.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
+            readiness: Some(Arc::new(DatabaseReadiness::new(open_node.assembly.clone()))),
+            connections_max,
+            drain_within: DRAIN_TIMEOUT,
+            ..HttpOptions::default()
+        }
+    }
+
+    fn with_reloadable_options(
+        &self,
+        options: HttpOptions,
+        loaded: &LoadedConfig,
+        address: ServerAddress<'_>,
+    ) -> Result<HttpOptions, String> {
+        let server = &loaded.config.server;
+        let configured_max_body = server.max_body.map(|size| quantity::to_usize(size.0)).transpose()?;
+        Ok(HttpOptions {
+            body_bytes_max: self
+                .max_body
+                .or(configured_max_body)
+                .unwrap_or_else(|| HttpOptions::default().body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
-            has_mcp: server.transports.mcp,
-            has_sse: server.transports.sse,
-            has_web_socket: server.transports.ws,
-            has_rest: server.transports.rest,
-            has_metrics: server.transports.metrics,
-            links: open_node.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
-            drain_within: DRAIN_TIMEOUT,
-            ..default
+            has_mcp: address.transports.mcp,
+            has_sse: address.transports.sse,
+            has_web_socket: address.transports.ws,
+            has_rest: address.transports.rest,
+            has_metrics: address.transports.metrics,
+            ..options
         })
     }
 
-    fn address<'a>(&'a self, loaded: &'a LoadedConfig) -> &'a str {
-        self.listen.as_deref().unwrap_or_else(|| startup_checks::configured_address(loaded))
+    fn addresses<'a>(&'a self, loaded: &'a LoadedConfig) -> Vec<ServerAddress<'a>> {
+        let server = &loaded.config.server;
+        match &self.listen {
+            Some(address) => {
+                vec![ServerAddress { address, transports: server.transports, tls: server.tls.as_ref() }]
+            }
+            None => server.addresses(),
+        }
+    }
+}
+
+/// Applies the changes of each new configuration to the running addresses.
+struct ServerReloader {
+    arguments: HttpArguments,
+    /// The addresses as configured at the start, and their options.
+    running: Vec<(String, HttpOptions)>,
+    reloader: OptionsReloader,
+}
+
+impl ServerReloader {
+    fn spawn(self, assembly: Arc<NodeAssembler>, ended: CancellationToken) {
+        let mut generations = assembly.generations();
+        tokio::spawn(async move {
+            while let Some(Ok(())) = ended.run_until_cancelled(generations.changed()).await {
+                if let Some(loaded) = assembly.current_config() {
+                    self.reload(&loaded);
+                }
+            }
+        });
+    }
+
+    fn reload(&self, loaded: &LoadedConfig) {
+        let addresses = self.arguments.addresses(loaded);
+        let configured = addresses.iter().map(|address| address.address);
+        if !configured.eq(self.running.iter().map(|(address, _)| address.as_str())) {
+            tracing::warn!("server.listen: changed addresses take effect when the server restarts");
+        }
+        for (index, (running, options)) in self.running.iter().enumerate() {
+            let Some(address) = addresses.iter().find(|address| address.address == running) else { continue };
+            match self.arguments.with_reloadable_options(options.clone(), loaded, *address) {
+                Ok(options) => self.reloader.reload(index, options),
+                Err(error) => tracing::error!("the options of {running} stay as they were: {error}"),
+            }
+        }
     }
 }
 
@@ -108,30 +180,59 @@ pub(crate) async fn serve(
     options: &GlobalOptions,
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
+    let connections_max = file_limit::connections_that_fit(HttpOptions::default().connections_max);
     let spec = NodeSpec::read(Some(sources), options)?;
-    // Before anything is opened, so that no files are left if the address is refused.
-    let listener =
-        startup_checks::listen(http.address(&spec.loaded_config), requires_authentication(&spec.loaded_config.config))
-            .await?;
+    let loaded = spec.loaded_config.clone();
+    let addresses = http.addresses(&loaded);
+    if addresses.is_empty() {
+        return Err(loaded.to_error(&[startup_checks::empty_list_problem()]).into());
+    }
+    // Before anything is opened, so that no files are left if an address is refused.
+    let mut listeners = Vec::with_capacity(addresses.len());
+    for ServerAddress { address, .. } in &addresses {
+        listeners.push(startup_checks::listen(address, requires_authentication(&loaded.config)).await?);
+    }
     let open_node = spec.open(LimitDefaults::Clients).await?;
+    let common = http.common_options(&open_node, connections_max);
+    let mut running = Vec::with_capacity(addresses.len());
+    for (address, listener) in addresses.iter().zip(&listeners) {
+        let options = http.http_options(&open_node, *address, &common)?;
+        check_reachable_address(&open_node, listener, &options)?;
+        running.push((address.address.to_owned(), options));
+    }
+    let node = open_node.node();
+    let (service, metrics) = (node.service().clone(), node.metrics().clone());
+    let listeners = listeners.into_iter().zip(running.iter().map(|(_, options)| options.clone())).collect();
+    let server =
+        http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
+    let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
+    for (&address, (_, options)) in server.addresses().iter().zip(&reloader.running) {
+        let help = if Some(&address) == server.addresses().last() { help } else { StartupHelp::None };
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
+        startup_help::print_address(&format!("{scheme}://{address}/{path}"), help);
+    }
+    reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
+    open_node.watch_changes(&shutdown.graceful)?;
+    log_notes(&open_node).await;
+    open_node.serve_until_closed(server.wait(), &shutdown).await
+}
+
+/// Requires authentication from now on if `listener` can be reached from other machines, and warns without TLS.
+fn check_reachable_address(
+    open_node: &OpenNode,
+    listener: &TcpListener,
+    options: &HttpOptions,
+) -> Result<(), CommandError> {
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
-    let http = http.http_options(&open_node)?;
     if !address.ip().to_canonical().is_loopback() {
         open_node.assembly.require_authentication();
-        if http.tls.is_none() {
+        if options.tls.is_none() {
             tracing::warn!(
                 "keys, tokens and data are sent unencrypted; configure server.tls, unless a proxy in front of this \
                  server encrypts them"
             );
         }
     }
-    open_node.watch_changes(&shutdown.graceful)?;
-    let node = open_node.node();
-    let (service, metrics) = (node.service().clone(), node.metrics().clone());
-    let scheme = if http.tls.is_some() { "https" } else { "http" };
-    let server =
-        http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
-    startup_help::print_address(scheme, server.address(), help);
-    log_notes(&open_node).await;
-    open_node.serve_until_closed(server.wait(), &shutdown).await
+    Ok(())
 }

@@ -156,7 +156,7 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
             "auth.proxy has neither roles_header nor default_roles: callers through the proxy have no roles".to_owned(),
         );
     }
-    let requests_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    let requests_certificates = config.server.tls_entries().iter().any(|(_, tls)| tls.client_ca.is_some());
     if !auth.certificates.is_empty() && !requests_certificates {
         warnings.push("auth.certificates has no effect without server.tls.client_ca".to_owned());
     }

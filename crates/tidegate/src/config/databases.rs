@@ -143,6 +143,12 @@ impl OpenDatabases {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
+    /// The databases without which the node is not ready.
+    pub(super) fn required(&self) -> impl Iterator<Item = Arc<dyn Database>> {
+        let required = self.by_name.values().filter(|opened| opened.entry.required.unwrap_or(true));
+        required.map(|opened| opened.database.clone())
+    }
+
     pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<DatabaseHandlers>)> {
         self.by_name.values().filter_map(|opened| match &opened.engine {
             DatabaseEngine::Postgres(_, Some(handlers)) => Some((opened.entry.name.as_str(), handlers)),
@@ -259,6 +265,7 @@ fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<Conf
         ("schemas", entry.schemas.is_some()),
         ("strict", entry.strict),
         ("pgbouncer", entry.pgbouncer),
+        ("required", entry.required.is_some()),
         ("max_cost", entry.max_cost.is_some()),
         ("connection_timeout", entry.connection_timeout.is_some()),
         ("handlers", entry.handlers.is_some()),

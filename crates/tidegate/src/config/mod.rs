@@ -39,8 +39,8 @@ pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};
 pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
-pub(crate) use tls::tls_options;
-pub(crate) use types::{Config, ResultsConfig, TokensConfig};
+pub(crate) use tls::to_tls_options;
+pub(crate) use types::{Config, ListenConfig, ResultsConfig, ServerAddress, TokensConfig};
 use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
@@ -107,7 +107,8 @@ impl LoadedConfig {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let credentials = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
-        let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
+        let tls = self.config.server.tls_entries().into_iter();
+        let tls = tls.flat_map(|(_, tls)| tls.files()).map(|path| self.resolve(path));
         let patterns = self.config.include.iter().flat_map(|include| include.clone().into_vec());
         let patterns = patterns.map(|pattern| self.resolve(pattern));
         self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).collect()

@@ -103,6 +103,11 @@ impl NodeAssembler {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
+    /// The databases without which the node is not ready.
+    pub(crate) fn required_databases(&self) -> Vec<Arc<dyn Database>> {
+        self.open_databases.lock().required().chain(self.command_line_databases.iter().cloned()).collect()
+    }
+
     /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
@@ -187,11 +192,12 @@ impl NodeAssembler {
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &mut problems);
-        let mut state =
-            self.node.new_state(Databases::new(databases).with_tenancy(tenancy), &built_in).entries(|entries| {
-                let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
-                entries.limits(limits).protection(protection).generation(generation)
-            });
+        let databases = Databases::new(databases).with_tenancy(tenancy);
+        let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
+        let mut state = self.node.new_described_state(databases, &built_in, title, instructions).entries(|entries| {
+            let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
+            entries.limits(limits).protection(protection).generation(generation)
+        });
         let built_in_entries =
             tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tidegate_audit::{AuditKey, AuditOptions, Redaction, WhenFull};
 use tidegate_core::{AnswerProtection, Redactor};
 use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
+use tidegate_tools::INSTRUCTIONS;
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::types::{Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
+use crate::node::with_fence_instructions;
 
 pub(super) fn build_answer_protection(config: &Config, problems: &mut Vec<ConfigProblem>) -> AnswerProtection {
     let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
@@ -68,6 +70,12 @@ pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProb
         key,
         ..default
     })
+}
+
+/// The instructions of the configuration for models; `None` stands for the built-in ones.
+pub(super) fn instructions(config: &Config) -> Option<String> {
+    let own = config.server.instructions.as_deref();
+    if config.fence { Some(with_fence_instructions(own.unwrap_or(INSTRUCTIONS))) } else { own.map(str::to_owned) }
 }
 
 /// The warning about changes since `before` that take effect at the next start only.

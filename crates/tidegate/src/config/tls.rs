@@ -1,60 +1,83 @@
-//! Builds the TLS of the server from `server.tls`, and reloads its files.
+//! Builds the TLS of the addresses of the server, and reloads its files.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tidegate_transport::tls::{ClientCertificateOptions, Tls, TlsError, TlsOptions, TlsVersion};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
-use super::types::{ClientCertificatesConfig, TlsConfig, TlsVersionConfig};
+use super::types::{ClientCertificatesConfig, ServerAddress, TlsConfig, TlsVersionConfig};
 
+/// The TLS of each address of the running server.
 #[derive(Default)]
-pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
+pub(crate) struct RunningTls(Mutex<Vec<RunningAddress>>);
+
+struct RunningAddress {
+    /// `None` for the address of the command line, which has the TLS of `server.tls`.
+    listed: Option<String>,
+    tls: Option<Arc<Tls>>,
+}
 
 impl RunningTls {
-    /// The TLS of a server that starts with `loaded`. The files may have become invalid since they were checked.
-    pub(crate) fn load_for_server(&self, loaded: &LoadedConfig) -> Result<Option<Arc<Tls>>, TlsError> {
-        let tls = tls_options(loaded).map(|options| Tls::load(&options)).transpose()?;
-        Ok(self.0.get_or_init(|| tls).clone())
+    /// The TLS of an address of a server that starts. `is_listed` is false for an address of the command line. The files
+    /// may have become invalid since they were checked.
+    pub(crate) fn load_for_address(
+        &self,
+        address: ServerAddress<'_>,
+        is_listed: bool,
+        loaded: &LoadedConfig,
+    ) -> Result<Option<Arc<Tls>>, TlsError> {
+        let tls = address.tls.map(|entry| Tls::load(&to_tls_options(entry, loaded))).transpose()?;
+        let listed = is_listed.then(|| address.address.to_owned());
+        self.0.lock().push(RunningAddress { listed, tls: tls.clone() });
+        Ok(tls)
     }
 
     /// Reads the files of `loaded` again. If they are invalid, the previous ones stay in use, and an error is logged.
     pub(super) fn reload(&self, loaded: &LoadedConfig) {
-        let Some(running) = self.0.get() else { return };
-        match (running, tls_options(loaded)) {
-            (Some(tls), Some(options)) => match tls.reload(&options) {
-                Ok(()) => tracing::debug!("the certificates were read again"),
-                Err(error) => tracing::error!("the certificates stay as they were: {error}"),
-            },
-            (None, None) => {}
-            (Some(_), None) | (None, Some(_)) => {
-                tracing::warn!("server.tls was added or removed; this takes effect when the server restarts");
+        let server = &loaded.config.server;
+        let addresses = server.addresses();
+        for RunningAddress { listed, tls } in self.0.lock().iter() {
+            let entry = match listed {
+                None => Some(server.tls.as_ref()),
+                Some(listed) => addresses.iter().find(|address| address.address == listed).map(|address| address.tls),
+            };
+            match (tls, entry) {
+                (Some(running), Some(Some(entry))) => match running.reload(&to_tls_options(entry, loaded)) {
+                    Ok(()) => tracing::debug!("the certificates were read again"),
+                    Err(error) => tracing::error!("the certificates stay as they were: {error}"),
+                },
+                // Removed addresses are reported with all others.
+                (_, None) | (None, Some(None)) => {}
+                (Some(_), Some(None)) | (None, Some(Some(_))) => {
+                    tracing::warn!("server.tls was added or removed; this takes effect when the server restarts");
+                }
             }
         }
     }
 }
 
 pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) {
-    let Some(entry) = &loaded.config.server.tls else { return };
-    if entry.client_ca.is_none() {
-        let unused =
-            [("client_certificates", entry.client_certificates.is_some()), ("client_crl", entry.client_crl.is_some())];
-        let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
-        problems.extend(unused.map(|(member, _)| {
-            let message = "has no effect without client_ca, the authorities of client certificates";
-            ConfigProblem::new(format!("server.tls.{member}"), message)
-        }));
-    }
-    if let Err(error) = Tls::load(&to_tls_options(entry, loaded)) {
-        problems.push(ConfigProblem::new("server.tls", error.to_string()));
+    for (path, entry) in loaded.config.server.tls_entries() {
+        if entry.client_ca.is_none() {
+            let unused = [
+                ("client_certificates", entry.client_certificates.is_some()),
+                ("client_crl", entry.client_crl.is_some()),
+            ];
+            let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
+            problems.extend(unused.map(|(member, _)| {
+                let message = "has no effect without client_ca, the authorities of client certificates";
+                ConfigProblem::new(format!("{path}.{member}"), message)
+            }));
+        }
+        if let Err(error) = Tls::load(&to_tls_options(entry, loaded)) {
+            problems.push(ConfigProblem::new(path, error.to_string()));
+        }
     }
 }
 
-pub(crate) fn tls_options(loaded: &LoadedConfig) -> Option<TlsOptions> {
-    loaded.config.server.tls.as_ref().map(|entry| to_tls_options(entry, loaded))
-}
-
-fn to_tls_options(entry: &TlsConfig, loaded: &LoadedConfig) -> TlsOptions {
+pub(crate) fn to_tls_options(entry: &TlsConfig, loaded: &LoadedConfig) -> TlsOptions {
     TlsOptions {
         certificate: loaded.resolve(&entry.certificate),
         key: loaded.resolve(&entry.key),

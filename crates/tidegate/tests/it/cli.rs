@@ -1,6 +1,7 @@
 //! The binary, verb by verb.
 
 mod access;
+mod addresses;
 mod audit;
 mod authentication_challenges;
 mod authorization_matrix;
@@ -27,6 +28,7 @@ mod import;
 mod includes;
 mod irregular_files;
 mod log_messages;
+mod operation;
 mod pg_handlers;
 mod pg_test_and_new;
 mod postgres;

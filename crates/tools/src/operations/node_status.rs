@@ -27,11 +27,13 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
     let status = if reachable == found.len() { "ok" } else { "degraded; see list_databases" };
     let open_calls = node.jobs()?.open_count_for(job.caller());
+    let transports = node.registry()?.transport_switches().describe();
     let one = |value: Option<u64>| count_column([value].into_iter());
     let answer = TableBuilder::new()
         .with_column("status", text_column([Some(status.to_owned())].into_iter()))
         .with_column("databases", one(Some(found.len() as u64)))
         .with_column("databases_reachable", one(Some(reachable as u64)))
+        .with_column("transports", text_column([transports].into_iter()))
         .with_column("open_calls", one(Some(open_calls as u64)))
         .with_column("memory_bytes", one(memory_bytes()))
         .with_column("uptime_seconds", one(Some(node.uptime_seconds())));

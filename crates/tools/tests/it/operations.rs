@@ -83,6 +83,7 @@ async fn node_status_reports_state() {
     assert_eq!(status["status"], "degraded; see list_databases");
     assert_eq!((&status["databases"], &status["databases_reachable"]), (&json!(2), &json!(1)));
     assert_eq!(status["open_calls"], 1);
+    assert_eq!(status["transports"], Value::Null, "this process serves none");
     assert!(status["uptime_seconds"].is_u64());
     if cfg!(target_os = "linux") {
         assert!(status["memory_bytes"].as_u64().unwrap() > 100_000, "{status}");

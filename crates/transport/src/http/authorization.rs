@@ -1,4 +1,5 @@
-//! Parses the `Authorization` header of a request. Whether the key or token is valid is checked elsewhere.
+//! Parses the credentials of a request: the `Authorization` header, or a subprotocol of a WebSocket. Whether the key or
+//! token is valid is checked elsewhere.
 //!
 //! [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) and
 //! [3.1](https://www.rfc-editor.org/rfc/rfc6750#section-3.1), [RFC 9110, 11](https://www.rfc-editor.org/rfc/rfc9110#section-11)
@@ -6,6 +7,8 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_core::{AuthenticationError, is_bearer_token};
 
 #[derive(Clone)]
@@ -29,6 +32,21 @@ impl Authorization {
         value.to_str().map_or(Self::Malformed, Self::parse)
     }
 
+    /// The same for the handshake of a WebSocket. Web pages cannot set its headers, but they can offer subprotocols:
+    /// one that contains the token counts like the `Authorization` header. It is never selected, so the response does
+    /// not contain it.
+    pub(super) fn from_web_socket_headers(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+        let offers = values.flat_map(|value| value.split(',')).map(str::trim);
+        let mut bearers = offers.filter_map(parse_bearer_subprotocol);
+        match (bearers.next(), bearers.next()) {
+            (None, _) => Self::from_headers(headers),
+            (Some(bearer), None) if !headers.contains_key(header::AUTHORIZATION) => bearer,
+            // It is not clear which of them authenticates the caller.
+            _ => Self::Malformed,
+        }
+    }
+
     /// The scheme is case-insensitive.
     fn parse(value: &str) -> Self {
         let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
@@ -48,6 +66,17 @@ impl Authorization {
             Self::Malformed => Err(AuthenticationError::Malformed),
         }
     }
+}
+
+/// The token in the subprotocol `bearer.TOKEN`, or in `base64url.bearer.TOKEN-AS-BASE64URL`, because subprotocols must
+/// not contain `/` and `=`; `None` for another subprotocol.
+fn parse_bearer_subprotocol(offer: &str) -> Option<Authorization> {
+    let token = if let Some(encoded) = offer.strip_prefix("base64url.bearer.") {
+        URL_SAFE_NO_PAD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    } else {
+        offer.strip_prefix("bearer.")?.to_owned()
+    };
+    Some(if is_bearer_token(&token) { Authorization::Bearer(token.into()) } else { Authorization::Malformed })
 }
 
 fn is_scheme(text: &str) -> bool {

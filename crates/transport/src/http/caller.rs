@@ -97,7 +97,11 @@ impl RequestCredentials {
         let identity_headers = asserting.map_or_else(Vec::new, |names| collect_identity_headers(headers, &names));
         let origin = CallOrigin { transport, peer: PeerAddress::from_extensions(extensions) };
         let tls = extensions.get::<Arc<TlsPeer>>().cloned();
-        Self { authorization: Authorization::from_headers(headers), identity_headers, tls, origin, toolset }
+        let authorization = match transport {
+            TransportKind::WebSocket => Authorization::from_web_socket_headers(headers),
+            _ => Authorization::from_headers(headers),
+        };
+        Self { authorization, identity_headers, tls, origin, toolset }
     }
 
     /// The caller according to the current authenticator and registry, which belong to the same configuration.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::listen::{ListenEvent, ListenerRevalidator};
 use super::replay::{parse_event_id, replay_body};
-use super::response::{Refusal, event_stream, no_such_session, refusal, session_id};
+use super::response::{Refusal, event_stream, no_such_session, refusal, require_mcp, session_id};
 use super::session::HttpSession;
 use super::sse;
 use super::state::HttpState;
@@ -31,11 +31,12 @@ pub(super) async fn get(
     Extension(credentials): Extension<RequestCredentials>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    require_mcp(&http_state, None)?;
     require_event_stream(&headers)?;
     let session = http_state.sessions.get(session_id(&headers, None)?, &caller.principal);
     let session = session.ok_or_else(|| no_such_session(None))?;
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
-        Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(&session, id),
+        Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(session, id),
         last => {
             let resolver = HttpCallerResolver::new(&http_state, credentials, &caller);
             Ok(listen(&session, resolver, &caller, last.and_then(parse_listener_event_id)).await)
@@ -65,13 +66,13 @@ pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(refusal(StatusCode::NOT_ACCEPTABLE, None, &error).into())
 }
 
-fn resume(session: &HttpSession, id: &str) -> Result<Response, Refusal> {
+fn resume(session: Arc<HttpSession>, id: &str) -> Result<Response, Refusal> {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     let reader = reader.ok_or_else(|| {
         let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
         refusal(StatusCode::BAD_REQUEST, None, &error)
     })?;
-    Ok(event_stream(replay_body(reader)))
+    Ok(event_stream(replay_body(reader, session)))
 }
 
 /// `0-version.resources`: the position in the feed of the client that received that event.

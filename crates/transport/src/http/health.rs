@@ -16,14 +16,20 @@ pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The server accepts calls.
-pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> impl IntoResponse {
-    if http_state.draining.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
+/// The server accepts calls, and the databases that it needs answer.
+pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> Response {
+    let problem = if http_state.draining.is_cancelled() {
+        Some("shutting down".to_owned())
     } else if !http_state.service.registry().admits_calls() {
-        (StatusCode::SERVICE_UNAVAILABLE, "the audit log cannot be written\n")
+        Some("the audit log cannot be written".to_owned())
+    } else if let Some(check) = &http_state.options.readiness {
+        check.problem().await
     } else {
-        (StatusCode::OK, "ready\n")
+        None
+    };
+    match problem {
+        Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
+        None => "ready\n".into_response(),
     }
 }
 

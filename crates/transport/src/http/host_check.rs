@@ -7,20 +7,21 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
 
 use super::answer::{ProblemDetails, ProblemType};
-use super::body;
-use super::path::transport_of;
+use super::path::{is_enabled, transport_of};
 use super::protected_resource::is_metadata_path;
 use super::response::refusal;
 use super::security_headers::add_security_headers;
 use super::state::{HttpOptions, HttpState, PeerAddress};
+use super::{body, cors};
 use crate::tls::TlsPeer;
 
-/// Admits requests with an allowed `Host` and `Origin`; answers 403 to others. Adds security headers to every response.
+/// Admits requests with an allowed `Host` and `Origin`; answers 403 to others, and 404 at paths of disabled endpoints.
+/// Adds security headers to every response, and CORS headers for pages of allowed origins.
 pub(super) async fn check_host(State(http_state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
     let mut response = respond_if_allowed(&http_state, request, next).await;
@@ -32,8 +33,9 @@ async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next
     if is_metadata_path(request.uri().path()) {
         return next.run(request).await;
     }
-    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &http_state.options) {
-        Ok(()) => return next.run(request).await,
+    let options = http_state.reloadable_options();
+    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &options) {
+        Ok(()) => return respond_to_origin(&options, request, next).await,
         Err(reason) => reason,
     };
     let transport = transport_of(request.uri().path());
@@ -44,6 +46,21 @@ async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next
         return ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), refused).into_response(http_state);
     }
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
+}
+
+async fn respond_to_origin(options: &HttpOptions, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = if !is_enabled(request.uri().path(), options) {
+        StatusCode::NOT_FOUND.into_response()
+    } else if cors::is_preflight(request.method(), request.headers()) {
+        cors::preflight_response(request.headers())
+    } else {
+        next.run(request).await
+    };
+    if let Some(origin) = origin {
+        cors::allow_origin(response.headers_mut(), origin);
+    }
+    response
 }
 
 fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {

@@ -2,6 +2,19 @@
 
 use tidegate_core::TransportKind;
 
+use super::state::HttpOptions;
+
+/// Whether `options` enable the endpoint at `path`. Paths without an endpoint count as enabled.
+pub(super) fn is_enabled(path: &str, options: &HttpOptions) -> bool {
+    match transport_of(path) {
+        TransportKind::Rest => options.has_rest,
+        TransportKind::Sse => options.has_sse,
+        TransportKind::WebSocket => options.has_web_socket,
+        _ if path == "/metrics" => options.has_metrics,
+        _ => options.has_mcp || !path.strip_prefix("/mcp").is_some_and(is_at_or_below),
+    }
+}
+
 /// The transport of `path`; Streamable HTTP unless another transport has that path.
 pub(super) fn transport_of(path: &str) -> TransportKind {
     if ["/rest", "/results"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {

@@ -17,8 +17,8 @@ use super::body::BodyError;
 use super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
-    Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, session_id,
-    streamed_json,
+    Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
+    session_id, streamed_json,
 };
 use super::session::HttpSession;
 use super::sse::EventWriter;
@@ -117,7 +117,7 @@ pub(super) async fn read_message(
         http_state.report_rejection(origin, message);
         refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))).into()
     };
-    let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
+    let HttpOptions { body_bytes_max, read_within, .. } = *http_state.reloadable_options();
     if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
         body::discard(body, read_within).await;
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
@@ -138,6 +138,7 @@ async fn answer_request(
     head: &RequestHead,
     mut request: RpcRequest,
 ) -> Result<Response, Refusal> {
+    require_mcp(http_state, Some(&request.id))?;
     request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
     let version = head.headers.get(mirrored_headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let revision = version.and_then(Revision::parse);
@@ -192,7 +193,7 @@ async fn answer_in_session(
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
         }
         (Answer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
-            stream_resumable(http_state, &session, &id, answer, validity)
+            stream_resumable(http_state, session, &id, answer, validity)
         }
         (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity))),
         (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity)),
@@ -217,7 +218,7 @@ async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcR
 /// A disconnect does not cancel the call: it writes into a buffer in a task of its own, which the response reads.
 fn stream_resumable(
     http_state: &HttpState,
-    session: &HttpSession,
+    session: Arc<HttpSession>,
     id: &RequestId,
     answer: Box<AnswerStream>,
     revalidator: CallerRevalidator,
@@ -236,7 +237,7 @@ fn stream_resumable(
             Err(ReplayLost) => replay.mark_lost(),
         }
     });
-    Ok(event_stream(replay_body(reader)))
+    Ok(event_stream(replay_body(reader, session)))
 }
 
 async fn write_events(
@@ -271,6 +272,7 @@ async fn answer_batch(
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
 ) -> Result<Response, Refusal> {
+    require_mcp(http_state, None)?;
     // If the session id is missing, the rejection of the batch is the more useful error.
     let without_session = || http_state.request_context(&head.caller, None, false);
     let context = head.session_context(http_state)?.unwrap_or_else(without_session);

@@ -13,6 +13,7 @@ use futures::stream;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::session::HttpSession;
 use super::sse;
 
 /// Maximum number of bytes that one stream stores for redelivery. The oldest delivered ones are removed first.
@@ -173,17 +174,17 @@ impl Drop for ReplayReader {
     }
 }
 
-/// The bytes of a resumable stream. It sends comments between two events while it is quiet.
-pub(super) fn replay_body(reader: ReplayReader) -> Body {
-    let state = (reader, true);
-    Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
+/// The bytes of a resumable stream, which uses its `session`. It sends comments between two events while it is quiet.
+pub(super) fn replay_body(reader: ReplayReader, session: Arc<HttpSession>) -> Body {
+    let state = (reader, true, session);
+    Body::from_stream(stream::unfold(state, |(mut reader, is_between_events, session)| async move {
         let bytes = match tokio::time::timeout(sse::KEEP_ALIVE_EVERY, reader.next()).await {
             Ok(bytes) => bytes?,
             Err(_) if is_between_events => sse::KEEP_ALIVE,
             Err(_) => reader.next().await?,
         };
         let is_between_events = sse::ends_event(&bytes);
-        Some((Ok::<_, Infallible>(bytes), (reader, is_between_events)))
+        Some((Ok::<_, Infallible>(bytes), (reader, is_between_events, session)))
     }))
 }
 

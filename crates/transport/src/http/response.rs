@@ -9,9 +9,11 @@ use bytes::Bytes;
 use futures::stream;
 use tidegate_core::LimitLevel;
 use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
+use tidegate_runtime::TransportGroup;
 
 use super::body::{REVOKED_REASON, broken_body_error};
 use super::protected_resource::{Challenge, SharedProtectedResource};
+use super::state::HttpState;
 use crate::revalidation::{CallerRevalidator, Revoked};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -55,6 +57,15 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Re
     };
     let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("{subject} too many open sessions; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
+}
+
+/// 503 while an operator has stopped MCP. Cancellations and responses of clients pass, because running calls need them.
+pub(super) fn require_mcp(http_state: &HttpState, id: Option<&RequestId>) -> Result<(), Refusal> {
+    let running = http_state.service.registry().transport_switches().require_running(TransportGroup::Mcp);
+    running.map_err(|error| {
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, error.to_string());
+        refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error).into()
+    })
 }
 
 /// The id of the session that a request belongs to; 400 if it has none.

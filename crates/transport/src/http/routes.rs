@@ -21,32 +21,24 @@ pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOpti
 }
 
 pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
-    let mut routes = Router::new();
-    if http_state.options.has_mcp {
-        let mcp = || on_post(post::post).get(get::get).delete(get::delete);
-        routes = routes.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
+    let mcp = || on_post(post::post).get(get::get).delete(get::delete);
+    // Paths of disabled endpoints are refused before, because a reload can enable them.
+    let mut routes = Router::new()
+        .route("/mcp", mcp())
+        .route("/mcp/{toolset}", mcp())
+        .route("/mcp/sse", on_get(http_sse::open))
+        .route("/mcp/{toolset}/sse", on_get(http_sse::open))
+        .route("/mcp/messages/{session}", on_post(http_sse::post))
+        .route("/mcp/ws", on_get(web_socket::open))
+        .route("/mcp/{toolset}/ws", on_get(web_socket::open))
+        .route("/metrics", on_get(health::metrics))
+        .route_layer(from_fn_with_state(http_state.clone(), authenticate_request));
+    // These routes authenticate callers themselves: the REST page is public, and links open results.
+    for path in ["/rest", "/rest/", "/rest/{*path}"] {
+        routes = routes.route(path, on_any(rest::answer));
     }
-    if http_state.options.has_sse {
-        routes = routes.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
-        routes = routes.route("/mcp/messages/{session}", on_post(http_sse::post));
-    }
-    if http_state.options.has_web_socket {
-        routes = routes.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
-    }
-    if http_state.options.has_metrics {
-        routes = routes.route("/metrics", on_get(health::metrics));
-    }
-    if routes.has_routes() {
-        routes = routes.route_layer(from_fn_with_state(http_state.clone(), authenticate_request));
-    }
-    if http_state.options.has_rest {
-        // These routes authenticate callers themselves: the REST page is public, and links open results.
-        for path in ["/rest", "/rest/", "/rest/{*path}"] {
-            routes = routes.route(path, on_any(rest::answer));
-        }
-        for path in ["/results", "/results/", "/results/{*path}"] {
-            routes = routes.route(path, on_any(results::answer));
-        }
+    for path in ["/results", "/results/", "/results/{*path}"] {
+        routes = routes.route(path, on_any(results::answer));
     }
     routes
         .route(WELL_KNOWN, on_any(metadata))

@@ -1,5 +1,6 @@
 //! Listens, accepts connections, and shuts down in order.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_mcp::McpService;
+use tidegate_runtime::TransportGroup;
 use tidegate_runtime::event::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::connections::{Connections, OpenConnection, ResponseBody};
 use super::routes::build_routes;
 use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
@@ -31,24 +34,68 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Delay after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long an idle connection that makes room may take to end.
+const ROOM_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server that runs in its own tasks.
 #[derive(Debug)]
 pub struct RunningServer {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
+    reloader: OptionsReloader,
     running: tokio::task::JoinHandle<()>,
 }
 
 impl RunningServer {
-    /// The address that it listens on.
+    /// The first address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// The addresses that it listens on, in the order of its listeners.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Changes options while the server runs.
+    pub fn options_reloader(&self) -> OptionsReloader {
+        self.reloader.clone()
     }
 
     /// Resolves when the server has shut down.
     pub async fn wait(self) {
         // The task neither panics nor is it aborted.
         let _ = self.running.await;
+    }
+}
+
+/// Changes the options of a running server.
+#[derive(Clone)]
+pub struct OptionsReloader(Arc<[Arc<HttpState>]>);
+
+impl OptionsReloader {
+    /// Sets the options of the address with this index. The enabled endpoints, the allowlists and `body_bytes_max` apply
+    /// to the next request or WebSocket; other options stay as they were.
+    pub fn reload(&self, index: usize, options: HttpOptions) {
+        if let Some(http_state) = self.0.get(index) {
+            http_state.reload_options(options);
+            announce_transports(&self.0);
+        }
+    }
+}
+
+/// Records which groups of transports the addresses serve together.
+fn announce_transports(http_states: &[Arc<HttpState>]) {
+    let Some(first) = http_states.first() else { return };
+    let options: Vec<_> = http_states.iter().map(|http_state| http_state.reloadable_options()).collect();
+    let switches = first.service.registry().transport_switches();
+    let has_mcp = options.iter().any(|options| options.has_mcp || options.has_sse || options.has_web_socket);
+    switches.set_served(TransportGroup::Mcp, has_mcp);
+    switches.set_served(TransportGroup::Rest, options.iter().any(|options| options.has_rest));
+}
+
+impl std::fmt::Debug for OptionsReloader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OptionsReloader({})", self.0.len())
     }
 }
 
@@ -63,72 +110,126 @@ pub fn serve(
     options: HttpOptions,
     shutdown: CancellationToken,
 ) -> std::io::Result<RunningServer> {
-    let address = listener.local_addr()?;
-    let http_state = HttpState::new(service, metrics, options);
-    let running = tokio::spawn(run(listener, http_state, shutdown));
-    Ok(RunningServer { address, running })
+    serve_addresses(vec![(listener, options)], service, metrics, shutdown)
 }
 
-async fn run(listener: TcpListener, http_state: Arc<HttpState>, shutdown: CancellationToken) {
-    let app = build_routes(http_state.clone());
-    let semaphore = Arc::new(Semaphore::new(http_state.options.connections_max));
+/// The same on several addresses, each with its own options. They share sessions, and the limits of the first.
+///
+/// # Errors
+/// When there is no listener, or one has no address.
+pub fn serve_addresses(
+    listeners: Vec<(TcpListener, HttpOptions)>,
+    service: Arc<McpService>,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+) -> std::io::Result<RunningServer> {
+    let no_listener = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "there is no listener");
+    let first = listeners.first().map(|(_, options)| HttpState::new(service, metrics, options.clone()));
+    let first = first.ok_or_else(no_listener)?;
+    let listeners: Vec<_> =
+        listeners.into_iter().map(|(listener, options)| (listener, first.with_options(options))).collect();
+    let addresses: Vec<_> =
+        listeners.iter().map(|(listener, _)| listener.local_addr()).collect::<std::io::Result<_>>()?;
+    let reloader = OptionsReloader(listeners.iter().map(|(_, http_state)| http_state.clone()).collect());
+    announce_transports(&reloader.0);
+    let running = tokio::spawn(run(listeners, first, shutdown));
+    Ok(RunningServer { addresses, reloader, running })
+}
+
+async fn run(listeners: Vec<(TcpListener, Arc<HttpState>)>, first: Arc<HttpState>, shutdown: CancellationToken) {
+    let limit = Connections::new(first.options.connections_max, first.service.registry().events().clone());
     let connections = TaskTracker::new();
+    let accepting = TaskTracker::new();
+    for (listener, http_state) in listeners {
+        let acceptor = Acceptor {
+            listener,
+            app: build_routes(http_state.clone()),
+            http_state,
+            limit: limit.clone(),
+            connections: connections.clone(),
+            shutdown: shutdown.clone(),
+        };
+        accepting.spawn(acceptor.run());
+    }
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING_EVERY);
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             _ = housekeeping.tick() => {
-                http_state.sessions.end_idle();
-                http_state.metrics.run_upkeep();
-            }
-            accepted = accept(&listener, &semaphore) => {
-                let Some((stream, peer, permit)) = accepted else {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                };
-                let http_connection_permit = HttpConnectionPermit::new(permit);
-                connections.spawn(serve_connection(stream, peer, http_connection_permit, app.clone(), http_state.clone(), shutdown.clone()));
+                first.sessions.end_idle();
+                first.metrics.run_upkeep();
             }
         }
     }
-    drop(listener);
-    drain(&http_state, &connections).await;
+    accepting.close();
+    accepting.wait().await;
+    drain(&first, &connections).await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    semaphore: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = semaphore.clone().acquire_owned().await.ok()?;
-    let (stream, peer) = listener.accept().await.ok()?;
-    Some((stream, peer, permit))
-}
-
-async fn serve_connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    permit: HttpConnectionPermit,
+/// Accepts the connections of one address.
+struct Acceptor {
+    listener: TcpListener,
     app: Router,
     http_state: Arc<HttpState>,
+    limit: Arc<Connections>,
+    connections: TaskTracker,
     shutdown: CancellationToken,
-) {
+}
+
+impl Acceptor {
+    async fn run(self) {
+        while let Some(accepted) = self.shutdown.run_until_cancelled(self.accept()).await {
+            let Some((stream, peer, permit)) = accepted else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let connection = HttpConnection {
+                peer,
+                permit: HttpConnectionPermit::new(permit),
+                open: self.limit.open(),
+                tls: None,
+                app: self.app.clone(),
+                http_state: self.http_state.clone(),
+                shutdown: self.shutdown.clone(),
+            };
+            self.connections.spawn(serve_connection(stream, connection));
+        }
+    }
+
+    async fn accept(&self) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let accepted = self.listener.accept().await.inspect_err(|error| self.limit.report_failed_accept(error));
+        let (stream, peer) = accepted.ok()?;
+        Some((stream, peer, self.limit.acquire_permit().await?))
+    }
+}
+
+async fn serve_connection(stream: TcpStream, mut connection: HttpConnection) {
     let transport = TransportKind::StreamableHttp;
+    let http_state = connection.http_state.clone();
     let events = http_state.service.registry().events();
     events.emit(Event::ConnectionOpened { transport });
     // Without it, small events wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let stream = WriteTimeoutStream::new(stream, http_state.options.write_within);
     match &http_state.options.tls {
-        None => HttpConnection { peer, permit, tls: None, app, http_state: &http_state, shutdown }.serve(stream).await,
-        Some(tls) => match shutdown.run_until_cancelled(tls.accept(stream)).await {
-            None => {}
-            Some(Ok((stream, tls_peer))) => {
-                let tls = Some(tls_peer);
-                HttpConnection { peer, permit, tls, app, http_state: &http_state, shutdown }.serve(stream).await;
+        None => connection.serve(stream).await,
+        Some(tls) => {
+            let handshake = tokio::select! {
+                biased;
+                () = connection.shutdown.cancelled() => None,
+                () = connection.open.activity.ended.cancelled() => None,
+                handshake = tls.accept(stream) => Some(handshake),
+            };
+            match handshake {
+                None => {}
+                Some(Ok((stream, tls_peer))) => {
+                    connection.tls = Some(tls_peer);
+                    connection.serve(stream).await;
+                }
+                Some(Err(error)) => report_failed_handshake(&http_state, connection.peer, &error),
             }
-            Some(Err(error)) => report_failed_handshake(&http_state, peer, &error),
-        },
+        }
     }
     events.emit(Event::ConnectionClosed { transport });
 }
@@ -158,26 +259,33 @@ fn origin_of_peer(peer: SocketAddr) -> CallOrigin {
 }
 
 /// A connection before its first request.
-struct HttpConnection<'a> {
+struct HttpConnection {
     peer: SocketAddr,
     permit: HttpConnectionPermit,
+    open: OpenConnection,
     tls: Option<Arc<TlsPeer>>,
     app: Router,
-    http_state: &'a HttpState,
+    http_state: Arc<HttpState>,
     shutdown: CancellationToken,
 }
 
-impl HttpConnection<'_> {
+impl HttpConnection {
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { peer, permit, tls, app, http_state, shutdown } = self;
-        let service = app.map_request(move |mut request: Request<Incoming>| {
+        let Self { peer, permit, open, tls, app, http_state, shutdown } = self;
+        let activity = open.activity.clone();
+        let open = Arc::new(open);
+        let service = tower::service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddress(peer.ip()));
             extensions.insert(permit.clone());
             if let Some(tls) = &tls {
                 extensions.insert(tls.clone());
             }
-            request
+            let open_request = open.begin_request();
+            let response = app.clone().oneshot(request);
+            async move {
+                Ok::<_, Infallible>(response.await?.map(|body| ResponseBody { body, _open_request: open_request }))
+            }
         });
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
@@ -198,6 +306,11 @@ impl HttpConnection<'_> {
             () = shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = tokio::time::timeout(http_state.options.drain_within * 2, connection).await;
+            }
+            () = activity.ended.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                // A request that arrived at the same moment is still answered.
+                while tokio::time::timeout(ROOM_WITHIN, connection.as_mut()).await.is_err() && activity.has_request() {}
             }
         }
     }

@@ -27,6 +27,7 @@ pub(super) struct HttpSessions {
     by_id: Mutex<HashMap<String, (Arc<HttpSession>, SessionPermit)>>,
 }
 
+/// Requests and event streams hold it while they use it, so that a session without a holder is unused.
 pub(super) struct HttpSession {
     pub(super) session: Arc<McpSession>,
     /// The principal that opened the session; for all others it does not exist.
@@ -79,6 +80,31 @@ impl HttpSessions {
         for (_, (session, _permit)) in idle {
             session.close();
         }
+    }
+
+    /// Ends the session that is unused for the longest time, to make room at `level` for one of `holder`: an own session
+    /// if there is one, else one of its tenant or of anybody. A session that a request or an event stream uses is not
+    /// ended. False if there is no such session.
+    pub(super) fn end_oldest_unused(&self, level: LimitLevel, holder: &CallerIdentity) -> bool {
+        let ended = {
+            let mut by_id = self.by_id.lock();
+            let oldest = |is_candidate: &dyn Fn(&CallerIdentity) -> bool| {
+                let unused = by_id.iter().filter(|(_, (session, permit))| {
+                    is_candidate(&permit.holder)
+                        && Arc::strong_count(session) == 1
+                        && session.session.in_flight().is_empty()
+                });
+                unused.min_by_key(|(_, (session, _))| *session.last_used.lock()).map(|(id, _)| id.clone())
+            };
+            let own = oldest(&|owner| owner == holder);
+            let id = own.or_else(|| match level {
+                LimitLevel::Principal => None,
+                LimitLevel::Tenant => oldest(&|owner| owner.tenant == holder.tenant),
+                LimitLevel::Tool | LimitLevel::Node => oldest(&|_| true),
+            });
+            id.and_then(|id| by_id.remove(&id))
+        };
+        ended.inspect(|(session, _permit)| session.close()).is_some()
     }
 
     pub(super) fn end_all(&self) {

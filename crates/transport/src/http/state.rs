@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use axum::extract::FromRef;
 use axum::http::{Extensions, HeaderName};
-use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, LinkVerifier};
+use tidegate_core::{AllowAll, Authenticator, Budget, CallOrigin, Caller, CallerIdentity, LinkVerifier};
 use tidegate_mcp::{McpService, McpSession, RequestContext, RequestId};
 use tidegate_runtime::event::Event;
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,7 +37,7 @@ pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     streams_lone_answers: false,
 };
 
-/// Limits, allowlists and enabled endpoints of the HTTP server.
+/// Limits, allowlists and enabled endpoints of one address of the HTTP server.
 #[derive(Clone)]
 pub struct HttpOptions {
     /// Authenticates callers.
@@ -62,10 +64,11 @@ pub struct HttpOptions {
     pub read_within: Duration,
     /// How long written data may stay unread by a client before its connection is broken.
     pub write_within: Duration,
-    /// Maximum number of connections; further ones wait to be accepted.
+    /// Maximum number of connections over all addresses. A further one ends the oldest connection without a request, or
+    /// waits if all have one.
     pub connections_max: usize,
-    /// Maximum number of sessions; further ones are refused. Legacy sessions, HTTP+SSE streams, WebSockets and modern
-    /// listeners over Streamable HTTP count together.
+    /// Maximum number of sessions. A further one ends the oldest unused legacy session, or is refused if all are in use.
+    /// Legacy sessions, HTTP+SSE streams, WebSockets and modern listeners over Streamable HTTP count together.
     pub sessions_max: usize,
     /// Maximum number of sessions of one principal, where callers authenticate. The principals of one tenant together
     /// have at most half of all sessions.
@@ -74,8 +77,10 @@ pub struct HttpOptions {
     pub session_idle_max: Duration,
     /// Host names that requests may use in addition to the loopback names; port and case are ignored.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that are allowed in addition to loopback hosts (`https://example.com`).
+    /// Origins of web pages that may call and read answers, in addition to loopback hosts (`https://example.com`).
     pub allowed_origins: Vec<String>,
+    /// Whether the databases that the node needs answer, for `/ready`; `None` if it needs none.
+    pub readiness: Option<Arc<dyn ReadinessCheck>>,
     /// How long running calls may take to end at shutdown.
     pub drain_within: Duration,
 }
@@ -101,18 +106,30 @@ impl Default for HttpOptions {
             session_idle_max: Duration::from_secs(30 * 60),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            readiness: None,
             drain_within: Duration::from_secs(10),
         }
     }
 }
 
+/// Whether a node can answer calls, beyond what its own process knows.
+#[async_trait]
+pub trait ReadinessCheck: Send + Sync {
+    /// Why the node is not ready, in words that any client may read; `None` if it is ready. Must end within a few seconds.
+    async fn problem(&self) -> Option<String>;
+}
+
+/// The state of one address. All addresses of a server share everything but the options.
 pub(crate) struct HttpState {
     pub(super) service: Arc<McpService>,
     pub(super) metrics: Arc<Metrics>,
+    /// The options at the start.
     pub(super) options: HttpOptions,
+    /// The options after the last reload.
+    reloaded: ArcSwap<HttpOptions>,
     pub(super) session_permits: Arc<SessionPermits>,
-    pub(super) sessions: HttpSessions,
-    pub(super) streams: SseSessions,
+    pub(super) sessions: Arc<HttpSessions>,
+    pub(super) streams: Arc<SseSessions>,
     /// The calls of legacy event streams, which outlive their connections, and WebSockets.
     pub(super) tasks: TaskTracker,
     /// Fires when the server shuts down: it accepts no more calls, and listeners end.
@@ -152,12 +169,37 @@ impl HttpState {
             service,
             metrics,
             session_permits: SessionPermits::new(options.sessions_max, events),
-            sessions: HttpSessions::new(options.session_idle_max),
-            streams: SseSessions::default(),
+            sessions: Arc::new(HttpSessions::new(options.session_idle_max)),
+            streams: Arc::default(),
+            reloaded: ArcSwap::from_pointee(options.clone()),
             options,
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
         })
+    }
+
+    /// The state of a further address of the same server.
+    pub(super) fn with_options(&self, options: HttpOptions) -> Arc<Self> {
+        Arc::new(Self {
+            service: self.service.clone(),
+            metrics: self.metrics.clone(),
+            session_permits: self.session_permits.clone(),
+            sessions: self.sessions.clone(),
+            streams: self.streams.clone(),
+            reloaded: ArcSwap::from_pointee(options.clone()),
+            options,
+            tasks: self.tasks.clone(),
+            draining: self.draining.clone(),
+        })
+    }
+
+    /// The options that change while the server runs: the enabled endpoints, the allowlists and `body_bytes_max`.
+    pub(super) fn reloadable_options(&self) -> Arc<HttpOptions> {
+        self.reloaded.load_full()
+    }
+
+    pub(super) fn reload_options(&self, options: HttpOptions) {
+        self.reloaded.store(Arc::new(options));
     }
 
     pub(super) fn acquire_session_permit(
@@ -169,7 +211,14 @@ impl HttpState {
         // Read each time: a later configuration may be the first one that requires authentication.
         let per_principal_max =
             self.options.authenticator.enforces_authentication().then_some(self.options.sessions_per_principal_max);
-        self.session_permits.acquire(caller, per_principal_max).map_err(|level| too_many_sessions(id, level).into())
+        loop {
+            match self.session_permits.acquire(caller, per_principal_max) {
+                Ok(permit) => return Ok(permit),
+                // Many clients leave without DELETE. A client whose session ended opens a new one.
+                Err(level) if self.sessions.end_oldest_unused(level, &CallerIdentity::for_quota(caller)) => {}
+                Err(level) => return Err(too_many_sessions(id, level).into()),
+            }
+        }
     }
 
     pub(super) fn report_rejection(&self, origin: CallOrigin, reason: &str) {

@@ -17,7 +17,7 @@
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that disconnect.
 //! - `rest`: the registry as REST; `results`: stored results.
 //! - `metrics`: health, readiness, metrics.
-//! - `shutdown`: running calls may end.
+//! - `shutdown`: running calls may end. `switches`: an operator stops and starts transports.
 //! - `web_socket`, `http_sse`: transports whose connections many requests share; `resource_usage`: no resources are
 //!   leaked; `shared_connection`: the common behaviour of both.
 
@@ -47,6 +47,7 @@ mod shutdown;
 mod status;
 mod streaming;
 mod subscriptions;
+mod switches;
 mod tls;
 mod uniform_rejections;
 pub(super) mod web_socket;

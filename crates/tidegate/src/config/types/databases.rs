@@ -52,6 +52,9 @@ pub(crate) struct DatabaseConfig {
     /// PostgreSQL: whether a connection pooler in transaction mode is in between. Default: false.
     #[serde(default)]
     pub(crate) pgbouncer: bool,
+    /// PostgreSQL: whether the server is not ready, according to /ready, while this database does not answer. Default:
+    /// true. Since: 0.2.0.
+    pub(crate) required: Option<bool>,
     /// PostgreSQL: the highest cost estimate of the planner, in its units, for SQL that a caller writes. Default: no
     /// limit.
     pub(crate) max_cost: Option<f64>,

@@ -23,7 +23,9 @@ pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
-pub(crate) use server::{ClientCertificatesConfig, ServerConfig, TlsConfig, TlsVersionConfig};
+pub(crate) use server::{
+    ClientCertificatesConfig, ListenConfig, ServerAddress, ServerConfig, TlsConfig, TlsVersionConfig,
+};
 
 /// The configuration of a Tidegate server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

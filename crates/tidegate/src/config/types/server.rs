@@ -11,9 +11,9 @@ use crate::config::quantities::{Size, Time};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerConfig {
-    /// Address to listen on. Default: 127.0.0.1:7070.
-    pub(crate) listen: Option<String>,
-    /// TLS and client certificates. Default: none; the server accepts plain HTTP.
+    /// Address to listen on, or a list of addresses, each with its own transports and TLS. Default: 127.0.0.1:7070.
+    pub(crate) listen: Option<ListenConfig>,
+    /// TLS and client certificates of the addresses without their own. Default: none; the server accepts plain HTTP.
     pub(crate) tls: Option<TlsConfig>,
     /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
     pub(crate) allow_hosts: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct ServerConfig {
     pub(crate) title: Option<String>,
     /// Instructions that a model receives when it connects. Default: the built-in instructions.
     pub(crate) instructions: Option<String>,
-    /// Transports that are on. Default: all.
+    /// Transports that are on at the addresses without their own. Default: all.
     pub(crate) transports: TransportsConfig,
     /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28). Since: 0.2.0.
     pub(crate) list_cache: ListCacheConfig,
@@ -41,6 +41,84 @@ pub(crate) struct ListCacheConfig {
     /// Whether shared caches may store lists. Not allowed together with auth. Default: true without auth, as far as all
     /// entries are open to all callers. Since: 0.2.0.
     pub(crate) public: Option<bool>,
+}
+
+/// The addresses to listen on.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ListenConfig {
+    /// One address: 127.0.0.1:7070.
+    Address(String),
+    /// Several addresses.
+    Addresses(Vec<AddressConfig>),
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum AddressConfig {
+    /// The address: 127.0.0.1:7070.
+    Address(String),
+    /// The address, with its transports and TLS.
+    Options(AddressOptionsConfig),
+}
+
+/// An address, with its own transports and TLS.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddressOptionsConfig {
+    /// The address: 127.0.0.1:7070. Required. Since: 0.2.0.
+    pub(crate) address: String,
+    /// Transports that are on at this address. Default: server.transports. Since: 0.2.0.
+    pub(crate) transports: Option<TransportsConfig>,
+    /// TLS of this address. Default: server.tls. Since: 0.2.0.
+    pub(crate) tls: Option<TlsConfig>,
+}
+
+/// One address of the server, with the options that apply to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerAddress<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) transports: TransportsConfig,
+    pub(crate) tls: Option<&'a TlsConfig>,
+}
+
+const DEFAULT_LISTEN_ADDRESS: &str = "127.0.0.1:7070";
+
+impl ServerConfig {
+    /// The addresses to listen on. An empty list is rejected elsewhere.
+    pub(crate) fn addresses(&self) -> Vec<ServerAddress<'_>> {
+        let (transports, tls) = (self.transports, self.tls.as_ref());
+        let with_defaults = |address| ServerAddress { address, transports, tls };
+        match &self.listen {
+            None => vec![with_defaults(DEFAULT_LISTEN_ADDRESS)],
+            Some(ListenConfig::Address(address)) => vec![with_defaults(address)],
+            Some(ListenConfig::Addresses(entries)) => {
+                let addresses = entries.iter().map(|entry| match entry {
+                    AddressConfig::Address(address) => with_defaults(address),
+                    AddressConfig::Options(options) => ServerAddress {
+                        address: &options.address,
+                        transports: options.transports.unwrap_or(transports),
+                        tls: options.tls.as_ref().or(tls),
+                    },
+                });
+                addresses.collect()
+            }
+        }
+    }
+
+    /// The paths and entries of TLS in the configuration.
+    pub(crate) fn tls_entries(&self) -> Vec<(String, &TlsConfig)> {
+        let mut entries: Vec<_> = self.tls.iter().map(|tls| ("server.tls".to_owned(), tls)).collect();
+        if let Some(ListenConfig::Addresses(addresses)) = &self.listen {
+            for (index, address) in addresses.iter().enumerate() {
+                if let AddressConfig::Options(AddressOptionsConfig { tls: Some(tls), .. }) = address {
+                    entries.push((format!("server.listen[{index}].tls"), tls));
+                }
+            }
+        }
+        entries
+    }
 }
 
 /// HTTP transports, each of which can be switched off.
@@ -62,6 +140,15 @@ pub(crate) struct TransportsConfig {
 impl Default for TransportsConfig {
     fn default() -> Self {
         Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
+    }
+}
+
+impl TransportsConfig {
+    /// The names of the transports that are on: `mcp, rest`.
+    pub(crate) fn enabled_names(self) -> String {
+        let Self { mcp, sse, ws, rest, metrics } = self;
+        let all = [("mcp", mcp), ("sse", sse), ("ws", ws), ("rest", rest), ("metrics", metrics)];
+        all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     }
 }
 

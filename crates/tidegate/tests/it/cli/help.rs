@@ -26,6 +26,7 @@ fn help_snapshots() {
         Some("access"),
         Some("audit"),
         Some("pg"),
+        Some("transport"),
         Some("client"),
         Some("doctor"),
         Some("completions"),

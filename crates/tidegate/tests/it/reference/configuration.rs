@@ -110,8 +110,9 @@ impl Page {
         found
     }
 
-    /// Adds the section of an object, and then those of the objects within it.
-    fn add(&mut self, path: &str, introduction: &str, object: &Value) {
+    /// Adds the section of an object, and then those of the objects within it. The members of a type that a later key
+    /// uses again appeared with that key, in `later_since`.
+    fn add(&mut self, path: &str, introduction: &str, object: &Value, later_since: Option<&str>) {
         let described = Description::parse(object["description"].as_str().unwrap_or_default());
         let required: Vec<&str> =
             object["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -132,22 +133,26 @@ impl Page {
                 None if is_object => "see its keys".to_owned(),
                 None => panic!("the doc comment of {key} does not state its default (Default: none.)"),
             };
-            let since = match (description.since, FIRST_KEYS.lines().any(|first| first == key)) {
-                (Some(since), _) => since,
-                (None, true) => "0.1.0".to_owned(),
-                (None, false) => panic!("the doc comment of {key} does not state its version (Since: 0.2.0.)"),
+            let since = match (description.since, FIRST_KEYS.lines().any(|first| first == key), later_since) {
+                (Some(since), _, _) => since,
+                (None, true, _) => "0.1.0".to_owned(),
+                (None, false, Some(since)) => since.to_owned(),
+                (None, false, None) => panic!("the doc comment of {key} does not state its version (Since: 0.2.0.)"),
             };
+            let later_since = Some(since.clone()).filter(|since| since != "0.1.0");
             let row = vec![code(&key), self.type_name(property), default, plain(&description.meaning), since];
             self.sections[index].rows.push(row);
             self.keys.insert(key);
-            inner.extend(objects.into_iter().map(|(path, found)| (path, description.whole.clone(), found)));
+            inner.extend(
+                objects.into_iter().map(|(path, found)| (path, description.whole.clone(), found, later_since.clone())),
+            );
         }
-        for (path, whole, object) in inner {
+        for (path, whole, object, later_since) in inner {
             // The first sentence of the type repeats that of the key.
             let own = object["description"].as_str().unwrap_or_default();
             let further = own.split_once(". ").map_or("", |(_, further)| further);
             let introduction = if whole == own { whole } else { format!("{whole} {further}") };
-            self.add(&path, &introduction, &object);
+            self.add(&path, &introduction, &object, later_since.as_deref());
         }
     }
 }
@@ -189,7 +194,7 @@ impl Description {
 fn configuration_page_is_current() {
     let schema: Value = serde_json::from_str(&run(&["config", "schema"]).stdout).unwrap();
     let mut page = Page { schema: schema.clone(), sections: Vec::new(), keys: BTreeSet::new() };
-    page.add("", "", &schema);
+    page.add("", "", &schema, None);
     let unknown: Vec<_> = FIRST_KEYS.lines().filter(|key| !page.keys.contains(*key)).collect();
     assert!(unknown.is_empty(), "keys_of_0_1_0.txt lists keys that do not exist: {unknown:?}");
     let mut text = INTRODUCTION.to_owned();

@@ -20,7 +20,7 @@ use super::body;
 use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::get::require_event_stream;
 use super::post::read_message;
-use super::response::{Refusal, accepted, event_stream, refusal};
+use super::response::{Refusal, accepted, event_stream, refusal, require_mcp};
 use super::state::{HttpState, TRACE};
 use crate::revalidation::CallerResolver;
 
@@ -32,6 +32,7 @@ pub(super) async fn open(
     original: OriginalUri,
     request: Request,
 ) -> Result<Response, Refusal> {
+    require_mcp(&http_state, None)?;
     require_event_stream(request.headers())?;
     let permit = http_state.acquire_session_permit(&caller, None)?;
     // The path prefix under which a host application mounted the router.
@@ -76,6 +77,11 @@ pub(super) async fn post(
             return Err(refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error).into());
         }
     };
+    match &incoming {
+        IncomingMessage::Request(request) => require_mcp(&http_state, Some(&request.id))?,
+        IncomingMessage::Batch(_) => require_mcp(&http_state, None)?,
+        IncomingMessage::Notification(_) | IncomingMessage::Response(_) => {}
+    }
     session.touch();
     if let IncomingMessage::Request(request) = &mut incoming {
         request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");

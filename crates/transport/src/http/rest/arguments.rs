@@ -83,7 +83,7 @@ impl BodyKind {
 }
 
 pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
-    let HttpOptions { body_bytes_max, read_within, .. } = http_state.options;
+    let HttpOptions { body_bytes_max, read_within, .. } = *http_state.reloadable_options();
     if is_read_method(&parts.method) {
         body::discard(body, read_within).await;
         return Ok(Bytes::new());

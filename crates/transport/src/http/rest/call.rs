@@ -33,6 +33,7 @@ impl RestRoute {
         let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
         Some(match self {
             Self::Page | Self::OpenApi | Self::Tools | Self::Tool(_) | Self::Schema(_) => return None,
+            Self::Transports | Self::Transport { .. } => return None,
             Self::Call(tool) => requested(tool, vec![], &[]),
             Self::Query => requested("query", vec![], &[]),
             Self::Sql => ToolRequest { takes_sql: true, ..requested("sql", vec![], &[DATABASE, MAX_ROWS, EXTRACT]) },

@@ -9,6 +9,7 @@ mod call;
 mod document;
 mod openapi;
 mod route;
+mod transports;
 
 use std::sync::Arc;
 
@@ -18,11 +19,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use tidegate_core::{Caller, TransportKind};
+use tidegate_runtime::TransportGroup;
 use uuid::Uuid;
 
 use self::arguments::discard_body;
 use self::route::RestRoute;
 use super::answer::{ProblemDetails, into_response, options_response, require_no_parameters};
+use super::body;
 use super::caller::RequestCredentials;
 use super::state::{HttpState, PeerAddress};
 
@@ -45,6 +48,12 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     if parts.method == Method::OPTIONS {
         return Ok(options_response(route.allow_header()));
     }
+    // An operator can start what is stopped.
+    let is_control = matches!(route, RestRoute::Transports | RestRoute::Transport { .. });
+    let running = http_state.service.registry().transport_switches().require_running(TransportGroup::Rest);
+    if let Err(error) = running.or_else(|error| if is_control { Ok(()) } else { Err(error) }) {
+        return Err(discard_body(http_state, body, error.into()).await);
+    }
     if route == RestRoute::Page {
         return Ok(page());
     }
@@ -58,6 +67,10 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
     };
     if let Err(error) = http_state.service.registry().admit_request(&caller).await {
         return Err(discard_body(http_state, body, error.into()).await);
+    }
+    if is_control {
+        body::discard(body, http_state.options.read_within).await;
+        return transports::respond(http_state, &route, &caller);
     }
     match registry_document(http_state, &route, parts, &caller) {
         Some(response) => response,

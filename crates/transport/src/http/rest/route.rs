@@ -31,6 +31,13 @@ pub(super) enum RestRoute {
     },
     Jobs,
     Job(String),
+    /// The transports that an operator can stop and start.
+    Transports,
+    Transport {
+        group: String,
+        /// `start` or `stop`.
+        action: String,
+    },
 }
 
 impl RestRoute {
@@ -70,6 +77,10 @@ impl RestRoute {
             }
             ["jobs"] => Self::Jobs,
             ["jobs", job] => Self::Job(name(job)),
+            ["transports"] => Self::Transports,
+            ["transports", group, action @ ("start" | "stop")] => {
+                Self::Transport { group: name(group), action: name(action) }
+            }
             _ => return Err(no_such_path()),
         })
     }
@@ -88,7 +99,7 @@ impl RestRoute {
 
     fn methods(&self) -> &'static str {
         match self {
-            Self::Call(_) | Self::Query | Self::Sql => "POST, OPTIONS",
+            Self::Call(_) | Self::Query | Self::Sql | Self::Transport { .. } => "POST, OPTIONS",
             Self::Job(_) => "GET, HEAD, DELETE, OPTIONS",
             _ => "GET, HEAD, OPTIONS",
         }

@@ -19,7 +19,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
-use tidegate_runtime::{Call, event::Event};
+use tidegate_runtime::{Call, TransportGroup, event::Event};
 
 use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};
@@ -50,6 +50,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
             return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
         }
     }
+    http_state.service.registry().transport_switches().require_running(TransportGroup::Rest)?;
     let (caller, validity) = link::resolve_caller(http_state, parts, &route).await?;
     http_state.service.registry().admit_request(&caller).await?;
     let mut result_request = ResultRequest::read(&route, parts)?;

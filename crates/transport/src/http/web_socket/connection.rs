@@ -7,7 +7,8 @@ use futures::{Stream, StreamExt};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tidegate_core::TransportKind;
-use tidegate_mcp::decode;
+use tidegate_mcp::{IncomingMessage, RpcError, decode};
+use tidegate_runtime::TransportGroup;
 use tidegate_runtime::event::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -34,18 +35,21 @@ pub(super) struct WebSocketConnection {
     resolver: Arc<HttpCallerResolver>,
     liveness: Liveness,
     received_bytes: Arc<AtomicU64>,
+    /// Fixed at the handshake.
+    message_bytes_max: usize,
 }
 
 impl WebSocketConnection {
     pub(super) fn new(http_state: Arc<HttpState>, resolver: Arc<HttpCallerResolver>) -> Self {
-        Self { http_state, resolver, liveness: Liveness::new(), received_bytes: Arc::default() }
+        let message_bytes_max = http_state.reloadable_options().body_bytes_max;
+        Self { http_state, resolver, liveness: Liveness::new(), received_bytes: Arc::default(), message_bytes_max }
     }
 
     /// Serves the client until it disconnects, has to be closed, or the server shuts down.
     pub(super) async fn serve(self, upgraded: Upgraded) {
         let events = self.http_state.service.registry().events();
         events.emit(Event::ConnectionOpened { transport: TRANSPORT });
-        let message_bytes_max = self.http_state.options.body_bytes_max;
+        let message_bytes_max = self.message_bytes_max;
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
             .write_buffer_size(WRITE_BYTES)
@@ -170,7 +174,7 @@ impl WebSocketConnection {
             Some(Ok(Message::Binary(_))) => return Err(CloseReason::binary()),
             // The WebSocket library handles control frames.
             Some(Ok(_)) => return Ok(()),
-            Some(Err(error)) => return Err(CloseReason::from_error(&error, self.http_state.options.body_bytes_max)),
+            Some(Err(error)) => return Err(CloseReason::from_error(&error, self.message_bytes_max)),
             None => return Err(CloseReason::Gone),
         };
         self.liveness.touch();
@@ -178,8 +182,16 @@ impl WebSocketConnection {
             Err(refused) if refused.is_final() => return Err(CloseReason::not_admitted(&refused)),
             caller => caller.map_err(|refused| refused.to_rpc_error()),
         };
+        // While an operator has stopped MCP, requests are refused; running calls continue.
+        let running = self.http_state.service.registry().transport_switches().require_running(TransportGroup::Mcp);
+        let message = decode(text.as_bytes());
+        let is_request = matches!(message, Ok(IncomingMessage::Request(_) | IncomingMessage::Batch(_)));
+        let caller = match running {
+            Err(error) if is_request => Err(RpcError::new(RpcError::INTERNAL_ERROR, error.to_string())),
+            _ => caller,
+        };
         let identity: Arc<dyn CallerResolver> = self.resolver.clone();
-        connection.receive_decoded(decode(text.as_bytes()), caller, &identity).await;
+        connection.receive_decoded(message, caller, &identity).await;
         Ok(())
     }
 

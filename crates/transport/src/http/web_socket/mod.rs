@@ -17,7 +17,7 @@ use tidegate_core::Caller;
 
 use self::connection::WebSocketConnection;
 use super::caller::{HttpCallerResolver, RequestCredentials};
-use super::response::Refusal;
+use super::response::{Refusal, require_mcp};
 use super::state::{HttpConnectionPermit, HttpState};
 
 /// GET: upgrades the connection to a WebSocket, or answers with an error.
@@ -27,6 +27,7 @@ pub(super) async fn open(
     Extension(credentials): Extension<RequestCredentials>,
     mut request: Request,
 ) -> Result<Response, Refusal> {
+    require_mcp(&http_state, None)?;
     let switching = handshake::accept_upgrade(request.headers()).map_err(|refused| {
         http_state.report_rejection(credentials.origin, &refused.message);
         refused.into_response()

@@ -1,4 +1,4 @@
-//! The maximum number of connections, and waiting for one.
+//! The maximum number of connections: idle ones make room, others are waited for.
 
 use std::time::Duration;
 
@@ -9,21 +9,34 @@ use super::Server;
 use super::request::Post;
 
 #[tokio::test]
-async fn connections_beyond_the_bound_wait_for_their_turn() {
+async fn connection_beyond_the_bound_ends_the_oldest_idle_one() {
     let server = Server::with(HttpOptions { connections_max: 2, ..HttpOptions::default() }).await;
     let list = Post::modern("tools/list", json!({})).bytes();
-    let mut open = [server.connect().await, server.connect().await];
-    for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.summary(), "200");
+    let (mut silent, mut used) = (server.connect().await, server.connect().await);
+    assert_eq!(used.ask(&list).await.summary(), "200");
+    let mut third = server.connect().await;
+    assert_eq!(third.ask(&list).await.summary(), "200");
+    assert!(silent.is_closed().await);
+    assert_eq!(used.ask(&list).await.summary(), "200");
+}
+
+#[tokio::test]
+async fn connections_with_a_request_are_never_ended_for_others() {
+    let server = Server::with(HttpOptions { connections_max: 2, ..HttpOptions::default() }).await;
+    let mut busy = [server.connect().await, server.connect().await];
+    for (connection, count) in busy.iter_mut().zip(1..) {
+        connection.send(&Post::script(json!([["wait"]])).bytes()).await;
+        server.until_open_calls(count).await;
     }
     let mut waiting = server.connect().await;
-    waiting.send(&list).await;
-    // The open connections are served meanwhile.
-    for connection in &mut open {
-        assert_eq!(connection.ask(&list).await.summary(), "200");
-    }
-    drop(open);
+    waiting.send(&Post::modern("tools/list", json!({})).bytes()).await;
+    let [first, _second] = busy;
+    drop(first);
     assert_eq!(waiting.answer().await.summary(), "200");
+    // The idle connection makes room again, and the second call still runs.
+    server.until_open_calls(1).await;
+    assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.summary(), "200");
+    assert_eq!(server.open_calls(), 1);
 }
 
 #[tokio::test]

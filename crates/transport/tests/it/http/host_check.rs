@@ -81,3 +81,43 @@ async fn every_path_checks_the_host() {
         assert_eq!(connection.ask(&page).await.head.status, 403, "{method} {path}");
     }
 }
+
+#[tokio::test]
+async fn pages_of_allowed_origins_may_read_answers() {
+    let server = server().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (method, path) in [("OPTIONS", "/mcp"), ("OPTIONS", "/rest/tools/x/call"), ("GET", "/health"), ("GET", "/mcp")]
+    {
+        for origin in ["https://app.example.com", "http://localhost:3000", "https://evil.example.com"] {
+            let mut headers = vec![("Origin", origin)];
+            if method == "OPTIONS" {
+                headers.push(("Access-Control-Request-Method", "POST"));
+                headers.push(("Access-Control-Request-Headers", "authorization,mcp-session-id"));
+            }
+            let answer = connection.ask(&wire::request(method, path, &headers, b"")).await;
+            let fields = ["allow-origin", "allow-methods", "allow-headers", "expose-headers", "allow-credentials"];
+            let fields =
+                fields.map(|field| answer.header(&format!("access-control-{field}")).unwrap_or("-").to_owned());
+            table.push_str(&format!("{method} {path} {origin}: {} {}\n", answer.head.status, fields.join(" | ")));
+        }
+    }
+    insta::assert_snapshot!(table, @r"
+    OPTIONS /mcp https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /mcp http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /mcp https://evil.example.com: 403 - | - | - | - | -
+    OPTIONS /rest/tools/x/call https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /rest/tools/x/call http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /rest/tools/x/call https://evil.example.com: 403 - | - | - | - | -
+    GET /health https://app.example.com: 200 https://app.example.com | - | - | * | -
+    GET /health http://localhost:3000: 200 http://localhost:3000 | - | - | * | -
+    GET /health https://evil.example.com: 403 - | - | - | - | -
+    GET /mcp https://app.example.com: 406 https://app.example.com | - | - | * | -
+    GET /mcp http://localhost:3000: 406 http://localhost:3000 | - | - | * | -
+    GET /mcp https://evil.example.com: 403 - | - | - | - | -
+    ");
+    // Without a page, nothing changes.
+    let answer = connection.ask(&wire::request("OPTIONS", "/rest/tools", &[], b"")).await;
+    assert_eq!((answer.head.status, answer.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+}

@@ -119,17 +119,6 @@ async fn rejects_two_authorization_headers() {
     }
 }
 
-#[tokio::test]
-async fn sessions_per_principal_are_bounded() {
-    let (_, options) = revocable_key();
-    let server = Server::with(HttpOptions { sessions_max: 10, sessions_per_principal_max: 2, ..options }).await;
-    let open = with_key(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
-    for _ in 0..2 {
-        assert_eq!(server.ask(&open).await.head.status, 200);
-    }
-    assert_eq!(server.ask(&open).await.head.status, 503);
-}
-
 #[tokio::test(start_paused = true)]
 async fn revoked_listener_is_disconnected() {
     let (one_key, options) = revocable_key();

@@ -11,6 +11,7 @@ use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::{Server, Session, wire};
 use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::wait_until;
 
 #[tokio::test]
 async fn a_session_is_opened_used_and_ended() {
@@ -95,14 +96,33 @@ async fn a_handshake_may_carry_headers_of_its_revision() {
 }
 
 #[tokio::test]
-async fn sessions_are_bounded() {
+async fn the_session_that_is_unused_for_longest_makes_room() {
     let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
-    let first = server.session(Revision::V2025_11_25).await;
-    server.session(Revision::V2025_11_25).await;
+    let (first, second) = (server.session(Revision::V2025_11_25).await, server.session(Revision::V2025_11_25).await);
+    let ping = async |session: &Session| server.ask(&session.post("ping", json!({}))).await.head.status;
+    assert_eq!(ping(&first).await, 200);
+    let third = server.session(Revision::V2025_11_25).await;
+    assert_eq!([ping(&first).await, ping(&second).await, ping(&third).await], [200, 404, 200]);
+}
+
+#[tokio::test]
+async fn a_session_in_use_never_makes_room() {
+    let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
+    let listening = server.session(Revision::V2025_11_25).await;
+    let mut stream = server.connect().await;
+    stream.send(&listening.head("GET", &[])).await;
+    assert_eq!(stream.head().await.status, 200);
+    let calling = server.session(Revision::V2025_11_25).await;
+    let mut call = server.connect().await;
+    let params = json!({"name": "script", "arguments": {"steps": [["cancelled"]]}});
+    call.send(&calling.post("tools/call", params).bytes()).await;
+    server.until_open_calls(1).await;
     let third = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
     assert_eq!(server.ask(&third).await.summary(), "503 -32603 there are too many open sessions; try again later");
-    server.connect().await.ask(&first.head("DELETE", &[])).await;
-    server.session(Revision::V2025_11_25).await;
+    drop(stream);
+    wait_until("room for a session", async || server.ask(&third).await.head.status == 200).await;
+    assert_eq!(server.ask(&listening.post("ping", json!({}))).await.head.status, 404);
+    assert_eq!(server.ask(&calling.post("ping", json!({})).of_id(2)).await.head.status, 200);
 }
 
 #[tokio::test]

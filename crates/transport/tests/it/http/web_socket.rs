@@ -42,7 +42,7 @@ pub(crate) struct Socket<S = TcpStream> {
 }
 
 impl Socket {
-    async fn open(server: &Server) -> Self {
+    pub(crate) async fn open(server: &Server) -> Self {
         Self::at(server, "/mcp/ws", &[]).await
     }
 
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// Checks that the connection still answers.
-    async fn lives(&mut self) {
+    pub(crate) async fn lives(&mut self) {
         let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
         let answer = self.ask(json!("alive?"), method, json!({})).await;
         assert!(answer.get("result").is_some(), "{answer}");

@@ -28,6 +28,61 @@ async fn without_the_right_key_there_is_no_web_socket() {
     Socket::at(&server, "/mcp/ws", &[KEY]).await.lives().await;
 }
 
+/// Web pages cannot set the header `Authorization` of a WebSocket.
+#[tokio::test]
+async fn a_subprotocol_may_carry_the_key() {
+    let (_, options) = revocable_key();
+    let server = Server::with(options).await;
+    let mut table = String::new();
+    for (offered, further) in [
+        ("mcp, bearer.key", None),
+        ("bearer.key, mcp", None),
+        ("mcp, base64url.bearer.a2V5", None),
+        ("mcp, bearer.other", None),
+        ("mcp, base64url.bearer.b3RoZXI", None),
+        ("mcp", None),
+        ("bearer.key", None),
+        ("mcp, bearer.key, bearer.other", None),
+        ("mcp, bearer.other", Some(KEY)),
+        ("mcp, base64url.bearer.=", None),
+        ("mcp, bearer.", None),
+    ] {
+        let headers = [
+            ("Connection", "upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Protocol", offered),
+        ];
+        let headers: Vec<_> = headers.into_iter().chain(further).collect();
+        let mut connection = server.connect().await;
+        connection.send(&request("GET", "/mcp/ws", &headers, b"")).await;
+        let head = connection.head().await;
+        let selected = head.header("sec-websocket-protocol").unwrap_or("-");
+        table.push_str(&format!(
+            "{offered}{}: {} {selected}\n",
+            if further.is_some() { " + header" } else { "" },
+            head.status
+        ));
+    }
+    insta::assert_snapshot!(table, @r"
+    mcp, bearer.key: 101 mcp
+    bearer.key, mcp: 101 mcp
+    mcp, base64url.bearer.a2V5: 101 mcp
+    mcp, bearer.other: 401 -
+    mcp, base64url.bearer.b3RoZXI: 401 -
+    mcp: 401 -
+    bearer.key: 400 -
+    mcp, bearer.key, bearer.other: 400 -
+    mcp, bearer.other + header: 400 -
+    mcp, base64url.bearer.=: 400 -
+    mcp, bearer.: 400 -
+    ");
+    // Other transports do not read it.
+    let post = [("Sec-WebSocket-Protocol", "mcp, bearer.key")];
+    assert_eq!(server.connect().await.ask(&request("POST", "/mcp", &post, b"{}")).await.head.status, 401);
+}
+
 #[tokio::test]
 async fn a_key_that_is_revoked_ends_the_connection_at_its_next_message() {
     let (one_key, options) = revocable_key();

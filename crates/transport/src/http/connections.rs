@@ -1,0 +1,177 @@
+//! The open connections: their maximum number, and which of them have a request.
+//!
+//! At the maximum, a further connection ends the oldest one without a request, so that idle clients cannot keep others
+//! out. Connections beyond the maximum wait before anything is read from them.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use tidegate_runtime::event::{Event, EventDispatcher};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Interval of reports that connections are scarce.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+pub(super) struct Connections {
+    max: usize,
+    semaphore: Arc<Semaphore>,
+    open: Mutex<OpenConnections>,
+    idle_added: Notify,
+    events: EventDispatcher,
+    reported_at: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    next_number: u64,
+    by_number: BTreeMap<u64, Arc<ConnectionActivity>>,
+}
+
+/// An open connection, until it is dropped.
+pub(super) struct OpenConnection {
+    number: u64,
+    connections: Arc<Connections>,
+    pub(super) activity: Arc<ConnectionActivity>,
+}
+
+pub(super) struct ConnectionActivity {
+    /// The requests whose responses are not completely written to the connection.
+    requests: AtomicUsize,
+    idle_since: Mutex<Instant>,
+    /// Fires when the connection has to make room.
+    pub(super) ended: CancellationToken,
+}
+
+/// A request that is being answered.
+pub(super) struct OpenRequest {
+    connections: Arc<Connections>,
+    activity: Arc<ConnectionActivity>,
+}
+
+impl Connections {
+    pub(super) fn new(max: usize, events: EventDispatcher) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            semaphore: Arc::new(Semaphore::new(max)),
+            open: Mutex::default(),
+            idle_added: Notify::new(),
+            events,
+            reported_at: Mutex::default(),
+        })
+    }
+
+    /// A permit for a connection that was accepted. Ends idle connections until there is one.
+    pub(super) async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
+        loop {
+            let mut idle_added = std::pin::pin!(self.idle_added.notified());
+            idle_added.as_mut().enable();
+            if let Ok(permit) = self.semaphore.clone().try_acquire_owned() {
+                return Some(permit);
+            }
+            let action = if self.end_oldest_idle() { "the oldest idle one is closed" } else { "further ones wait" };
+            self.report(&format!("all {} connections are in use; {action}", self.max));
+            tokio::select! {
+                permit = self.semaphore.clone().acquire_owned() => return permit.ok(),
+                () = idle_added => {}
+            }
+        }
+    }
+
+    /// Handles a failed accept. It fails if the process has too many open files.
+    pub(super) fn report_failed_accept(&self, error: &std::io::Error) {
+        let action = if self.end_oldest_idle() { "the oldest idle one is closed" } else { "further ones wait" };
+        self.report(&format!("a connection could not be accepted ({error}); {action}"));
+    }
+
+    pub(super) fn open(self: &Arc<Self>) -> OpenConnection {
+        let activity = Arc::new(ConnectionActivity {
+            requests: AtomicUsize::new(0),
+            idle_since: Mutex::new(Instant::now()),
+            ended: CancellationToken::new(),
+        });
+        let mut open = self.open.lock();
+        open.next_number += 1;
+        let number = open.next_number;
+        open.by_number.insert(number, activity.clone());
+        OpenConnection { number, connections: self.clone(), activity }
+    }
+
+    fn end_oldest_idle(&self) -> bool {
+        let open = self.open.lock();
+        let idle = open.by_number.values().filter(|activity| !activity.has_request() && !activity.ended.is_cancelled());
+        let oldest = idle.min_by_key(|activity| *activity.idle_since.lock());
+        oldest.inspect(|activity| activity.ended.cancel()).is_some()
+    }
+
+    fn report(&self, problem: &str) {
+        let mut reported_at = self.reported_at.lock();
+        if reported_at.is_none_or(|time| time.elapsed() >= REPORT_EVERY) {
+            *reported_at = Some(Instant::now());
+            self.events.emit(Event::ConnectionsScarce { problem });
+        }
+    }
+}
+
+impl ConnectionActivity {
+    pub(super) fn has_request(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
+    }
+}
+
+impl OpenConnection {
+    /// The beginning of a request, which lasts until the value is dropped.
+    pub(super) fn begin_request(&self) -> OpenRequest {
+        self.activity.requests.fetch_add(1, Ordering::AcqRel);
+        OpenRequest { connections: self.connections.clone(), activity: self.activity.clone() }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.connections.open.lock().by_number.remove(&self.number);
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        *self.activity.idle_since.lock() = Instant::now();
+        if self.activity.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.connections.idle_added.notify_waiters();
+        }
+    }
+}
+
+/// The body of a response. Its request is open until the body is dropped.
+pub(super) struct ResponseBody {
+    pub(super) body: Body,
+    pub(super) _open_request: OpenRequest,
+}
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
