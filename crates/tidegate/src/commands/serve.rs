@@ -131,7 +131,7 @@ pub(crate) async fn serve(
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     let server =
         http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
-    startup_help::print_address(scheme, server.address(), help);
+    startup_help::print_address(scheme, server.address(), help, &open_node);
     log_notes(&open_node).await;
     open_node.serve_until_closed(server.wait(), &shutdown).await
 }

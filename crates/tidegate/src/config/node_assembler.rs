@@ -187,7 +187,12 @@ impl NodeAssembler {
         let mut state =
             self.node.new_state(Databases::new(databases).with_tenancy(tenancy), &built_in).entries(|entries| {
                 let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !has_authentication };
-                entries.limits(limits).cache_hint(cache).protection(protection).generation(generation)
+                entries
+                    .limits(limits)
+                    .cache_hint(cache)
+                    .protection(protection)
+                    .generation(generation)
+                    .list_all_arguments(config.advanced)
             });
         let built_in_entries =
             tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();

@@ -31,6 +31,7 @@ mod results;
 mod rmcp_client;
 mod serve;
 pub(crate) mod server;
+mod several_databases;
 mod signals;
 mod stdio;
 mod subscriptions;

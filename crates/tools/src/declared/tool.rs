@@ -10,6 +10,7 @@ use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
 use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, TextTemplate};
+use crate::arguments::UNLISTED_OF_DECLARED;
 
 /// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)) or a request
 /// ([`HttpDefinition`](super::HttpDefinition)).
@@ -78,7 +79,8 @@ impl<A> DeclaredTool<A> {
             let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
             ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
         }));
-        tool.with_input_schema(object_schema(&self.inputs, arguments)).map_err(|error| {
+        let tool = tool.with_input_schema(object_schema(&self.inputs, arguments));
+        tool.and_then(|tool| tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED)).map_err(|error| {
             vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })
     }
