@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderByExpr, Query, Select, SelectItem, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Distinct, Expr, GroupByExpr, OrderByExpr, Query, Select, SelectItem, Value, ValueWithSpan, VisitMut, VisitorMut,
     visit_expressions_mut,
 };
 
@@ -38,6 +38,9 @@ pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExp
         texts.entry(without_casts).or_default().insert(text);
     };
     groups(select).iter().for_each(&mut add);
+    if let Some(Distinct::On(expressions)) = &select.distinct {
+        expressions.iter().for_each(&mut add);
+    }
     let add_calls = |expression: &mut Expr, depth: usize| {
         if depth == 0 && is_named_call(expression) {
             add(expression);
@@ -67,6 +70,9 @@ pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExp
         {
             *item = SelectItem::ExprWithAlias { expr: take(named), alias: quoted(column_name(unnamed)) };
         }
+    }
+    if let Some(Distinct::On(expressions)) = &mut select.distinct {
+        let _ = VisitMut::visit(expressions, &mut namer);
     }
     let _ = VisitMut::visit(&mut select.group_by, &mut namer);
     let _ = VisitMut::visit(&mut select.having, &mut namer);
