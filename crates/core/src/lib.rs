@@ -3,6 +3,7 @@
 //! This crate holds no state and runs nothing. The registry that runs calls is in `tidegate-runtime`.
 
 mod access;
+mod argument_coercion;
 mod authenticator;
 mod backoff;
 mod call;

@@ -45,8 +45,8 @@ pub use row_policy::{
 };
 pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};
 pub use spec::{
-    AggregateFunction, Comparison, ComparisonOperator, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, QueryCondition,
-    QueryJoin, QuerySpec, Selection, SortKey,
+    AggregateFunction, Comparison, ComparisonOperator, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression,
+    Operand, QueryCondition, QueryJoin, QuerySpec, Selection, SortKey,
 };
 pub use stable_hash::StableHasher;
 pub use structured::output_schema;

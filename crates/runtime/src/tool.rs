@@ -33,8 +33,10 @@ pub struct Tool {
     pub description: Option<String>,
     /// Icons.
     pub icons: Vec<Icon>,
-    /// The schema of its arguments.
+    /// The schema of its arguments, as it is listed.
     pub input_schema: Arc<JsonSchema>,
+    /// The schema of all its arguments, if lists leave some out.
+    pub full_schema: Option<Arc<JsonSchema>>,
     /// The schema of its structured answer.
     pub output_schema: Option<Arc<JsonSchema>>,
     /// Hints on what it does.
@@ -60,6 +62,7 @@ impl Tool {
             description: Some(description.into()),
             icons: Vec::new(),
             input_schema: JsonSchema::empty_object(),
+            full_schema: None,
             output_schema: None,
             annotations: None,
             meta: Map::new(),
@@ -77,6 +80,31 @@ impl Tool {
     pub fn with_input_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
         self.input_schema = Arc::new(JsonSchema::object(schema)?);
         Ok(self)
+    }
+
+    /// Leaves the arguments `names` out of lists. Calls may still have them.
+    ///
+    /// # Errors
+    /// If the other arguments are not a valid schema.
+    pub fn with_unlisted_arguments(mut self, names: &[&str]) -> Result<Self, JsonSchemaError> {
+        let mut listed = self.input_schema.json().clone();
+        let Some(properties) = listed.get_mut("properties").and_then(Value::as_object_mut) else { return Ok(self) };
+        let count = properties.len();
+        properties.retain(|name, _| !names.contains(&name.as_str()));
+        if properties.len() == count {
+            return Ok(self);
+        }
+        // A client that checks arguments itself would refuse those that the list lacks.
+        if let Some(members) = listed.as_object_mut() {
+            members.shift_remove("additionalProperties");
+        }
+        self.full_schema = Some(std::mem::replace(&mut self.input_schema, Arc::new(JsonSchema::object(listed)?)));
+        Ok(self)
+    }
+
+    /// The schema of the arguments that a call may have.
+    pub fn call_schema(&self) -> &Arc<JsonSchema> {
+        self.full_schema.as_ref().unwrap_or(&self.input_schema)
     }
 
     /// Sets the schema of its structured answer.

@@ -2,6 +2,7 @@
 
 mod bounded_dialect;
 mod canonical_tokens;
+mod database_name;
 mod dialect;
 mod fingerprint;
 mod function_policy;

@@ -65,7 +65,7 @@ impl Statement {
         Self::from_ast(ast, dialect, |ast| parse::print_checked(ast, dialect))?.with_parameters(parameters)
     }
 
-    fn from_ast(
+    pub(crate) fn from_ast(
         mut ast: ast::Statement,
         dialect: SqlDialect,
         render: impl FnOnce(&ast::Statement) -> Result<String, Error>,

@@ -28,6 +28,8 @@ pub(crate) struct OpenNode {
     file_hashes: FileHashes,
     pub(crate) has_file: bool,
     pub(crate) apply_report: ApplyReport,
+    /// The databases of the command line, if the database `all` joins them.
+    pub(crate) joined_databases: Vec<String>,
     engine: Engine,
     audit: Option<Arc<AuditLog>>,
 }
@@ -67,7 +69,14 @@ impl<'a> NodeSpec<'a> {
     pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {
         let Self { loaded_config: loaded, file_hashes, has_file, sources, options } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
-        let command_line_databases = source::open_databases(sources, &engine)?;
+        let mut command_line_databases = source::open_databases(sources, &engine)?;
+        // A configuration may restrict who queries what, so there the owner declares what is joined.
+        let joined = if has_file { None } else { source::join_databases(&command_line_databases, &engine)? };
+        let joined_databases = match &joined {
+            Some(_) => command_line_databases.iter().map(|database| database.name().to_owned()).collect(),
+            None => Vec::new(),
+        };
+        command_line_databases.extend(joined);
         let authenticator = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
         let flags = options.clone();
         let limits = move |config: &Config| flags.call_limits(defaults, config);
@@ -93,6 +102,7 @@ impl<'a> NodeSpec<'a> {
             file_hashes,
             has_file,
             apply_report,
+            joined_databases,
             engine,
             audit,
         })

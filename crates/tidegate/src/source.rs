@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use tidegate_engines::{Engine, FileDatabase, glob_folder};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, glob_folder};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
@@ -15,6 +15,8 @@ use crate::command_error::CommandError;
 
 /// Name of a database without a name whose path has no name either (`/`).
 const DEFAULT_DATABASE_NAME: &str = "files";
+/// Name of the federated database of several databases of one command line.
+pub(crate) const JOINED_DATABASE_NAME: &str = "all";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DatabaseSource {
@@ -145,6 +147,18 @@ pub(crate) fn open_databases(
     engine: &Engine,
 ) -> Result<Vec<Arc<dyn Database>>, CommandError> {
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
+}
+
+/// The database that joins `databases`, if there are several and none has its name.
+pub(crate) fn join_databases(
+    databases: &[Arc<dyn Database>],
+    engine: &Engine,
+) -> Result<Option<Arc<dyn Database>>, CommandError> {
+    if databases.len() < 2 || databases.iter().any(|database| database.name() == JOINED_DATABASE_NAME) {
+        return Ok(None);
+    }
+    let joined = FederatedDatabase::new(JOINED_DATABASE_NAME, databases.iter().cloned(), engine);
+    Ok(Some(Arc::new(joined.map_err(anyhow::Error::from)?)))
 }
 
 pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseSource]) -> Vec<String> {

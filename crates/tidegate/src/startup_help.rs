@@ -20,8 +20,9 @@ pub(crate) enum StartupHelp {
     ConnectionAndExampleQuestions,
 }
 
-pub(crate) fn print_address(url: &str, help: StartupHelp) {
-    let mut text = format!("listening on {url}\n");
+/// Prints the address, and how to join the databases of `open_node`.
+pub(crate) fn print_address(url: &str, help: StartupHelp, open_node: Option<&OpenNode>) {
+    let mut text = format!("listening on {url}\n{}", open_node.map(explain_join).unwrap_or_default());
     if help != StartupHelp::None {
         text.push_str(&connection_instructions(url));
     }
@@ -40,8 +41,18 @@ pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode)
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
     output::print_note(format_args!(
-        "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n"
+        "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n{}",
+        explain_join(open_node)
     ));
+}
+
+/// How to join the databases of the command line, if there are several.
+fn explain_join(open_node: &OpenNode) -> String {
+    let [first, second, ..] = open_node.joined_databases.as_slice() else { return String::new() };
+    let all = source::JOINED_DATABASE_NAME;
+    format!(
+        "the database {all:?} joins tables of the others by their full names: FROM {first:?}.TABLE JOIN {second:?}.TABLE\n"
+    )
 }
 
 fn connection_instructions(url: &str) -> String {

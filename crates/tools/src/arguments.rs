@@ -116,6 +116,11 @@ pub(crate) fn output_properties() -> Map<String, Value> {
     ])
 }
 
+/// Arguments of built-in tools that lists leave out, because models seldom need them.
+pub(crate) const UNLISTED_ARGUMENTS: [&str; 3] = ["mode", "delivery", "no_cache"];
+/// As [`UNLISTED_ARGUMENTS`], of declared tools; their own arguments may have other names.
+pub(crate) const UNLISTED_OF_DECLARED: [&str; 2] = ["delivery", "no_cache"];
+
 pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {

@@ -13,6 +13,7 @@ mod prompts;
 mod query_tools;
 mod resources;
 mod table_builder;
+mod table_names;
 mod text_preview;
 mod tool_context;
 mod tool_definition;
@@ -31,7 +32,8 @@ Tidegate answers questions about data that stays where it is. Everything is a ta
 2. Look: get_schema gives exact column names and types; samples=3 shows what values look like.
 3. Ask: query for one question put together from parts (no SQL needed), sql for anything else. \
 Names must be exact. Let the database filter, group and count; ask for few rows.
-Several databases: name the one you mean; with one, leave it out.
+Several databases: name the one you mean, or write database.table, which also joins those of a federated database; \
+with one, leave it out.
 format: mcp (JSON rows, the default), csv and toon (fewest tokens), markdown, table, ndjson, json (with columns and \
 statistics). extract=COLUMN gives that column's unique values as a sorted list.
 An answer that reaches its budget ends with a line that says so; then aggregate, filter or select fewer columns.

@@ -10,6 +10,7 @@ use tidegate_core::{Error, JsonSchema};
 use tidegate_query::Delivery;
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
 
+use crate::arguments::UNLISTED_ARGUMENTS;
 use crate::tool_context::ToolContext;
 
 pub(crate) fn read_only_tool(
@@ -33,7 +34,9 @@ pub(crate) fn built_in_tool(
 ) -> Tool {
     let mut tool = Tool::new(name, description, handler).with_title(title).with_annotations(hints);
     tool.input_schema = Arc::new(built_in_schema(input.into()));
-    tool
+    // Every built-in schema is built at registration, which every test does.
+    #[allow(clippy::expect_used)]
+    tool.with_unlisted_arguments(&UNLISTED_ARGUMENTS).expect("a part of a valid schema is valid")
 }
 
 pub(crate) fn node_handler<F, Fut>(node: &Arc<ToolContext>, function: F) -> Arc<dyn Handler>
@@ -82,7 +85,7 @@ impl InputSchemaBuilder {
             .with("no_cache", json!({"type": "boolean"}))
     }
 
-    /// Adds `format` and `extract`. Only `query` and `sql` list the formats; an invalid one is answered with all.
+    /// Adds `format` and `extract`. Only `query` lists the formats; an invalid one is answered with all.
     pub(crate) fn with_output_arguments(self) -> Self {
         self.with("format", json!({"type": "string"})).with("extract", json!({"type": "string"}))
     }

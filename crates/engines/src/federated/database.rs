@@ -56,7 +56,11 @@ impl FederatedDatabase {
         Ok(Self { name, members, engine: engine.clone(), sessions: Arc::new(sessions), tasks: TaskTracker::new() })
     }
 
-    fn find_member(&self, parts: &[String]) -> Result<(&Arc<dyn Database>, String), Error> {
+    async fn find_member(
+        &self,
+        parts: &[String],
+        principal: &Principal,
+    ) -> Result<(&Arc<dyn Database>, String), Error> {
         // A single part is a name as the catalog lists it.
         let (member, table) = match parts {
             [whole] => {
@@ -71,7 +75,7 @@ impl FederatedDatabase {
         };
         let Some(table) = table else {
             let message = format!("table {member:?} needs the name of its database: database.table");
-            let choices = self.members.keys().map(|database| format!("{database}.{member}"));
+            let choices = self.nearest_tables(member, principal).await;
             return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));
         };
         let found = self.members.get(member).ok_or_else(|| {
@@ -81,6 +85,19 @@ impl FederatedDatabase {
             Error::new(ErrorKind::NotFound, message).with_choices(choices)
         })?;
         Ok((found, table))
+    }
+
+    /// The full names of the tables whose own names are similar to `name`.
+    async fn nearest_tables(&self, name: &str, principal: &Principal) -> Vec<String> {
+        let catalogs = load_catalogs(self.members.values(), principal).await;
+        let tables = catalogs.iter().flat_map(|(member, catalog)| {
+            catalog.tables.iter().map(move |table| (table.name.as_str(), format!("{}.{}", member.name(), table.name)))
+        });
+        let tables: Vec<(&str, String)> = tables.collect();
+        let names: BTreeSet<&str> = tables.iter().map(|(table, _)| *table).collect();
+        let near = nearest_names(name, names).into_iter();
+        near.flat_map(|near| tables.iter().filter(move |(table, _)| *table == near).map(|(_, full)| full.clone()))
+            .collect()
     }
 
     async fn load_tables(
@@ -105,7 +122,7 @@ impl FederatedDatabase {
         let context = &context;
         let loading = references.iter().map(|reference| async move {
             let parts = MemberTables::parts(reference);
-            let (member, name) = self.find_member(&parts)?;
+            let (member, name) = self.find_member(&parts, principal).await?;
             let (schema, member) = (load_schema(member, &name, principal).await?, member.clone());
             Ok::<_, Error>((parts, MemberTable { member, name, schema, rows: None, context: context.clone() }))
         });
@@ -169,7 +186,7 @@ impl Database for FederatedDatabase {
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let (member, name) = self.find_member(&[table.to_owned()])?;
+        let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
         member.columns(&name, principal).await
     }
 
@@ -182,7 +199,7 @@ impl Database for FederatedDatabase {
     /// The version tag of the member, or of all members. Unavailable members have none.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         if let Some(table) = table {
-            return match self.find_member(&[table.to_owned()]) {
+            return match self.find_member(&[table.to_owned()], principal).await {
                 Ok((member, name)) => member.version_tag(Some(&name), principal).await,
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),

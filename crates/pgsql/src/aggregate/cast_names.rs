@@ -1,21 +1,23 @@
-//! Aggregates that differ only in casts, such as `sum(x)` and `sum(x::bigint)`. DataFusion gives both the same name.
+//! Groups and aggregates that differ only in casts, such as `sum(x)` and `sum(x::bigint)`. DataFusion gives both the same
+//! name, and refuses two columns with one name.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select};
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, OrderByExpr, Query, Select, SelectItem, Value, ValueWithSpan, VisitorMut,
+};
 
+use super::is_aggregate;
+use crate::column_names::column_name;
 use crate::function::{ColumnarFunction, first_type, keep_types};
-use crate::syntax::{call, string, take};
-use crate::walk::for_each_expression;
+use crate::syntax::{call, quoted, string, take};
+use crate::walk::{Stop, for_each_expression, walk_mut};
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "named_cast_function*";
-/// Aggregates that are checked for ambiguous names.
-const AGGREGATES: &str = "\
-    array_agg avg bool_and bool_or count every max min mode stddev stddev_pop stddev_samp string_agg sum var_pop \
-    var_samp variance";
 
 /// Returns its first argument. The second one makes the name of the call unique.
 pub(crate) fn named_cast_function() -> ScalarUDF {
@@ -27,51 +29,133 @@ pub(crate) fn named_cast_function() -> ScalarUDF {
     )
 }
 
-/// Names the casts in aggregates of `select` that would otherwise have the name of another aggregate.
-pub(crate) fn disambiguate_casts(select: &mut Select) {
-    let mut calls: HashMap<String, HashSet<String>> = HashMap::new();
-    for_each_expression(&mut select.projection.clone(), |expression, _| {
-        if let Some(function) = aggregate_call(expression) {
-            calls.entry(text_without_casts(function)).or_default().insert(function.to_string());
+/// Names the casts in groups, aggregates and window functions of `select` and `order_by` that would otherwise have the
+/// name of another one.
+pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExpr]) {
+    let mut texts: HashMap<String, HashSet<String>> = HashMap::new();
+    let mut add = |expression: &Expr| {
+        let (without_casts, text) = (text_of(expression, true), text_of(expression, false));
+        texts.entry(without_casts).or_default().insert(text);
+    };
+    groups(select).iter().for_each(&mut add);
+    if let Some(Distinct::On(expressions)) = &select.distinct {
+        expressions.iter().for_each(&mut add);
+    }
+    let add_calls = |expression: &mut Expr, depth: usize| {
+        if depth == 0 && is_named_call(expression) {
+            add(expression);
+        }
+    };
+    let mut expressions = (select.projection.clone(), select.having.clone(), select.qualify.clone());
+    let mut order = order_by.iter().map(|order| order.expr.clone()).collect::<Vec<_>>();
+    let mut visit = add_calls;
+    for_each_expression(&mut expressions.0, &mut visit);
+    for_each_expression(&mut expressions.1, &mut visit);
+    for_each_expression(&mut expressions.2, &mut visit);
+    for_each_expression(&mut order, &mut visit);
+    let ambiguous: HashSet<String> = texts.into_values().filter(|texts| texts.len() > 1).flatten().collect();
+    if ambiguous.is_empty() {
+        return;
+    }
+    let mut namer = CastNamer { ambiguous, depth: 0 };
+    // The visitor never breaks.
+    for order in order_by {
+        let _ = walk_mut(&mut order.expr, &mut namer);
+    }
+    for item in &mut select.projection {
+        let before = item.clone();
+        let _ = walk_mut(item, &mut namer);
+        if let (SelectItem::UnnamedExpr(unnamed), SelectItem::UnnamedExpr(named)) = (&before, &mut *item)
+            && unnamed != named
+        {
+            *item = SelectItem::ExprWithAlias { expr: take(named), alias: quoted(column_name(unnamed)) };
+        }
+    }
+    if let Some(Distinct::On(expressions)) = &mut select.distinct {
+        let _ = walk_mut(expressions, &mut namer);
+    }
+    let _ = walk_mut(&mut select.group_by, &mut namer);
+    let _ = walk_mut(&mut select.having, &mut namer);
+    let _ = walk_mut(&mut select.qualify, &mut namer);
+}
+
+/// The expressions of GROUP BY. A number or an output name stands for its expression of SELECT.
+fn groups(select: &Select) -> Vec<Expr> {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
+    let output = |group: &Expr| match group {
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+            let item = select.projection.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
+            match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
+                _ => None,
+            }
+        }
+        Expr::Identifier(name) => select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => Some(expr.clone()),
+            _ => None,
+        }),
+        _ => None,
+    };
+    groups.iter().map(|group| output(group).unwrap_or_else(|| group.clone())).collect()
+}
+
+fn is_named_call(expression: &Expr) -> bool {
+    let Expr::Function(function) = expression else { return false };
+    function.over.is_some() || is_aggregate(&function.name.to_string().to_lowercase())
+}
+
+/// The text of `expression` without parentheses, and without casts if so requested.
+fn text_of(expression: &Expr, without_casts: bool) -> String {
+    let mut expression = expression.clone();
+    for_each_expression(&mut expression, |part, _| {
+        while let Expr::Nested(inner) = part {
+            *part = take(inner);
+        }
+        while without_casts && let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = part {
+            *part = take(inner);
         }
     });
-    calls.retain(|_, texts| texts.len() > 1);
-    if !calls.is_empty() {
-        for_each_expression(select, |expression, _| {
-            if let Some(function) = aggregate_call(expression)
-                && calls.contains_key(&text_without_casts(function))
-            {
-                name_casts(function);
-            }
-        });
+    expression.to_string()
+}
+
+/// Names the casts in expressions whose text is ambiguous.
+struct CastNamer {
+    ambiguous: HashSet<String>,
+    depth: usize,
+}
+
+impl VisitorMut for CastNamer {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Stop> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Stop> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
+        if self.depth > 0 || !self.ambiguous.contains(&text_of(expression, false)) {
+            return ControlFlow::Continue(());
+        }
+        walk_mut(expression, &mut CastReplacer)
     }
 }
 
-fn aggregate_call(expression: &mut Expr) -> Option<&mut Function> {
-    let Expr::Function(function) = expression else { return None };
-    let name = function.name.to_string();
-    AGGREGATES.split(' ').any(|aggregate| aggregate.eq_ignore_ascii_case(&name)).then_some(function)
-}
+struct CastReplacer;
 
-/// Returns the text of `function` without casts.
-fn text_without_casts(function: &Function) -> String {
-    let mut function = function.clone();
-    for_each_expression(&mut function, |expression, _| {
-        while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expression {
-            *expression = take(inner);
-        }
-    });
-    function.to_string()
-}
+impl VisitorMut for CastReplacer {
+    type Break = Stop;
 
-fn name_casts(function: &mut Function) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    for arg in &mut list.args {
-        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg
-            && matches!(value, Expr::Cast { .. } | Expr::BinaryOp { .. } | Expr::Nested(_))
-        {
-            let text = string(value.to_string());
-            *value = call(NAME, vec![take(value), text]);
+    fn post_visit_expr(&mut self, part: &mut Expr) -> ControlFlow<Stop> {
+        // Some arguments must be literals.
+        if matches!(part, Expr::Cast { expr, .. } if !matches!(**expr, Expr::Value(_))) {
+            let text = string(part.to_string());
+            *part = call(NAME, vec![take(part), text]);
         }
+        ControlFlow::Continue(())
     }
 }

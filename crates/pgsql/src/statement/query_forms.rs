@@ -63,7 +63,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     name_values_of_rows(select, order_by);
     whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
     unsupported::check_counts(select)?;
-    crate::aggregate::disambiguate_casts(select);
+    crate::aggregate::disambiguate_casts(select, order_by);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {

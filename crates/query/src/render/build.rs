@@ -2,18 +2,25 @@
 
 use sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, Join as JoinNode, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderBy,
-    OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value,
+    FunctionArguments, Ident, Join as JoinNode, JoinConstraint, JoinOperator, LimitClause, ObjectName, Offset,
+    OffsetRows, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, Value,
 };
 use tidegate_sql::SqlDialect;
 
 use crate::spec::JoinKind;
 
-pub(super) fn build_query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {
+pub(super) fn build_query(
+    select: Select,
+    order_by: Vec<OrderByExpr>,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+) -> Query {
     let order_by =
         (!order_by.is_empty()).then_some(OrderBy { kind: OrderByKind::Expressions(order_by), interpolate: None });
+    let offset = offset.map(|value| Offset { value, rows: OffsetRows::None });
     let limit_clause =
-        limit.map(|limit| LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by: Vec::new() });
+        (limit.is_some() || offset.is_some()).then(|| LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
     Query {
         with: None,
         body: Box::new(SetExpr::Select(Box::new(select))),

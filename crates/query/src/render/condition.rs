@@ -165,7 +165,7 @@ impl QueryRenderer {
     }
 
     /// Parses text as a single expression and resolves its names.
-    fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
+    pub(super) fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
         let parsed =
             parse_expression(text, self.dialect).and_then(|expr| check_expression(&expr, self.dialect).map(|()| expr));
         let mut expr = match parsed {

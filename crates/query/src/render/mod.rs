@@ -3,6 +3,7 @@
 mod aggregate;
 mod build;
 mod condition;
+mod groups;
 mod renderer;
 mod scope;
 mod text_matching;
@@ -15,12 +16,13 @@ use sqlparser::ast::{
 
 use self::build::{number, order_by_expression, select_item};
 use self::condition::AliasBindings;
+use self::groups::NamedGroup;
 use self::renderer::{OutputColumn, QueryRenderer};
 use self::scope::TableScope;
 use crate::database::Database;
-use crate::spec::{AggregateFunction, QuerySpec, Selection, SortKey};
+use crate::spec::{AggregateFunction, GroupKey, NamedExpression, QuerySpec, Selection, SortKey};
 use tidegate_core::{Error, Principal};
-use tidegate_sql::Statement;
+use tidegate_sql::{SqlDialect, Statement};
 
 impl QuerySpec {
     /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
@@ -42,25 +44,28 @@ impl QuerySpec {
 
 impl QueryRenderer {
     fn render_query(&mut self, spec: &QuerySpec) -> Query {
-        let outputs = self.render_outputs(spec);
+        let group_expressions = self.render_group_expressions(spec);
+        let named_groups = named_groups(spec, &group_expressions);
+        let outputs = self.render_outputs(spec, &named_groups);
         let names = AliasBindings::from_outputs(&outputs);
         let from = self.render_from(spec);
         let selection =
             spec.filter.as_ref().and_then(|filter| self.render_condition("where", filter, &AliasBindings::empty()));
-        let groups = spec.group_by.iter().enumerate();
-        let group_by: Vec<Expr> =
-            groups.filter_map(|(index, column)| self.resolve_column(&format!("group_by[{index}]"), column)).collect();
+        let group_by = self.render_group_by(spec, group_expressions, &outputs);
         self.check_groups(spec, &outputs, &group_by);
         let having = spec.having.as_ref().and_then(|having| self.render_condition("having", having, &names));
         let order = spec.order_by.iter().enumerate();
         let mut order_by: Vec<OrderByExpr> =
-            order.filter_map(|(index, order)| self.render_order(index, order, &outputs)).collect();
+            order.filter_map(|(index, order)| self.render_order(index, order, &outputs, &named_groups)).collect();
+        if spec.distinct {
+            self.check_distinct_order(&outputs, &order_by);
+        }
         if is_plain_extract(spec) {
             // Returns the first values when the limit cuts the list.
             order_by.extend(outputs.iter().filter_map(|output| Some(order_by_expression(output.expr.clone()?, false))));
         }
         let select = Select {
-            distinct: is_plain_extract(spec).then_some(Distinct::Distinct),
+            distinct: (spec.distinct || is_plain_extract(spec)).then_some(Distinct::Distinct),
             projection: outputs.into_iter().map(|output| output.item).collect(),
             from,
             selection,
@@ -68,30 +73,51 @@ impl QueryRenderer {
             having,
             ..empty_select()
         };
-        build::build_query(select, order_by, statement_limit(spec).map(number))
+        let offset = (spec.offset > 0).then_some(spec.offset);
+        // SQLite has no OFFSET without LIMIT.
+        let unlimited = offset.filter(|_| self.dialect == SqlDialect::Sqlite).map(|_| i64::MAX.unsigned_abs());
+        let limit = statement_limit(spec).or(unlimited);
+        build::build_query(select, order_by, limit.map(number), offset.map(number))
     }
 
-    fn render_outputs(&mut self, spec: &QuerySpec) -> Vec<OutputColumn> {
+    fn render_outputs(&mut self, spec: &QuerySpec, groups: &[NamedGroup]) -> Vec<OutputColumn> {
         if let Some(column) = spec.extract.as_deref().filter(|_| is_plain_extract(spec)) {
             return self.render_plain_output("extract", column, None).into_iter().collect();
         }
         if !spec.select.is_empty() {
             let items = spec.select.iter().enumerate();
-            return items.filter_map(|(index, item)| self.render_output(&format!("select[{index}]"), item)).collect();
+            let mut render = |(index, item): (usize, &Selection)| {
+                Some(OutputColumn { index, ..self.render_output(&format!("select[{index}]"), item, groups)? })
+            };
+            return items.filter_map(&mut render).collect();
         }
         if spec.group_by.is_empty() {
             return vec![wildcard_output()];
         }
-        let groups = spec.group_by.iter().enumerate();
-        groups
-            .filter_map(|(index, column)| self.render_plain_output(&format!("group_by[{index}]"), column, None))
-            .collect()
+        let keys = spec.group_by.iter().enumerate();
+        let mut render = |(index, key): (usize, &GroupKey)| match key {
+            GroupKey::Column(column) => self.render_plain_output(&format!("group_by[{index}]"), column, None),
+            GroupKey::Expression(NamedExpression { alias: Some(alias), .. }) => {
+                let group = groups.iter().find(|group| group.name == *alias)?;
+                Some(self.expression_output(group.expr.clone(), Some(alias)))
+            }
+            GroupKey::Expression(expression) => {
+                self.render_expression_output(&format!("group_by[{index}]"), expression)
+            }
+        };
+        keys.filter_map(&mut render).collect()
     }
 
-    fn render_output(&mut self, path: &str, selection: &Selection) -> Option<OutputColumn> {
+    fn render_output(&mut self, path: &str, selection: &Selection, groups: &[NamedGroup]) -> Option<OutputColumn> {
         match selection {
             Selection::All => Some(wildcard_output()),
-            Selection::Column { column, alias } => self.render_plain_output(path, column, alias.as_deref()),
+            Selection::Column { column, alias } => match groups.iter().find(|group| group.name == *column) {
+                Some(group) => {
+                    Some(self.expression_output(group.expr.clone(), alias.as_deref().or(Some(column.as_str()))))
+                }
+                None => self.render_plain_output(path, column, alias.as_deref()),
+            },
+            Selection::Expression(expression) => self.render_expression_output(path, expression),
             Selection::Aggregate { function, column, distinct, alias } => {
                 let argument = match column {
                     Some(column) => Some(self.resolve_column(path, column)?),
@@ -105,20 +131,29 @@ impl QueryRenderer {
                         return None;
                     }
                 };
-                let item = select_item(expr.clone(), self.dialect.identifier(&name));
-                Some(OutputColumn { item, name: Some(name), expr: Some(expr), is_aggregate: true })
+                Some(OutputColumn { is_aggregate: true, ..self.expression_output(expr, Some(&name)) })
             }
         }
     }
 
     fn render_plain_output(&mut self, path: &str, column: &str, alias: Option<&str>) -> Option<OutputColumn> {
         let expr = self.resolve_column(path, column)?;
+        Some(self.expression_output(expr, alias))
+    }
+
+    fn render_expression_output(&mut self, path: &str, expression: &NamedExpression) -> Option<OutputColumn> {
+        let expr = self.render_expression(path, &expression.text, &AliasBindings::empty())?;
+        let is_aggregate = groups::has_aggregate(&expr, self.dialect);
+        Some(OutputColumn { is_aggregate, ..self.expression_output(expr, expression.alias.as_deref()) })
+    }
+
+    fn expression_output(&self, expr: Expr, alias: Option<&str>) -> OutputColumn {
         let item = match alias {
-            Some(alias) => select_item(expr.clone(), self.dialect.identifier(alias)),
+            Some(name) => select_item(expr.clone(), self.dialect.identifier(name)),
             None => SelectItem::UnnamedExpr(expr.clone()),
         };
         let name = alias.map(str::to_owned);
-        Some(OutputColumn { item, name, expr: Some(expr), is_aggregate: false })
+        OutputColumn { item, name, expr: Some(expr), is_aggregate: false, index: 0 }
     }
 
     fn render_from(&mut self, spec: &QuerySpec) -> Vec<TableWithJoins> {
@@ -132,38 +167,35 @@ impl QueryRenderer {
         vec![TableWithJoins { relation, joins }]
     }
 
-    /// Columns beside aggregates must be grouped; the database checks this too, with other messages.
-    fn check_groups(&mut self, spec: &QuerySpec, outputs: &[OutputColumn], group_by: &[Expr]) {
-        let groups = !spec.group_by.is_empty() || outputs.iter().any(|output| output.is_aggregate);
-        if !groups || group_by.len() != spec.group_by.len() {
-            return;
-        }
-        for (index, selection) in spec.select.iter().enumerate() {
-            let path = format!("select[{index}]");
-            match selection {
-                Selection::All => self.add_violation(&path, "\"*\" cannot be combined with groups; name the columns"),
-                Selection::Column { column, .. } => {
-                    let is_group = self.scope.resolve(column).map_or(true, |position| {
-                        group_by.contains(&self.scope.column_expression(position, self.dialect))
-                    });
-                    if !is_group {
-                        let message = format!(
-                            "the plain column {column:?} is neither grouped nor aggregated; add it to group_by or give it a function"
-                        );
-                        self.add_violation(&path, message);
-                    }
-                }
-                Selection::Aggregate { .. } => {}
+    /// PostgreSQL rejects such an order, with another message; SQLite would choose an arbitrary row.
+    fn check_distinct_order(&mut self, outputs: &[OutputColumn], order_by: &[OrderByExpr]) {
+        for (index, order) in order_by.iter().enumerate() {
+            let is_selected = outputs.iter().any(|output| match (&output.expr, &order.expr) {
+                (None, _) => true,
+                (Some(_), Expr::Identifier(name)) if output.name.as_ref() == Some(&name.value) => true,
+                (Some(expr), order) => expr == order,
+            });
+            if !is_selected {
+                let message = "with distinct, only selected columns can be ordered by; add it to select";
+                self.add_violation(&format!("order_by[{index}]"), message);
             }
         }
     }
 
-    fn render_order(&mut self, index: usize, order: &SortKey, outputs: &[OutputColumn]) -> Option<OrderByExpr> {
+    fn render_order(
+        &mut self,
+        index: usize,
+        order: &SortKey,
+        outputs: &[OutputColumn],
+        groups: &[NamedGroup],
+    ) -> Option<OrderByExpr> {
         let path = format!("order_by[{index}]");
         let find = |name: &str| -> Option<Expr> {
             let output = outputs.iter().find(|output| output.name.as_deref() == Some(name));
             let alias = output.map(|_| Expr::Identifier(self.dialect.identifier(name)));
-            alias.or_else(|| Some(self.scope.column_expression(self.scope.resolve(name).ok()?, self.dialect)))
+            let group = || groups.iter().find(|group| group.name == name).map(|group| group.expr.clone());
+            let column = || Some(self.scope.column_expression(self.scope.resolve(name).ok()?, self.dialect));
+            alias.or_else(group).or_else(column)
         };
         let (text, fixed) = (order.column.as_str(), order.descending);
         if let Some(expr) = find(text) {
@@ -181,6 +213,17 @@ impl QueryRenderer {
         self.add_violation(&path, reason);
         None
     }
+}
+
+/// The expressions of `group_by` that have an alias.
+fn named_groups(spec: &QuerySpec, expressions: &[Option<Expr>]) -> Vec<NamedGroup> {
+    let named = |(key, expr): (&GroupKey, &Option<Expr>)| match key {
+        GroupKey::Expression(NamedExpression { alias: Some(alias), .. }) => {
+            Some(NamedGroup { name: alias.clone(), expr: expr.clone()? })
+        }
+        _ => None,
+    };
+    spec.group_by.iter().zip(expressions).filter_map(named).collect()
 }
 
 /// Whether `extract` alone determines the column.
@@ -229,7 +272,7 @@ fn aggregate_name(function: AggregateFunction, column: Option<&str>) -> String {
 
 fn wildcard_output() -> OutputColumn {
     let item = SelectItem::Wildcard(WildcardAdditionalOptions::default());
-    OutputColumn { item, name: None, expr: None, is_aggregate: false }
+    OutputColumn { item, name: None, expr: None, is_aggregate: false, index: 0 }
 }
 
 fn empty_select() -> Select {

@@ -18,6 +18,8 @@ pub(super) struct OutputColumn {
     pub(super) name: Option<String>,
     pub(super) expr: Option<Expr>,
     pub(super) is_aggregate: bool,
+    /// The position in `select`.
+    pub(super) index: usize,
 }
 
 impl QueryRenderer {

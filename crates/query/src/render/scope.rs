@@ -10,6 +10,8 @@ use tidegate_sql::SqlDialect;
 const LISTED_MAX: usize = 60;
 
 pub(super) struct TableScope {
+    /// The name of the database, which may come before those of tables.
+    database: String,
     tables: Vec<ScopeTable>,
 }
 
@@ -56,7 +58,7 @@ impl TableScope {
             let columns = columns.into_iter().map(|column| column.name).collect();
             tables.push(ScopeTable { reference: reference.to_owned(), qualifier, columns });
         }
-        Ok(Self { tables })
+        Ok(Self { database: database.name().to_owned(), tables })
     }
 
     pub(super) fn resolve(&self, name: &str) -> Result<ColumnPosition, String> {
@@ -100,7 +102,9 @@ impl TableScope {
 
     fn find_qualified(&self, name: &str, tables: std::ops::Range<usize>) -> Option<ColumnPosition> {
         tables.into_iter().find_map(|table| {
-            let column = self.tables[table].strip_qualifier(name)?;
+            let unqualified = name.strip_prefix(&*self.database).and_then(|name| name.strip_prefix('.'));
+            let names = [Some(name), unqualified].into_iter().flatten();
+            let column = names.filter_map(|name| self.tables[table].strip_qualifier(name)).next()?;
             match self.find_columns(table..table + 1, column).as_slice() {
                 [position] => Some(*position),
                 _ => None,
@@ -131,7 +135,8 @@ impl TableScope {
         let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(String::as_str));
         let near = nearest_names(unqualified, columns.chain(others.iter().copied()));
         let advice = if name.contains('(') {
-            "; a function is written {\"function\": \"count\", \"column\": …}".to_owned()
+            "; a function is written {\"function\": \"count\", \"column\": …} or {\"expression\": …, \"as\": …}"
+                .to_owned()
         } else if near.is_empty() {
             String::new()
         } else {

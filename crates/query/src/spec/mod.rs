@@ -23,18 +23,22 @@ pub struct QuerySpec {
     pub table: String,
     /// The selected columns; empty for all columns, or for those of `group_by`.
     pub select: Vec<Selection>,
+    /// Whether equal rows are returned once.
+    pub distinct: bool,
     /// The filter of rows.
     pub filter: Option<QueryCondition>,
     /// The joined tables.
     pub joins: Vec<QueryJoin>,
-    /// The grouping columns.
-    pub group_by: Vec<String>,
+    /// The grouping keys.
+    pub group_by: Vec<GroupKey>,
     /// The filter of groups.
     pub having: Option<QueryCondition>,
     /// The order, most significant first.
     pub order_by: Vec<SortKey>,
     /// The maximum number of rows. The statement requests one more row, to detect whether more exist.
     pub limit: u64,
+    /// The number of rows that are skipped first.
+    pub offset: u64,
     /// Whether the caller named the limit.
     pub has_explicit_limit: bool,
     /// The format of the answer.
@@ -63,6 +67,8 @@ pub enum Selection {
         /// The alias.
         alias: Option<String>,
     },
+    /// One SQL expression.
+    Expression(NamedExpression),
     /// An aggregate over the rows of a group.
     Aggregate {
         /// The function.
@@ -74,6 +80,24 @@ pub enum Selection {
         /// The alias.
         alias: Option<String>,
     },
+}
+
+/// One SQL expression without a subquery.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedExpression {
+    /// The text.
+    pub text: String,
+    /// The name of its column.
+    pub alias: Option<String>,
+}
+
+/// One grouping key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GroupKey {
+    /// A column of a table, or the alias of an expression of `select`.
+    Column(String),
+    /// One SQL expression; `select` may use its alias as a column.
+    Expression(NamedExpression),
 }
 
 named_enum! {
@@ -147,4 +171,9 @@ pub struct SortKey {
 impl QuerySpec {
     /// The `limit` for all rows.
     pub const UNLIMITED: u64 = u64::MAX;
+
+    /// The names of its tables.
+    pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        std::iter::once(&mut self.table).chain(self.joins.iter_mut().map(|join| &mut join.table))
+    }
 }

@@ -3,16 +3,19 @@
 use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest_names};
 
-use super::{AggregateFunction, JoinKind, JoinOn, LIMIT_DEFAULT, QueryJoin, QuerySpec, Selection, SortKey};
+use super::{
+    AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryJoin, QuerySpec, Selection,
+    SortKey,
+};
 use crate::format::OutputFormat;
 use crate::request::{AnswerMode, Delivery};
 
 const ITEMS_MAX: usize = 200;
 const VIOLATIONS_MAX: usize = 20;
 
-const KEYS: [&str; 15] = [
-    "database", "table", "select", "where", "joins", "group_by", "having", "order_by", "limit", "format", "extract",
-    "mode", "delivery", "cursor", "no_cache",
+const KEYS: [&str; 17] = [
+    "database", "table", "select", "distinct", "where", "joins", "group_by", "having", "order_by", "limit", "offset",
+    "format", "extract", "mode", "delivery", "cursor", "no_cache",
 ];
 
 impl QuerySpec {
@@ -28,12 +31,14 @@ impl QuerySpec {
             database: reader.read_optional_text(arguments, "", "database"),
             table: reader.read_required_text(arguments, "", "table"),
             select: reader.read_list(arguments, "select", SpecReader::read_selection),
+            distinct: reader.read_bool(arguments, "", "distinct"),
             filter: reader.read_optional_condition(arguments, "where"),
             joins: reader.read_list(arguments, "joins", SpecReader::read_join),
-            group_by: reader.read_list(arguments, "group_by", SpecReader::read_name),
+            group_by: reader.read_list(arguments, "group_by", SpecReader::read_group_key),
             having: reader.read_optional_condition(arguments, "having"),
             order_by: reader.read_list(arguments, "order_by", SpecReader::read_sort_key),
             limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
+            offset: reader.read_offset(arguments),
             has_explicit_limit: limit.is_some(),
             format: reader
                 .read_choice(arguments, "", "format", &OutputFormat::ALL, OutputFormat::name)
@@ -129,6 +134,12 @@ impl SpecReader {
         limit.or_else(|| self.expected("limit", "a whole number from 1", value)).unwrap_or(LIMIT_DEFAULT)
     }
 
+    fn read_offset(&mut self, arguments: &Map<String, Value>) -> u64 {
+        let Some(value) = arguments.get("offset").filter(|value| !value.is_null()) else { return 0 };
+        let offset = value.as_u64().filter(|offset| i64::try_from(*offset).is_ok());
+        offset.or_else(|| self.expected("offset", "a whole number from 0", value)).unwrap_or_default()
+    }
+
     fn read_list<T>(
         &mut self,
         object: &Map<String, Value>,
@@ -148,11 +159,19 @@ impl SpecReader {
         items.iter().enumerate().filter_map(|(index, value)| item(self, &format!("{key}[{index}]"), value)).collect()
     }
 
-    fn read_name(&mut self, path: &str, value: &Value) -> Option<String> {
-        match value.as_str() {
-            Some(name) if !name.is_empty() => Some(name.to_owned()),
-            _ => self.expected(path, "the name of a column", value),
+    fn read_group_key(&mut self, path: &str, value: &Value) -> Option<GroupKey> {
+        match value {
+            Value::String(name) if !name.is_empty() => Some(GroupKey::Column(name.clone())),
+            Value::Object(object) => self.read_expression(path, object).map(GroupKey::Expression),
+            other => self.expected(path, "the name of a column or {expression, as}", other),
         }
+    }
+
+    fn read_expression(&mut self, path: &str, object: &Map<String, Value>) -> Option<NamedExpression> {
+        self.reject_unknown_keys(path, object, &["expression", "as"]);
+        let alias = self.read_alias(object, path);
+        let text = self.read_required_text(object, path, "expression");
+        (!text.is_empty()).then_some(NamedExpression { text, alias })
     }
 
     fn read_selection(&mut self, path: &str, value: &Value) -> Option<Selection> {
@@ -162,21 +181,24 @@ impl SpecReader {
                 return Some(Selection::Column { column: name.clone(), alias: None });
             }
             Value::Object(object) => object,
-            other => return self.expected(path, "a column or {function, column, as}", other),
+            other => return self.expected(path, "a column, {expression, as} or {function, column, as}", other),
         };
+        if object.contains_key("expression") {
+            return self.read_expression(path, object).map(Selection::Expression);
+        }
         self.reject_unknown_keys(path, object, &["function", "column", "as", "distinct"]);
         let alias = self.read_alias(object, path);
         let column = self.read_optional_text(object, path, "column").filter(|column| column != "*");
         let distinct = self.read_bool(object, path, "distinct");
         if !object.contains_key("function") {
             let Some(column) = column else {
-                self.add_violation(path, "needs a column or a function");
+                self.add_violation(path, "needs a column, an expression or a function");
                 return None;
             };
             if distinct {
                 self.add_violation(
                     &child_path(path, "distinct"),
-                    "belongs to a function; for unique values use extract or group_by",
+                    "belongs to a function, or beside select for unique rows",
                 );
             }
             return Some(Selection::Column { column, alias });

@@ -15,7 +15,7 @@ impl QuerySpec {
             ComparisonOperator::ALL.map(ComparisonOperator::name).join(" ")
         );
         let select = format!(
-            "Columns or {{function, column?, as?, distinct?}}. function: {}",
+            "Columns, {{expression: \"date_trunc('month', t)\", as}} or {{function, column?, as?, distinct?}}. function: {}",
             AggregateFunction::ALL.map(AggregateFunction::name).join(" ")
         );
         let joins = format!(
@@ -28,16 +28,18 @@ impl QuerySpec {
                 "database": {"type": "string"},
                 "table": {"type": "string"},
                 "select": {"type": "array", "items": {"type": ["string", "object"]}, "description": select},
+                "distinct": {"type": "boolean"},
                 "where": {"type": ["object", "string", "array"], "description": condition},
                 "joins": {"type": "array", "items": {"type": "object"}, "description": joins},
-                "group_by": {"type": "array", "items": {"type": "string"}},
+                "group_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "Columns or {expression, as}"},
                 "having": {"type": ["object", "string", "array"], "description": "Like where, on names of select"},
                 "order_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "\"column\", or \"-column\" for descending"},
                 "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
-                "format": {"enum": OutputFormat::ALL.map(OutputFormat::name), "default": OutputFormat::default().name()},
-                "extract": {"type": "string", "description": "Return only the unique sorted values of this column"},
+                "offset": {"type": "integer"},
+                "format": {"enum": OutputFormat::ALL.map(OutputFormat::name)},
+                "extract": {"type": "string", "description": "Only the unique values of this column, sorted"},
                 "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
-                "cursor": {"type": "string", "description": "Cursor for the next page"},
+                "cursor": {"type": "string", "description": "For the next page"},
                 "no_cache": {"type": "boolean"},
                 "mode": {"enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
             },

@@ -83,6 +83,24 @@ fn aggregates_have_the_names_of_their_database() {
 }
 
 #[test]
+fn sqlite_has_no_arbitrary_rows_of_groups() {
+    let select = json!([{"expression": "upper(carrier)"}, {"expression": "dep_delay + max(distance)"}]);
+    insta::assert_snapshot!(check(json!({"table": "flights", "select": select, "group_by": ["carrier"]})), @r#"
+    SELECT upper("carrier"), "dep_delay" + max("distance") FROM "flights" GROUP BY "carrier" LIMIT 101
+
+    the query does not match the tables:
+    - select[1]: the column `dep_delay` is neither grouped nor aggregated; add it to group_by or aggregate it
+    Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
+    "#);
+    let select = json!([{"expression": "max(dep_delay, 0)"}, "carrier"]);
+    let requested = check(json!({"table": "flights", "select": select, "offset": 3}));
+    assert!(
+        requested.ends_with("SELECT max(`dep_delay`, 0), `carrier` FROM `flights` LIMIT 101 OFFSET 3"),
+        "{requested}"
+    );
+}
+
+#[test]
 fn tables_of_other_schemas_are_qualified() {
     insta::assert_snapshot!(check(json!({"table": "archive.flights", "where": "flights.distance > 5 OR distance < 1"})), @r#"
     SELECT * FROM "archive"."flights" WHERE "distance" > 5 OR "distance" < 1 LIMIT 101

@@ -188,13 +188,16 @@ impl Registry {
             .map_err(|(_, error)| error)
     }
 
-    fn start_call(&self, call: Call) -> Result<Reply, (CallTarget, Error)> {
+    fn start_call(&self, mut call: Call) -> Result<Reply, (CallTarget, Error)> {
         let snapshot = self.snapshot_for(&call.caller);
         let limits = snapshot.limits();
         let route = match route(&snapshot, &call) {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
+        if let Some(arguments) = route.arguments {
+            call.arguments = arguments;
+        }
         let is_on_behalf = call.on_behalf_of.is_some();
         let admitted = self.meters.admit_call(&call.caller, &call.target, is_on_behalf, &route.limits, limits);
         let Admission { permit_queues, charges, guard } = match admitted {

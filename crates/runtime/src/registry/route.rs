@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tidegate_core::{
     CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, JsonSchema, TemplateVariables, Violation,
 };
@@ -18,6 +18,8 @@ pub(crate) struct Route {
     pub(crate) handler: RouteHandler,
     pub(crate) variables: TemplateVariables,
     pub(crate) limits: CallLimits,
+    /// The arguments of a tool, with the types of its schema.
+    pub(crate) arguments: Option<Map<String, Value>>,
     pub(crate) output_schema: Option<Arc<JsonSchema>>,
 }
 
@@ -31,14 +33,15 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
     match &call.target {
         CallTarget::Tool(name) => {
             let tool = snapshot.tool(name, caller)?;
-            let arguments = Value::Object(call.arguments.clone());
-            tool.input_schema
-                .check(&arguments)
+            let mut arguments = Value::Object(call.arguments.clone());
+            tool.call_schema()
+                .coerce_and_check(&mut arguments)
                 .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
             Ok(Route {
                 handler: RouteHandler::Handler(tool.handler.clone()),
                 variables: TemplateVariables::new(),
                 limits: tool.limits,
+                arguments: arguments.as_object_mut().map(std::mem::take),
                 output_schema: tool.output_schema.clone(),
             })
         }
@@ -72,6 +75,7 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
                 handler: RouteHandler::Completer(completer, request.clone()),
                 variables: TemplateVariables::new(),
                 limits,
+                arguments: None,
                 output_schema: None,
             })
         }
@@ -80,7 +84,8 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
 
 impl Route {
     fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: TemplateVariables) -> Self {
-        Self { handler: RouteHandler::Handler(handler.clone()), variables, limits, output_schema: None }
+        let handler = RouteHandler::Handler(handler.clone());
+        Self { handler, variables, limits, arguments: None, output_schema: None }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::tool::Tool;
 #[derive(Debug, Clone)]
 pub struct SnapshotBuilder {
     snapshot: Snapshot,
+    lists_all_arguments: bool,
 }
 
 impl Default for SnapshotBuilder {
@@ -45,6 +46,7 @@ impl SnapshotBuilder {
                 protection: AnswerProtection::default(),
                 server_name: ServerName::default(),
             },
+            lists_all_arguments: false,
         }
     }
 
@@ -153,6 +155,14 @@ impl SnapshotBuilder {
         self
     }
 
+    /// Sets whether lists have all arguments of tools, also those that they otherwise leave out
+    /// ([`Tool::with_unlisted_arguments`]).
+    #[must_use]
+    pub fn list_all_arguments(mut self, all: bool) -> Self {
+        self.lists_all_arguments = all;
+        self
+    }
+
     /// Whether there is a tool with that name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.snapshot.tools.contains_key(name)
@@ -170,7 +180,15 @@ impl SnapshotBuilder {
     }
 
     /// The finished snapshot.
-    pub fn build(self) -> Snapshot {
+    pub fn build(mut self) -> Snapshot {
+        if self.lists_all_arguments {
+            for tool in &mut self.snapshot.tool_order {
+                if let Some(full) = tool.full_schema.clone() {
+                    Arc::make_mut(tool).input_schema = full;
+                    self.snapshot.tools.insert(tool.name.clone(), tool.clone());
+                }
+            }
+        }
         self.snapshot
     }
 }

@@ -60,6 +60,19 @@ async fn all_violations_come_together() {
 }
 
 #[tokio::test]
+async fn values_of_the_wrong_type_are_converted_if_only_one_value_can_be_meant() {
+    let arguments = json!({"customer": "7", "order_by": {"direction": "desc"}});
+    insta::assert_snapshot!(check("orders", arguments).await, @r#"
+    text {"customer":7,"order_by":[{"direction":"desc"}]}
+    done {}
+    "#);
+    insta::assert_snapshot!(check("orders", json!({"customer": "0"})).await, @r#"
+    refused invalid_arguments: the arguments of tool "orders" are wrong:
+    - customer: 0 is less than the minimum of 1
+    "#);
+}
+
+#[tokio::test]
 async fn a_tool_without_arguments_takes_none() {
     insta::assert_snapshot!(check("flights", json!({"year": 2013, "month": 1})).await, @r#"
     refused invalid_arguments: the arguments of tool "flights" are wrong:

@@ -57,14 +57,19 @@ impl ToolCaller {
         Ok(Self { caller: open_node.local_caller(None)?, node: open_node, shutdown })
     }
 
-    /// Parses values that are valid JSON, except for arguments of type string: a table may have the name `2024`.
+    /// Parses values that are valid JSON, except for texts: a table may have the name `2024`.
     fn parse_arguments(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
         let snapshot = self.node.node().registry().snapshot();
         let tool = snapshot.tool(tool, &self.caller).ok();
-        let is_string =
-            |key: &str| tool.is_some_and(|tool| tool.input_schema.json()["properties"][key]["type"] == "string");
+        let is_text = |key: &str, json: &Value| {
+            let kind = tool.map(|tool| &tool.call_schema().json()["properties"][key]["type"]);
+            let takes_text = |kinds: &Vec<Value>| kinds.iter().any(|kind| kind == "string");
+            kind.is_some_and(|kind| {
+                kind == "string" || (kind.as_array().is_some_and(takes_text) && !json.is_array() && !json.is_object())
+            })
+        };
         let typed = |key: &str, value: String| match serde_json::from_str(&value) {
-            Ok(json) if !is_string(key) => json,
+            Ok(json) if !is_text(key, &json) => json,
             _ => Value::String(value),
         };
         arguments.into_iter().map(|(key, value)| (key.clone(), typed(&key, value))).collect()

@@ -207,10 +207,11 @@ pub(crate) async fn serve(
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
     for (&address, (_, options)) in server.addresses().iter().zip(&reloader.running) {
-        let help = if Some(&address) == server.addresses().last() { help } else { StartupHelp::None };
+        let is_last = Some(&address) == server.addresses().last();
+        let help = if is_last { help } else { StartupHelp::None };
         let scheme = if options.tls.is_some() { "https" } else { "http" };
         let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
-        startup_help::print_address(&format!("{scheme}://{address}/{path}"), help);
+        startup_help::print_address(&format!("{scheme}://{address}/{path}"), help, is_last.then_some(&open_node));
     }
     reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
     open_node.watch_changes(&shutdown.graceful)?;

@@ -196,6 +196,7 @@ impl NodeAssembler {
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let mut state = self.node.new_described_state(databases, &built_in, title, instructions).entries(|entries| {
             let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
+            let entries = entries.list_all_arguments(config.advanced);
             entries.limits(limits).protection(protection).generation(generation)
         });
         let built_in_entries =

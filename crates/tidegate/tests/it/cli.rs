@@ -40,6 +40,7 @@ mod rmcp_client;
 mod row_batches;
 mod serve;
 pub(crate) mod server;
+mod several_databases;
 mod signals;
 mod spilling;
 mod stdio;

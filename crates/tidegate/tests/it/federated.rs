@@ -252,7 +252,7 @@ async fn reports_query_errors() {
     let scene = federated_fixture();
     assert_snapshot!(scene.query_all("SELECT * FROM customers").await, @r#"
     not_found: table "customers" needs the name of its database: database.table
-    Valid choices: crm.customers, sales.customers
+    Valid choices: crm.customers, crm.visits
     "#);
     assert_snapshot!(scene.query_all("SELECT * FROM cmr.customers").await, @r#"
     not_found: there is no database "cmr" in all

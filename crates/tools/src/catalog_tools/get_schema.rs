@@ -1,30 +1,34 @@
-//! `get_schema`: the columns of one table, optionally with example values.
+//! `get_schema`: the columns of tables, optionally with example values.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::ColumnEntry;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
-use super::samples::{SAMPLES_MAX, sample_column};
+use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, boolean_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
+/// Tables of one call at most.
+const TABLES_MAX: usize = 100;
+
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
+    let table = json!({"type": ["string", "array"], "items": {"type": "string"}, "description": "One or several"});
     let samples = json!({
         "type": "integer", "minimum": 0, "maximum": SAMPLES_MAX, "description": "Example values per column",
     });
     read_only_tool(
         "get_schema",
-        "Get a table's columns",
-        "Columns of one table: name, type, nullable, comment. Use before query and sql; find the table with list_tables.",
+        "Get columns",
+        "Columns of tables: name, type, nullable, comment. Use before query and sql.",
         InputSchemaBuilder::new()
             .with_database()
-            .with_required("table", json!({"type": "string"}))
+            .with_required("table", table)
             .with("samples", samples)
             .with_output_arguments(),
         node_handler(node, handle),
@@ -34,29 +38,64 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
 #[derive(Deserialize)]
 struct Arguments {
     database: Option<String>,
-    table: String,
+    table: TableArgument,
     #[serde(default)]
     samples: usize,
     #[serde(flatten)]
     shape: OutputArguments,
 }
 
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TableArgument {
+    One(String),
+    Several(Vec<String>),
+}
+
+struct DescribedTable {
+    name: String,
+    columns: Vec<ColumnEntry>,
+}
+
 async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
-    let database = node.databases.get(database.as_deref(), job.principal())?;
-    let columns = database.columns(&table, job.principal()).await?;
-    let mut answer = describe_columns(&columns);
+    let (requested, is_list) = match table {
+        TableArgument::One(table) => (vec![table], false),
+        TableArgument::Several(tables) => (tables, true),
+    };
+    if requested.is_empty() || requested.len() > TABLES_MAX {
+        let message = format!("table has {} names; expected 1 to {TABLES_MAX}", requested.len());
+        return Err(Error::new(ErrorKind::InvalidArguments, message));
+    }
+    let mut names = requested.clone();
+    let database = node.resolve_tables(database.as_deref(), names.iter_mut(), job.principal()).await?;
+    let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
+    for (name, requested) in names.iter().zip(requested) {
+        let columns = database.columns(name, job.principal()).await?;
+        if expected > 0 {
+            samples.add(&*database, name, &columns, expected, &job).await?;
+        }
+        tables.push(DescribedTable { name: requested, columns });
+    }
+    let mut answer = describe_columns(&tables, is_list);
     if expected > 0 {
-        answer = answer.with_column("samples", sample_column(&**database, &table, &columns, expected, &job).await?);
+        answer = answer.with_column("samples", samples.into_column());
     }
     node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await
 }
 
-fn describe_columns(columns: &[ColumnEntry]) -> TableBuilder {
-    TableBuilder::new()
-        .with_column("name", text_column(columns.iter().map(|column| Some(column.name.clone()))))
-        .with_column("type", text_column(columns.iter().map(|column| Some(column.type_name.clone()))))
-        .with_column("nullable", boolean_column(columns.iter().map(|column| column.nullable)))
-        .with_column("comment", text_column(columns.iter().map(|column| column.comment.clone())))
+/// The columns of `tables`, with the name of each table if several may be requested.
+fn describe_columns(tables: &[DescribedTable], is_list: bool) -> TableBuilder {
+    let columns = || tables.iter().flat_map(|table| &table.columns);
+    let mut described = TableBuilder::new();
+    if is_list {
+        let names = tables.iter().flat_map(|table| std::iter::repeat_n(Some(table.name.clone()), table.columns.len()));
+        described = described.with_column("table", text_column(names));
+    }
+    described
+        .with_column("name", text_column(columns().map(|column| Some(column.name.clone()))))
+        .with_column("type", text_column(columns().map(|column| Some(column.type_name.clone()))))
+        .with_column("nullable", boolean_column(columns().map(|column| column.nullable)))
+        .with_column("comment", text_column(columns().map(|column| column.comment.clone())))
 }

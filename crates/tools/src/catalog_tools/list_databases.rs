@@ -16,7 +16,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_databases",
         "List databases",
-        "Databases of this server with kind, number of tables and status. Start here.",
+        "Databases of this server with kind, SQL dialect, number of tables and status. Start here.",
         InputSchemaBuilder::new().with_output_arguments(),
         node_handler(node, handle),
     )
@@ -34,6 +34,10 @@ fn rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
     TableBuilder::new()
         .with_column("name", text_column(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
         .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().to_owned()))))
+        .with_column(
+            "dialect",
+            text_column(found.iter().map(|listing| Some(listing.database.dialect().name().to_owned()))),
+        )
         .with_column("tables", count_column(found.iter().map(tables)))
         .with_column("status", text_column(found.iter().map(|listing| Some(status(listing)))))
         .into_rows()

@@ -14,6 +14,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use super::{DatabaseListing, filter_tables, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::table_names::{FEDERATED, strip_database};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
@@ -21,7 +22,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_tables",
         "List tables",
-        "Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.",
+        "Tables of one database or of all, with row counts where known. Use before get_schema.",
         InputSchemaBuilder::new()
             .with_database()
             .with("pattern", json!({"type": "string", "description": "Part of the name, or a glob: ord*"}))
@@ -85,8 +86,14 @@ fn rows(found: &[DatabaseListing], pattern: Option<&str>, is_terse: bool) -> Res
     let mut tables = Vec::new();
     for listing in found {
         let database = || listing.database.name().to_owned();
+        // A table of a federated database is listed once, in its own database, if that is listed.
+        let is_federated = listing.database.kind() == FEDERATED;
+        let is_listed = |table: &&TableEntry| {
+            let is_own = |other: &DatabaseListing| strip_database(&table.name, other.database.name()).is_some();
+            !(is_federated && found.iter().any(is_own))
+        };
         match &listing.catalog {
-            Ok(catalog) => tables.extend(filter_tables(catalog, pattern).map(|table| ListedTable {
+            Ok(catalog) => tables.extend(filter_tables(catalog, pattern).filter(is_listed).map(|table| ListedTable {
                 database: database(),
                 name: Some(table.name.clone()),
                 rows: table.rows,

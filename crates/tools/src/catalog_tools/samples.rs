@@ -16,20 +16,30 @@ const ROWS_READ_MAX: usize = 1_000;
 /// Characters of an example; longer ones are cut and end with `…`.
 const EXAMPLE_CHARACTERS_MAX: usize = 60;
 
-/// Up to `expected` distinct values of each of `columns`, in the order of appearance.
-pub(crate) async fn sample_column(
-    database: &dyn Database,
-    table: &str,
-    columns: &[ColumnEntry],
-    expected: usize,
-    job: &Arc<Job>,
-) -> Result<ArrayRef, Error> {
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for examples in fetch_examples(database, table, columns, expected, job).await? {
-        examples.into_iter().for_each(|example| lists.values().append_value(example));
-        lists.append(true);
+/// Lists of example values, one for each column.
+#[derive(Default)]
+pub(crate) struct SampleLists(ListBuilder<StringBuilder>);
+
+impl SampleLists {
+    /// Adds up to `expected` distinct values of each of `columns`, in the order of appearance.
+    pub(crate) async fn add(
+        &mut self,
+        database: &dyn Database,
+        table: &str,
+        columns: &[ColumnEntry],
+        expected: usize,
+        job: &Arc<Job>,
+    ) -> Result<(), Error> {
+        for examples in fetch_examples(database, table, columns, expected, job).await? {
+            examples.into_iter().for_each(|example| self.0.values().append_value(example));
+            self.0.append(true);
+        }
+        Ok(())
     }
-    Ok(Arc::new(lists.finish()))
+
+    pub(crate) fn into_column(mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
 }
 
 pub(crate) async fn fetch_examples(

@@ -9,7 +9,9 @@ use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_sql::Statement;
 
-use crate::arguments::{OutputArguments, PagingArguments, output_properties, parse_arguments, with_paging};
+use crate::arguments::{
+    OutputArguments, PagingArguments, UNLISTED_OF_DECLARED, output_properties, parse_arguments, with_paging,
+};
 use crate::tool_context::ToolContext;
 
 /// Supplies the statement for each call of a tool.
@@ -50,7 +52,7 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
         properties.insert(name, schema);
     }
     tool.input_schema = Arc::new(JsonSchema::object(json).map_err(|error| error.to_string())?);
-    Ok(tool)
+    tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED).map_err(|error| error.to_string())
 }
 
 struct StatementToolHandler<S> {

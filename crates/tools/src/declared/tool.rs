@@ -10,6 +10,7 @@ use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
 use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, FixedOutput, TextTemplate};
+use crate::arguments::UNLISTED_OF_DECLARED;
 
 /// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)) or a request
 /// ([`HttpDefinition`](super::HttpDefinition)).
@@ -88,7 +89,8 @@ impl<A> DeclaredTool<A> {
             ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
         }));
         let arguments = self.output.remove_arguments(arguments);
-        tool.with_input_schema(object_schema(&self.inputs, arguments)).map_err(|error| {
+        let tool = tool.with_input_schema(object_schema(&self.inputs, arguments));
+        tool.and_then(|tool| tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED)).map_err(|error| {
             vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })
     }

@@ -20,10 +20,8 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "list_jobs",
         "List jobs",
-        "Your running, waiting and recent calls, newest first. Use before cancel_job.",
-        InputSchemaBuilder::new()
-            .with("id", json!({"type": "string", "description": "Only this one"}))
-            .with_output_arguments(),
+        "Your running, waiting and recent calls, newest first.",
+        InputSchemaBuilder::new().with("id", json!({"type": "string"})).with_output_arguments(),
         node_handler(node, handle),
     )
 }

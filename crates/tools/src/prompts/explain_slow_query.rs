@@ -34,13 +34,17 @@ struct Arguments {
 
 async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
     let Arguments { sql, database } = parse_arguments(&job)?;
-    let database = node.databases.get(database.as_deref(), job.principal())?;
-    let (plan, tables) = match node.statement(&sql, &[], database.dialect()) {
-        Ok(statement) => (
-            describe_plan(&**database, &statement, &job).await,
-            describe_tables(&**database, statement.tables(), &job).await?,
-        ),
-        Err(error) => (missing_plan_text(&error), describe_database(&**database, &job).await?),
+    let (database, plan, tables) = match node.resolve_statement(database.as_deref(), &sql, &[], job.principal()).await {
+        Ok((database, statement)) => {
+            let plan = describe_plan(&*database, &statement, &job).await;
+            let tables = describe_tables(&*database, statement.tables(), &job).await?;
+            (database, plan, tables)
+        }
+        Err(error) => {
+            let database = node.databases.get(database.as_deref(), job.principal())?.clone();
+            let tables = describe_database(&*database, &job).await?;
+            (database, missing_plan_text(&error), tables)
+        }
     };
     Ok(format!(
         "This query of the database {:?}, which uses {}, is slow:\n\n{sql}\n\n{plan}\n\n\

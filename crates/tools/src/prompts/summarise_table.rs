@@ -38,8 +38,9 @@ struct Arguments {
 }
 
 async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
-    let Arguments { table, database } = parse_arguments(&job)?;
-    let database = node.databases.get(database.as_deref(), job.principal())?;
+    let Arguments { mut table, database } = parse_arguments(&job)?;
+    let tables = std::iter::once(&mut table);
+    let database = node.resolve_tables(database.as_deref(), tables, job.principal()).await?;
     let columns = database.columns(&table, job.principal()).await?;
     let catalog = database.catalog(job.principal()).await?;
     let rows = catalog.tables.iter().find(|entry| entry.name == table).and_then(|entry| entry.rows);
@@ -56,7 +57,7 @@ async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> 
          and how it joins with other tables.",
         database.name(),
         database.dialect().name(),
-        describe_columns(&**database, &table, &columns, &job).await,
+        describe_columns(&*database, &table, &columns, &job).await,
     ))
 }
 

@@ -54,18 +54,17 @@ impl Handler for Explain {
 
 impl Explain {
     async fn resolve_query(&self, arguments: Arguments, job: &Job) -> Result<(Arc<dyn Database>, Statement), Error> {
-        let databases = &self.node.databases;
         match arguments {
             Arguments { sql: Some(sql), query: None, database, parameters } => {
-                let database = databases.get(database.as_deref(), job.principal())?.clone();
+                let (database, statement) =
+                    self.node.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
                 job.record_database(database.name());
-                let statement = self.node.statement(&sql, &parameters, database.dialect())?;
                 Ok((database, statement))
             }
             Arguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
-                let spec = self.parse_spec(query)?;
-                let database =
-                    databases.get(spec.database.as_deref().or(database.as_deref()), job.principal())?.clone();
+                let mut spec = self.parse_spec(query)?;
+                let named = spec.database.take().or(database);
+                let database = self.node.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
                 job.record_database(database.name());
                 let statement = spec.render(&*database, job.principal()).await?;
                 Ok((database, statement))
@@ -78,8 +77,8 @@ impl Explain {
     }
 
     fn parse_spec(&self, query: Map<String, Value>) -> Result<QuerySpec, Error> {
-        let query = Value::Object(query);
-        self.spec.check(&query).map_err(|violations| {
+        let mut query = Value::Object(query);
+        self.spec.coerce_and_check(&mut query).map_err(|violations| {
             let inside = |violation: Violation| Violation {
                 path: format!("query.{}", violation.path).trim_end_matches('.').to_owned(),
                 ..violation

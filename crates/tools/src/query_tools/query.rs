@@ -14,7 +14,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "query",
         "Query a table",
-        "Rows of a table: selected, filtered, joined, grouped, ordered. Names must be exact: use get_schema before it.",
+        "Rows of a table: selected, filtered, joined, grouped, ordered. Use get_schema before it.",
         QuerySpec::schema(),
         node_handler(node, handle),
     )
@@ -26,7 +26,8 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     if let Some(page) = paging.read_page(&node, spec.format, false, &job, &reply).await {
         return page;
     }
-    let database = node.databases.get(spec.database.as_deref(), job.principal())?.clone();
+    let named = spec.database.take();
+    let database = node.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
     job.record_database(database.name());
     let max_rows = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
+use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
@@ -19,14 +19,15 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "sql",
         "Run SQL",
-        "One read-only SQL statement, for what query cannot express. Use get_schema before it.",
+        "One read-only SQL statement. Use get_schema before it; list_databases has the dialects. \
+         PostgreSQL and files: date_trunc('month', t), x::int, count(*) FILTER (WHERE x > 1). \
+         SQLite: strftime('%Y-%m', t), CAST(x AS INT), sum(x > 1).",
         InputSchemaBuilder::new()
             .with_database()
             .with_required("sql", json!({"type": "string"}))
             .with("parameters", json!({"type": "array", "description": "Values of $1, $2, …"}))
             .with("max_rows", json!({"type": "integer", "minimum": 1, "default": MAX_ROWS_DEFAULT}))
-            .with("format", json!({"enum": OutputFormat::ALL.map(OutputFormat::name)}))
-            .with("extract", json!({"type": "string"}))
+            .with_output_arguments()
             .with("mode", json!({"enum": AnswerMode::ALL.map(AnswerMode::name)}))
             .with_paging(),
         node_handler(node, handle),
@@ -52,9 +53,8 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &job, &reply).await {
         return page;
     }
-    let database = node.databases.get(database.as_deref(), job.principal())?.clone();
+    let (database, statement) = node.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
     job.record_database(database.name());
-    let statement = node.statement(&sql, &parameters, database.dialect())?;
     let request = QueryRequest {
         database,
         statement,

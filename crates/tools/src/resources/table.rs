@@ -40,10 +40,11 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
 
 /// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
 async fn read_table(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-    let database = node.databases.get(job.variable("database"), job.principal())?;
-    let table = job.variable("table").unwrap_or_default();
-    let columns = database.columns(table, job.principal()).await?;
-    let rows = read_first_rows(&**database, table, ROWS_LISTED_MAX, &job).await?;
+    let mut table = job.variable("table").unwrap_or_default().to_owned();
+    let tables = std::iter::once(&mut table);
+    let database = node.resolve_tables(job.variable("database"), tables, job.principal()).await?;
+    let columns = database.columns(&table, job.principal()).await?;
+    let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, &job).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();
     reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
     reply.end_text().await?;

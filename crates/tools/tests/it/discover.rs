@@ -8,8 +8,8 @@ use crate::fake::{call_tool, node, shop, typed_values_database, unreachable};
 async fn databases_are_listed_with_their_state() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(call_tool(&registry, "list_databases", json!({"format": "ndjson"})).await, @r#"
-    {"name":"shop","kind":"memory","tables":5,"status":"1 table cannot be read; see list_tables"}
-    {"name":"warehouse","kind":"memory","tables":null,"status":"the disk is away"}
+    {"name":"shop","kind":"memory","dialect":"PostgreSQL (embedded engine)","tables":5,"status":"1 table cannot be read; see list_tables"}
+    {"name":"warehouse","kind":"memory","dialect":"PostgreSQL (embedded engine)","tables":null,"status":"the disk is away"}
     "#);
 }
 
@@ -92,6 +92,7 @@ async fn missing_schema_error_gives_the_reason() {
     insta::assert_snapshot!(schema(json!({"table": "orders"})).await, @r#"
     invalid_arguments: name the database to query in the argument "database"
     Valid choices: shop, warehouse
+    Or write it before the table: database.table.
     "#);
     insta::assert_snapshot!(schema(json!({"database": "shop", "samples": true, "limit": 3})).await, @r#"
     invalid_arguments: the arguments of tool "get_schema" are wrong:
@@ -118,5 +119,61 @@ async fn a_wrong_format_or_extract_names_the_choices() {
     insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"extract": "nmae"})).await, @r#"
     invalid_arguments: extract: the answer has no column "nmae"
     Valid choices: name, database, rows, comment
+    "#);
+}
+
+#[tokio::test]
+async fn one_schema_describes_several_tables() {
+    let registry = node([shop()]);
+    let schema = async |arguments| call_tool(&registry, "get_schema", arguments).await;
+    insta::assert_snapshot!(schema(json!({"table": ["customers", "shop.orders"], "samples": "2", "format": "csv"})).await, @r#"
+    table,name,type,nullable,comment,samples
+    customers,name,UTF8,false,,"[""Ann"",""Bob""]"
+    shop.orders,id,INT64,true,,"[""1"",""2""]"
+    shop.orders,customer,UTF8,true,,"[""Ann"",""Bob""]"
+    shop.orders,note,UTF8,true,,"[""said \""hello\"""",""plain""]"
+    "#);
+    insta::assert_snapshot!(schema(json!({"table": ["customers", "oders"]})).await, @r#"
+    not_found: there is no table "oders" in database "shop"
+    Valid choices: orders
+    "#);
+    insta::assert_snapshot!(schema(json!({"table": []})).await, @"invalid_arguments: table has 0 names; expected 1 to 100");
+}
+
+#[tokio::test]
+async fn the_name_of_the_database_may_come_before_a_table() {
+    let registry = node([shop(), unreachable()]);
+    let names = r#"["customer","id","note"]"#;
+    for arguments in [
+        json!({"table": "shop.orders", "extract": "name"}),
+        json!({"database": "shop", "table": "shop.orders", "extract": "name"}),
+        json!({"database": "shop", "table": "orders", "extract": "name"}),
+    ] {
+        assert_eq!(call_tool(&registry, "get_schema", arguments).await, names);
+    }
+    let customers = r#"["Ann","Bob"]"#;
+    let query = json!({"table": "shop.orders", "select": "shop.orders.customer", "extract": "customer"});
+    assert_eq!(call_tool(&registry, "query", query.clone()).await, customers);
+    let explained = call_tool(&registry, "explain", json!({ "query": query })).await;
+    assert!(explained.starts_with("Statement: SELECT \"customer\" FROM \"orders\""), "{explained}");
+    for sql in ["SELECT orders.customer FROM shop.orders", "SELECT shop.orders.customer FROM Shop.orders"] {
+        let answer = call_tool(&registry, "sql", json!({"sql": sql, "extract": "customer"})).await;
+        assert_eq!(answer, customers);
+        let explained = call_tool(&registry, "explain", json!({ "sql": sql })).await;
+        assert!(explained.starts_with("Statement: SELECT orders.customer FROM orders\n"), "{explained}");
+    }
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "orders"})).await, @r#"
+    invalid_arguments: name the database to query in the argument "database"
+    Valid choices: shop, warehouse
+    Or write it before the table: database.table.
+    "#);
+    let sql = json!({"sql": "SELECT * FROM shop.orders, warehouse.stock"});
+    insta::assert_snapshot!(call_tool(&registry, "sql", sql).await, @"
+    invalid_arguments: the tables are in several databases, and there is no federated database to join them
+    Query each database by itself.
+    ");
+    insta::assert_snapshot!(call_tool(&registry, "get_schema", json!({"table": "shop.oders"})).await, @r#"
+    not_found: there is no table "oders" in database "shop"
+    Valid choices: orders
     "#);
 }

@@ -25,6 +25,7 @@ async fn query_errors_suggest_fixes() {
     insta::assert_snapshot!(query(json!({"table": "orders"})).await, @r#"
     invalid_arguments: name the database to query in the argument "database"
     Valid choices: shop, warehouse
+    Or write it before the table: database.table.
     "#);
     insta::assert_snapshot!(query(json!({"database": "shop", "table": "oders"})).await, @r#"
     not_found: there is no table "oders" in database "shop"
@@ -123,4 +124,18 @@ async fn explain_errors_suggest_fixes() {
     - query: Additional properties are not allowed ('tabel' was unexpected)
     - query: "table" is a required property
     "#);
+}
+
+#[tokio::test]
+async fn arguments_of_the_wrong_type_are_converted_if_only_one_value_can_be_meant() {
+    let registry = node([shop()]);
+    let statement = async |query: serde_json::Value| {
+        let explained = call_tool(&registry, "explain", json!({ "query": query })).await;
+        explained.lines().next().unwrap_or_default().to_owned()
+    };
+    let query = json!({"table": "orders", "select": "customer", "limit": "2", "offset": "1", "distinct": "true"});
+    insta::assert_snapshot!(statement(query.clone()).await, @r#"Statement: SELECT DISTINCT "customer" FROM "orders" LIMIT 3 OFFSET 1"#);
+    assert!(call_tool(&registry, "query", query).await.starts_with('['));
+    let sql = json!({"sql": "SELECT * FROM orders", "max_rows": "1", "format": "csv"});
+    assert!(call_tool(&registry, "sql", sql).await.contains("more exist"));
 }

@@ -1,13 +1,13 @@
 //! The tool list, and what it costs in every conversation.
 
 use serde_json::{Map, Value, json};
-use tidegate_runtime::Tool;
+use tidegate_runtime::{SnapshotBuilder, Tool};
 use tidegate_tools::INSTRUCTIONS;
 
-use crate::fake::{node, owner};
+use crate::fake::{call_tool, node, owner, shop};
 
-/// 1,500 tokens at four characters each.
-const LIST_CHARACTERS_MAX: usize = 6_000;
+/// The tokens that the list may cost.
+const LIST_TOKENS_MAX: usize = 1_300;
 
 /// A tool as in `tools/list`.
 fn listed(tool: &Tool) -> Value {
@@ -39,8 +39,25 @@ async fn tool_list_snapshot() {
 
 #[tokio::test]
 async fn the_tool_list_stays_cheap() {
-    let characters = Value::Array(list()).to_string().chars().count();
-    assert!(characters < LIST_CHARACTERS_MAX, "{characters} characters");
+    let text = Value::Array(list()).to_string();
+    for tokenizer in [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()] {
+        let tokens = tokenizer.encode_ordinary(&text).len();
+        assert!(tokens < LIST_TOKENS_MAX, "{tokens} tokens");
+    }
+}
+
+#[tokio::test]
+async fn rarely_used_arguments_are_accepted_though_unlisted() {
+    let registry = node([shop()]);
+    let arguments = json!({"sql": "SELECT 1", "mode": "batch", "delivery": "inline", "no_cache": true});
+    assert!(!call_tool(&registry, "sql", arguments.clone()).await.contains("wrong"));
+    let snapshot = registry.snapshot();
+    let sql = snapshot.tool("sql", &owner()).unwrap();
+    let has = |schema: &Value| ["mode", "delivery", "no_cache"].map(|name| schema["properties"].get(name).is_some());
+    assert_eq!(has(sql.input_schema.json()), [false; 3]);
+    assert_eq!(has(sql.call_schema().json()), [true; 3]);
+    let advanced = SnapshotBuilder::new().tool(Tool::clone(sql)).list_all_arguments(true).build();
+    assert_eq!(has(advanced.tool("sql", &owner()).unwrap().input_schema.json()), [true; 3]);
 }
 
 #[test]

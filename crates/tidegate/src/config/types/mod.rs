@@ -73,6 +73,9 @@ pub(crate) struct Config {
     /// Puts rows that a model reads between two lines with a random mark, so that data cannot pretend to be outside.
     /// Default: false.
     pub(crate) fence: bool,
+    /// Whether lists of tools include their rarely used parameters (mode, delivery, no_cache). Calls may have them in any
+    /// case. Default: false. Since: 0.2.0.
+    pub(crate) advanced: bool,
 }
 
 /// A declared tool: an SQL statement, or a request to an HTTP API.

@@ -97,8 +97,8 @@ fn built_in_entries_are_selectable() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
     list_tables(database?, pattern?, format?, extract?)
-        Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.
-    orders_of(at_least?, by?, customers, format?, extract?, delivery?, cursor?, no_cache?)
+        Tables of one database or of all, with row counts where known. Use before get_schema.
+    orders_of(at_least?, by?, customers, format?, extract?, cursor?)
         Orders of some customers.
     ");
     insta::assert_snapshot!(configured.run(&["tools", "--toolset", "discover"]).stdout, @r"

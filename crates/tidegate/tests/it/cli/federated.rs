@@ -64,10 +64,10 @@ fn postgres_and_files_are_joined() {
     "#);
     let ran = configured.run(&["call", "list_databases", "format=csv"]);
     assert_snapshot!(ran.stdout, @r"
-    name,kind,tables,status
-    all,federated,4,ok
-    sales,files,2,ok
-    shop,postgres,2,ok
+    name,kind,dialect,tables,status
+    all,federated,PostgreSQL (embedded engine),4,ok
+    sales,files,PostgreSQL (embedded engine),2,ok
+    shop,postgres,PostgreSQL,2,ok
     ");
 }
 

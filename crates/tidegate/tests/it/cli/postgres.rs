@@ -71,6 +71,12 @@ fn declared_tools_read_and_write_postgres() {
     assert_snapshot!(call(&["cancel_order", "id=2"]), @r#"[{"id":2,"state":"cancelled"}]"#);
     assert_snapshot!(call(&["sql", "sql=SELECT state, count(*) FROM orders GROUP BY 1 ORDER BY 1"]), @r#"[{"state":"cancelled","count":1},{"state":"new","count":2}]"#);
     assert_snapshot!(call(&["query", "table=orders", r#"select=[{"function":"median","column":"total"}]"#]), @r#"[{"median_total":9.5}]"#);
+    let months = r#"select=[{"expression": "date_trunc('month', date '2024-05-31')::date", "as": "month"}, {"function": "count"}]"#;
+    assert_snapshot!(call(&["query", "table=shop.orders", months, "group_by=month"]), @r#"[{"month":"2024-05-01","count":3}]"#);
+    assert_snapshot!(call(&["query", "table=orders", r#"select={"expression": "lower(shop.orders.customer)", "as": "name"}"#, "distinct=true", "order_by=name", "offset=1"]), @r#"[{"name":"ben"}]"#);
+    assert_snapshot!(call(&["sql", "sql=SELECT count(shop.orders.id) FROM shop.orders"]), @r#"[{"count":3}]"#);
+    let slept = call(&["query", "table=orders", r#"select={"expression": "pg_sleep(1)"}"#]);
+    assert!(slept.contains("the function pg_sleep is refused"), "{slept}");
     assert_snapshot!(call(&["get_schema", "table=orders", "samples=2", "format=csv"]), @r#"
     name,type,nullable,comment,samples
     id,integer,false,primary key,"[""1"",""3""]"
@@ -90,7 +96,7 @@ fn declared_tools_read_and_write_postgres() {
 
     Index Scan on orders using orders_pkey where (id = 1) (rows 1, cost 8)
     ");
-    assert_snapshot!(call(&["list_databases"]), @r#"[{"name":"shop","kind":"postgres","tables":1,"status":"ok"}]"#);
+    assert_snapshot!(call(&["list_databases"]), @r#"[{"name":"shop","kind":"postgres","dialect":"PostgreSQL","tables":1,"status":"ok"}]"#);
 }
 
 #[test]

@@ -13,6 +13,13 @@ A server offers these built-in entries. [Tools of your own](declared-entries.md)
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
 `extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
+The list of the ten tools costs a model fewer than 1,300 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
+seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, and a
+single item stands for a list of one.
+
+A table may have the name of its database before it, as `nycflights13.flights`, in every tool and in SQL. Then `database` can be left out. If the tables belong to
+several databases, the [federated database](federated.md) joins them.
+
 ";
 
 const DISCOVERY: &str = "\
@@ -23,20 +30,21 @@ The endpoint `/mcp/discover` offers two tools instead, for servers with too many
 ";
 
 /// Parameters without a description in the schemas, which are kept short for models.
-const PARAMETERS: [(&str, &str); 16] = [
+const PARAMETERS: [(&str, &str); 17] = [
     ("arguments", "Arguments of the tool"),
     ("cursor", "Cursor of the next page"),
     ("database", "Database; optional where the caller can access only one"),
     ("delivery", "`inline`, or `blocks` for a stored result with a preview"),
+    ("distinct", "Return equal rows once"),
     ("extract", "Return only the unique sorted values of this column"),
     ("format", "Format of the answer"),
-    ("group_by", "Columns to group by"),
     ("id", "Id of the job"),
     ("limit", "Maximum number of rows"),
     ("max_rows", "Maximum number of rows"),
     ("mode", "`streaming` sends rows as they are produced, `batch` when all are known, `auto` chooses"),
     ("name", "Name of the tool"),
     ("no_cache", "Run the query again, even if its answer is stored"),
+    ("offset", "Number of rows to skip; with `order_by`, the same rows each time"),
     ("parameters", "Values of $1, $2, …"),
     ("sql", "SQL statement"),
     ("table", "Name of the table, as in list_tables"),
@@ -89,8 +97,9 @@ fn type_name(schema: &Value) -> String {
     }
 }
 
-fn render_tool(tool: &Value) -> String {
-    let schema = &tool["inputSchema"];
+/// `tool` as it is listed; `schema` has all its parameters.
+fn render_tool(tool: &Value, schema: &Value) -> String {
+    let listed = &tool["inputSchema"]["properties"];
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().map(text).collect();
     let mut rows = Vec::new();
     for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
@@ -100,7 +109,9 @@ fn render_tool(tool: &Value) -> String {
             Value::String(default) => code(default),
             default => default.to_string(),
         };
-        rows.push(vec![code(name), type_name(parameter), default, meaning(text(&tool["name"]), name, parameter)]);
+        let meaning = meaning(text(&tool["name"]), name, parameter);
+        let unlisted = if listed.get(name).is_none() { " (*unlisted*)" } else { "" };
+        rows.push(vec![code(name), type_name(parameter), default, format!("{meaning}{unlisted}")]);
     }
     let hint = |name: &str| tool["annotations"][name] == json!(true);
     let effect = if hint("readOnlyHint") { "" } else { " Not read-only." };
@@ -140,11 +151,13 @@ async fn tools_page_is_current() {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("## Tools\n\n");
     for tool in list(&url, "tools/list", "tools").await {
-        page.push_str(&render_tool(&tool));
+        let address = format!("{}/rest/tools/{}/schema", url.trim_end_matches("/mcp"), text(&tool["name"]));
+        let schema: Value = reqwest::get(address).await.unwrap().json().await.unwrap();
+        page.push_str(&render_tool(&tool, &schema));
     }
     page.push_str(DISCOVERY);
     for tool in list(&format!("{url}/discover"), "tools/list", "tools").await {
-        page.push_str(&render_tool(&tool));
+        page.push_str(&render_tool(&tool, &tool["inputSchema"]));
     }
     page.push_str("## Prompts\n\nEach prompt contains the tables and columns that the model needs for its task.\n\n");
     for prompt in list(&url, "prompts/list", "prompts").await {

@@ -21,6 +21,10 @@ pub(super) const DATABASE: QueryParameter =
 pub(super) const MAX_ROWS: QueryParameter =
     QueryParameter::new("max_rows", ParameterKind::Integer, "Maximum number of rows");
 pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Maximum number of rows");
+pub(super) const OFFSET: QueryParameter =
+    QueryParameter::new("offset", ParameterKind::Integer, "Number of rows to skip");
+pub(super) const DISTINCT: QueryParameter =
+    QueryParameter::new("distinct", ParameterKind::Flag, "Return equal rows once");
 pub(super) const SELECT: QueryParameter =
     QueryParameter::new("select", ParameterKind::List, "Columns, separated by commas");
 pub(super) const ORDER_BY: QueryParameter =

@@ -15,8 +15,8 @@ use super::super::caller::{HttpCallerResolver, RequestCredentials};
 use super::super::state::HttpState;
 use super::answer::answer;
 use super::arguments::{
-    BodyKind, DATABASE, EXTRACT, LIMIT, MAX_ROWS, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE, discard_body,
-    is_read_method, read_body,
+    BodyKind, DATABASE, DISTINCT, EXTRACT, LIMIT, MAX_ROWS, OFFSET, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE,
+    discard_body, is_read_method, read_body,
 };
 use super::route::RestRoute;
 
@@ -43,7 +43,7 @@ impl RestRoute {
                 requested("get_schema", vec![("database", database), ("table", table)], &[SAMPLES, EXTRACT])
             }
             Self::Rows { database, table } => {
-                let parameters = &[SELECT, WHERE, ORDER_BY, LIMIT, EXTRACT];
+                let parameters = &[SELECT, DISTINCT, WHERE, ORDER_BY, LIMIT, OFFSET, EXTRACT];
                 requested("query", vec![("database", database), ("table", table)], parameters)
             }
             Self::Jobs => requested("list_jobs", vec![], &[EXTRACT]),

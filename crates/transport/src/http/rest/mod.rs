@@ -95,7 +95,7 @@ fn registry_document(
             Some(state.tool(name, caller).map(|tool| (document::JSON, tidegate_mcp::tool_json(tool))))
         }
         RestRoute::Schema(name) => {
-            Some(state.tool(name, caller).map(|tool| (document::SCHEMA, tool.input_schema.json().clone())))
+            Some(state.tool(name, caller).map(|tool| (document::SCHEMA, tool.call_schema().json().clone())))
         }
         RestRoute::OpenApi => Some(Ok((document::JSON, openapi::build_document(http_state, &state, caller)))),
         _ => None,

@@ -59,7 +59,7 @@ pub(super) fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)>
         let schema = rebase_references(schema, &format!("#/components/schemas/{name}"));
         (name, schema)
     };
-    let input = component("input", tool.input_schema.json());
+    let input = component("input", tool.call_schema().json());
     let output = tool.output_schema.as_ref().map(|schema| component("output", schema.json()));
     std::iter::once(input).chain(output)
 }

@@ -64,7 +64,7 @@ async fn openapi_has_a_path_for_every_tool() {
     get /rest/databases list_databases extract format
     get /rest/databases/{database}/tables list_tables database pattern extract format
     get /rest/databases/{database}/tables/{table} get_table database table samples extract format
-    get /rest/databases/{database}/tables/{table}/rows get_rows database table select where order_by limit extract format
+    get /rest/databases/{database}/tables/{table}/rows get_rows database table select distinct where order_by limit offset extract format
     get /rest/jobs list_jobs extract format
     get /rest/jobs/{id} get_job id format
     delete /rest/jobs/{id} cancel_job id format

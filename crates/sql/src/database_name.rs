@@ -1,0 +1,135 @@
+//! Removes the name of the database before the tables of a statement.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
+    VisitMut, VisitorMut,
+};
+use tidegate_core::Error;
+
+use crate::dialect::SqlDialect;
+use crate::parse;
+use crate::statement::Statement;
+
+impl Statement {
+    /// The statement with `orders` for `shop.orders`, where `shop` is `database`: its server does not know the name that
+    /// callers use for it. `None` when no table is named so, or the statement was not parsed.
+    ///
+    /// # Errors
+    /// As [`Statement::parse`].
+    pub fn without_database_name(&self, database: &str) -> Result<Option<Self>, Error> {
+        let Some(mut ast) = self.ast().cloned() else { return Ok(None) };
+        let mut tables = TableNames { dialect: self.dialect(), database, stripped: Vec::new() };
+        // The visitors never break.
+        let _: ControlFlow<()> = ast.visit(&mut tables);
+        if tables.stripped.is_empty() {
+            return Ok(None);
+        }
+        let _: ControlFlow<()> = ast.visit(&mut ColumnNames(&tables));
+        let statement = Self::from_ast(ast, self.dialect(), |ast| parse::print_checked(ast, self.dialect()))?;
+        Ok(Some(statement.with_parameters(self.parameters().to_vec())?.in_transaction(self.transaction().clone())))
+    }
+}
+
+/// Strips the tables in FROM.
+struct TableNames<'a> {
+    dialect: SqlDialect,
+    database: &'a str,
+    /// The remaining parts of each name, folded.
+    stripped: Vec<Vec<String>>,
+}
+
+impl TableNames<'_> {
+    fn is_database(&self, part: &Ident) -> bool {
+        part.value.eq_ignore_ascii_case(self.database)
+    }
+
+    fn fold(&self, parts: &[Ident]) -> Vec<String> {
+        parts.iter().map(|part| self.dialect.fold_identifier(part)).collect()
+    }
+}
+
+impl VisitorMut for TableNames<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let Some([database, table @ ..]) = identifiers(name).as_deref()
+            && !table.is_empty()
+            && self.is_database(database)
+        {
+            self.stripped.push(self.fold(table));
+            *name = ObjectName::from(table.to_vec());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Strips the columns of the stripped tables.
+struct ColumnNames<'a>(&'a TableNames<'a>);
+
+impl ColumnNames<'_> {
+    /// Whether `parts` begin with the database and one of its tables, and have at least `further` parts after it.
+    fn is_qualified(&self, parts: &[Ident], further: usize) -> bool {
+        let Some((database, rest)) = parts.split_first() else { return false };
+        let rest = self.0.fold(rest);
+        let names_table = |table: &Vec<String>| rest.starts_with(table) && rest.len() >= table.len() + further;
+        self.0.is_database(database) && self.0.stripped.iter().any(names_table)
+    }
+}
+
+impl VisitorMut for ColumnNames<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && self.is_qualified(parts, 1)
+        {
+            parts.remove(0);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(parts) = identifiers(name).filter(|parts| self.is_qualified(parts, 0))
+            {
+                *name = ObjectName(parts.into_iter().skip(1).map(ObjectNamePart::Identifier).collect());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn identifiers(name: &ObjectName) -> Option<Vec<Ident>> {
+    name.0.iter().map(|part| part.as_ident().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sql: &str, expected: &str) {
+        for dialect in [SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::DataFusion] {
+            let statement = Statement::parse(sql, dialect).unwrap();
+            let stripped = statement.without_database_name("shop").unwrap().unwrap_or(statement);
+            assert_eq!(stripped.text().replace('`', "\""), Statement::parse(expected, dialect).unwrap().text());
+        }
+    }
+
+    #[test]
+    fn removes_the_name_before_tables_and_their_columns() {
+        check(
+            "SELECT shop.orders.id, o.*, shop.lines.* FROM shop.orders JOIN Shop.lines ON shop.orders.id = lines.id, other.o",
+            "SELECT orders.id, o.*, lines.* FROM orders JOIN lines ON orders.id = lines.id, other.o",
+        );
+        check("SELECT id FROM orders WHERE x = 'shop.orders'", "SELECT id FROM orders WHERE x = 'shop.orders'");
+        check(
+            "WITH a AS (SELECT * FROM shop.b.c) SELECT shop.d FROM a shop",
+            "WITH a AS (SELECT * FROM b.c) SELECT shop.d FROM a shop",
+        );
+    }
+}

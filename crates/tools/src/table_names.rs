@@ -1,0 +1,158 @@
+//! Names of tables with the name of their database before them: `shop.orders` means the table `orders` of the database
+//! `shop`, wherever a table is named, unless `shop` has a schema of that name.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::Database;
+use tidegate_sql::{SqlDialect, Statement};
+
+use crate::tool_context::ToolContext;
+
+/// The kind of databases whose tables are those of other databases.
+pub(crate) const FEDERATED: &str = "federated";
+
+impl ToolContext {
+    /// The database that is named, the only one, or the one that all `tables` name; a federated one if they name several.
+    /// Each of `tables` becomes its name in that database.
+    ///
+    /// # Errors
+    /// As [`tidegate_query::Databases::get`].
+    pub(crate) async fn resolve_tables<'a>(
+        &self,
+        database: Option<&str>,
+        tables: impl Iterator<Item = &'a mut String>,
+        principal: &Principal,
+    ) -> Result<Arc<dyn Database>, Error> {
+        let mut tables: Vec<&mut String> = tables.collect();
+        let database = match self.databases.get(database, principal) {
+            Ok(database) => database.clone(),
+            Err(error) if database.is_some() => return Err(error),
+            Err(error) => self.find_database(tables.iter().map(|table| table.as_str()), principal, error)?,
+        };
+        for table in &mut tables {
+            let Some(name) = strip_database(table, database.name()).map(str::to_owned) else { continue };
+            let columns = database.columns(table, principal).await;
+            if columns.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                **table = name;
+            }
+        }
+        Ok(database)
+    }
+
+    /// Parses `sql` with its parameters for the database that is named, the only one, or the one that its tables name.
+    ///
+    /// # Errors
+    /// As [`tidegate_query::Databases::get`] and [`Statement::parse`].
+    pub(crate) async fn resolve_statement(
+        &self,
+        database: Option<&str>,
+        sql: &str,
+        parameters: &[Value],
+        principal: &Principal,
+    ) -> Result<(Arc<dyn Database>, Statement), Error> {
+        let database = match self.databases.get(database, principal) {
+            Ok(database) => database.clone(),
+            Err(error) if database.is_some() => return Err(error),
+            Err(error) => self.find_database_of_sql(sql, principal, error)?,
+        };
+        let statement = self.statement(sql, parameters, database.dialect())?;
+        let statement = remove_database_name(statement, &*database, principal).await?;
+        Ok((database, statement))
+    }
+
+    fn find_database_of_sql(
+        &self,
+        sql: &str,
+        principal: &Principal,
+        missing: Error,
+    ) -> Result<Arc<dyn Database>, Error> {
+        let mut dialects: Vec<SqlDialect> = Vec::new();
+        for database in self.databases.visible_to(principal) {
+            if !dialects.contains(&database.dialect()) {
+                dialects.push(database.dialect());
+            }
+        }
+        for dialect in dialects {
+            // The statement may be of another dialect.
+            let Ok(statement) = self.statements.parse(sql, dialect) else { continue };
+            let tables = statement.tables().iter().map(String::as_str);
+            let found = self.find_database(tables, principal, missing.clone())?;
+            if found.dialect() == dialect {
+                return Ok(found);
+            }
+        }
+        Err(with_qualify_hint(missing))
+    }
+
+    /// The database that all `tables` name, or the federated one if they name several; otherwise the error `missing`.
+    fn find_database<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a str>,
+        principal: &Principal,
+        missing: Error,
+    ) -> Result<Arc<dyn Database>, Error> {
+        let visible: Vec<&Arc<dyn Database>> = self.databases.visible_to(principal).collect();
+        let of_table = |table: &str| {
+            let exact = visible.iter().filter(|database| strip_database(table, database.name()).is_some());
+            let exact = exact.max_by_key(|database| database.name().len());
+            let folded = || {
+                let (first, _) = table.split_once('.')?;
+                visible.iter().find(|database| database.name().eq_ignore_ascii_case(first))
+            };
+            exact.or_else(folded).copied()
+        };
+        let Some(named) = tables.map(of_table).collect::<Option<Vec<_>>>() else {
+            return Err(with_qualify_hint(missing));
+        };
+        let Some(first) = named.first() else { return Err(missing) };
+        if named.iter().all(|other| Arc::ptr_eq(other, first)) {
+            return Ok(Arc::clone(first));
+        }
+        let mut federated = visible.iter().filter(|database| database.kind() == FEDERATED);
+        match (federated.next(), federated.next()) {
+            (Some(only), None) => Ok(Arc::clone(only)),
+            (None, _) => Err(Error::new(
+                ErrorKind::InvalidArguments,
+                "the tables are in several databases, and there is no federated database to join them",
+            )
+            .with_hint("Query each database by itself.")),
+            (Some(_), Some(_)) => Err(missing),
+        }
+    }
+}
+
+fn with_qualify_hint(missing: Error) -> Error {
+    match missing.kind() {
+        ErrorKind::InvalidArguments => missing.with_hint("Or write it before the table: database.table."),
+        // There are no databases.
+        _ => missing,
+    }
+}
+
+/// `table` without `database` and the dot after it.
+pub(crate) fn strip_database<'a>(table: &'a str, database: &str) -> Option<&'a str> {
+    table.strip_prefix(database)?.strip_prefix('.').filter(|name| !name.is_empty())
+}
+
+/// Removes the name of `database` before tables, unless the database has a schema of that name.
+async fn remove_database_name(
+    statement: Statement,
+    database: &dyn Database,
+    principal: &Principal,
+) -> Result<Statement, Error> {
+    let name = database.name();
+    let is_qualified =
+        |table: &String| table.split_once('.').is_some_and(|(first, _)| first.eq_ignore_ascii_case(name));
+    // The embedded engine itself knows the exact name of its database.
+    let is_resolved = |table: &String| database.kind() == "files" && strip_database(table, name).is_some();
+    if !statement.tables().iter().any(|table| is_qualified(table) && !is_resolved(table)) {
+        return Ok(statement);
+    }
+    let catalog = database.catalog(principal).await?;
+    if catalog.tables.iter().any(|table| is_qualified(&table.name)) {
+        return Ok(statement);
+    }
+    Ok(statement.without_database_name(name)?.unwrap_or(statement))
+}
