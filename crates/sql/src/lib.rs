@@ -3,6 +3,7 @@
 mod bounded_dialect;
 mod canonical_tokens;
 mod dialect;
+mod equivalent_function;
 mod fingerprint;
 mod function_policy;
 mod nesting;
@@ -13,12 +14,14 @@ mod refusal;
 mod statement;
 mod statement_cache;
 mod statement_policy;
+mod table_function;
 mod table_redirect;
 mod template;
 mod token_policy;
 mod transaction;
 
 pub use dialect::SqlDialect;
+pub use equivalent_function::equivalent_function;
 pub use function_policy::is_deterministic_function;
 pub use parameter::Parameter;
 pub use parse::{parse_expression, parse_prepared_expression};
