@@ -49,18 +49,19 @@ impl WorkCancellation {
     }
 
     pub(crate) fn must_stop(&self) -> bool {
-        self.is_cancelled() || self.job.as_ref().is_some_and(|job| Instant::now() >= job.deadline())
-    }
-
-    fn is_cancelled(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
             || self.cancellation.is_cancelled()
+            || self.is_overdue()
             || self.job.as_ref().is_some_and(|job| job.is_cancelled())
     }
 
-    /// Why work that must stop ends. The work may notice the deadline before its job does.
+    fn is_overdue(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| Instant::now() >= job.deadline())
+    }
+
+    /// Why work that must stop ends. The work may notice the deadline before its job does, which is then cancelled.
     pub(crate) fn stop_error(&self) -> WorkError {
-        if self.is_cancelled() { WorkError::Cancelled } else { WorkError::TimedOut }
+        if self.is_overdue() { WorkError::TimedOut } else { WorkError::Cancelled }
     }
 
     pub(super) fn attach(&self, handle: InterruptHandle) {
