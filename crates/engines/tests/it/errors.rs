@@ -63,8 +63,16 @@ async fn unknown_columns_get_the_columns_of_the_table() {
     Valid choices: dest, delay, id, tailNum, day
     "#);
     assert_snapshot!(node.refusal("SELECT x.id FROM flights f").await, @r#"
-    invalid_arguments: there is no table or alias "x" at x.id
+    invalid_arguments: there is no table, alias or column "x" at x.id
     Valid choices: f
+    "#);
+    assert_snapshot!(node.refusal("SELECT dealy.key, f.id FROM flights f, planes p").await, @r#"
+    invalid_arguments: there is no table, alias or column "dealy" at dealy.key
+    Valid choices: delay, f, p
+    "#);
+    assert_snapshot!(node.refusal("SELECT f.dealy.key FROM flights f, planes p").await, @r#"
+    invalid_arguments: there is no column "dealy" in "f"
+    Valid choices: delay, day, dest, id, tailNum
     "#);
     assert_snapshot!(node.refusal("SELECT tailNum FROM flights f JOIN planes p ON f.tailNum = p.tailNum").await, @r#"
     invalid_arguments: the column "tailNum" is in several tables of the query
@@ -115,7 +123,7 @@ async fn unknown_functions_get_a_hint() {
     Write extract(year FROM x) or date_part('year', x).
     "#);
     assert_snapshot!(node.refusal("SELECT GROUP_CONCAT(dest) FROM flights").await, @r#"
-    invalid_arguments: there is no function "GROUP_CONCAT"
+    invalid_arguments: there is no function "group_concat"
     Write string_agg(x, ',').
     "#);
     assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: substring(text) does not exist; write substring(x FROM 1 FOR 3)");

@@ -130,29 +130,34 @@ fn schema_error(error: &SchemaError, database: &str) -> Error {
 
 fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
     let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
-    let requested_relation = relation_of(field);
-    let of_relation: Vec<&Column> = match &requested_relation {
-        Some(relation) => valid_fields.iter().filter(|column| relation_of(column).as_ref() == Some(relation)).collect(),
-        None => valid_fields.iter().collect(),
+    let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
+    relations.dedup();
+    let is_relation = |name: &str| relations.iter().any(|relation| relation == name);
+    let (relation, name) = match &field.relation {
+        // `table.column.key` with an unknown column.
+        Some(of) if !is_relation(of.table()) && of.schema().is_some_and(is_relation) => (of.schema(), of.table()),
+        of => (of.as_ref().map(|of| of.table()), field.name()),
     };
-    if let (Some(relation), true, false) = (&requested_relation, of_relation.is_empty(), valid_fields.is_empty()) {
-        let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
-        relations.dedup();
-        let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
-        return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
-    }
+    let is_of_relation = |column: &&Column| relation.is_none_or(|name| relation_of(column).as_deref() == Some(name));
+    let is_unknown = relation.is_some_and(|relation| !is_relation(relation));
     // Internal columns contain a character that no statement can contain.
-    let names: Vec<&str> =
-        of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
-    let mut choices = nearest_names(field.name(), names.iter().copied());
-    for name in names {
-        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == name) {
-            choices.push(name.to_owned());
+    let columns = valid_fields.iter().filter(|column| is_unknown || is_of_relation(column)).map(Column::name);
+    let columns: Vec<&str> = columns.filter(|name| !name.contains('\u{1}')).collect();
+    let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    if let (Some(relation), true, false) = (relation, is_unknown, valid_fields.is_empty()) {
+        // `column.key` with an unknown column looks the same.
+        let choices = misspelled_name(relation, columns).map(str::to_owned).into_iter().chain(relations.clone());
+        let message = format!("there is no table, alias or column {relation:?} at {relation}.{name}");
+        return invalid(message).with_choices(choices);
+    }
+    let mut choices = nearest_names(name, columns.iter().copied());
+    for column in columns {
+        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == column) {
+            choices.push(column.to_owned());
         }
     }
-    let scope = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
-    let message = format!("there is no column {:?}{scope}", field.name());
-    Error::new(ErrorKind::InvalidArguments, message).with_choices(choices)
+    let scope = relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    invalid(format!("there is no column {name:?}{scope}")).with_choices(choices)
 }
 
 fn arrow_error(error: &ArrowError, database: &str) -> Error {
