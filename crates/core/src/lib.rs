@@ -37,12 +37,12 @@ pub use digest::{HmacSigner, SIGNATURE_BYTES, to_hex};
 pub use error::{Error, ErrorKind};
 pub use grants::{AllowedNames, Grants};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
-pub use json_schema::{JsonSchema, JsonSchemaError, Violation};
+pub use json_schema::{JsonSchema, JsonSchemaError, Violation, unknown_name};
 pub use limits::{
     Budget, CallLimits, DailyLimits, LevelLimits, LimitLevel, LimitMeasure, Limits, RateLimit, ShareCounter,
     tenant_share, tenant_share_of_bytes,
 };
-pub use name_pattern::{NamePattern, nearest_names};
+pub use name_pattern::{NamePattern, misspelled_name, nearest_names};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use scopes::{ImpliedScopes, ImpliedScopesError, SCOPE_CLAIMS, is_scope};

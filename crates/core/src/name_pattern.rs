@@ -84,6 +84,28 @@ pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'
     scored.into_iter().take(NEAREST_MAX).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// The candidate that `name` misspells: another letter or two, two letters swapped, or another case. A name that is only
+/// similar, such as `mean` for `year`, is not meant.
+pub fn misspelled_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let lowered = name.to_lowercase();
+    let distances =
+        candidates.into_iter().map(|candidate| (strsim::osa_distance(&lowered, &candidate.to_lowercase()), candidate));
+    let meant = distances.filter(|(distance, _)| *distance <= typing_errors_max(name));
+    meant.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// The number of typing errors that a name of this length may have.
+fn typing_errors_max(name: &str) -> usize {
+    match name.chars().count() {
+        ..=3 => 0,
+        4..=7 => 1,
+        _ => 2,
+    }
+}
+
 fn similarity(expected: &str, candidate: &str) -> f64 {
     if expected.len() > 2 && (candidate.contains(expected) || expected.contains(candidate)) {
         // The shorter the rest, the more similar.
@@ -112,6 +134,18 @@ mod tests {
     fn hostile_pattern_takes_quadratic_time_at_most() {
         let (pattern, name) = ("*a".repeat(1_000), "a".repeat(2_000) + "b");
         assert!(!NamePattern::new(pattern).matches(&name));
+    }
+
+    #[test]
+    fn only_a_misspelled_name_is_meant() {
+        let functions = ["mean", "date_part", "count", "substring", "max"];
+        let meant = |name: &str| misspelled_name(name, functions);
+        assert_eq!((meant("year"), meant("mx"), meant("xyzzy"), meant("")), (None, None, None, None));
+        assert_eq!(
+            (meant("cuont"), meant("COUNT"), meant("substirng")),
+            (Some("count"), Some("count"), Some("substring"))
+        );
+        assert_eq!((meant("part"), meant(&"count".repeat(1_000))), (None, None));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus};
-use tidegate_sql::SqlDialect;
+use tidegate_sql::{SqlDialect, Statement};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
 
 use crate::options::PostgresOptions;
@@ -13,6 +14,7 @@ const TABLES_MAX: i64 = 20_000;
 /// The maximum number of columns of a table that are read; the server allows 1,600.
 const COLUMNS_MAX: i64 = 2_000;
 const CHOICES_MAX: usize = 20;
+const COLUMN_CHOICES_MAX: usize = 60;
 
 /// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,
 /// and objects of extensions are excluded.
@@ -132,10 +134,31 @@ fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
     catalog.tables.iter().take(CHOICES_MAX).map(|entry| entry.name.clone()).collect()
 }
 
-/// Adds similar table names to the error of a statement that uses an unknown table.
-pub(crate) fn with_nearest_tables(rendered: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
-    // Only the message contains the name: relation "order" does not exist.
-    let message = refusal.as_db_error().map(tokio_postgres::error::DbError::message).unwrap_or_default();
-    let Some(name) = message.split('"').nth(1) else { return rendered };
-    rendered.with_choices(nearest_tables(name, catalog))
+/// The names that the statement `refused` could have used instead of an unknown table or column: similar tables, or all
+/// columns of its tables, similar ones first.
+pub(crate) async fn suggest_names(
+    client: &Client,
+    refusal: &tokio_postgres::Error,
+    refused: &Statement,
+    options: &PostgresOptions,
+) -> Option<Vec<String>> {
+    let error = refusal.as_db_error()?;
+    // Only the message contains the name: relation "order" does not exist, column o.totl does not exist.
+    let quoted = error.message().split('"').nth(1);
+    if *error.code() == SqlState::UNDEFINED_TABLE {
+        return Some(nearest_tables(quoted?, &list_tables(client, options).await.ok()?));
+    }
+    let unquoted = error.message().split(' ').nth(1)?;
+    let name = quoted.unwrap_or(unquoted.rsplit('.').next()?);
+    let mut names = Vec::new();
+    for table in refused.tables().iter().take(CHOICES_MAX) {
+        names.extend(list_columns(client, table, options).await.ok()?.into_iter().map(|column| column.name));
+    }
+    let mut choices = nearest_names(name, names.iter().map(String::as_str));
+    for name in names {
+        if choices.len() < COLUMN_CHOICES_MAX && !choices.contains(&name) {
+            choices.push(name);
+        }
+    }
+    Some(choices)
 }

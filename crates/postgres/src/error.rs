@@ -5,6 +5,7 @@
 //! goes to the caller only if the handler raises it with `mcp_refuse`.
 
 use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::{SqlDialect, equivalent_function};
 use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
 
 /// The SQLSTATE of `mcp_refuse`, whose message is for the caller.
@@ -87,13 +88,19 @@ fn driver_error(error: &tokio_postgres::Error, database: &str) -> Error {
 }
 
 fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
-    let kind = error_kind(db_error.code());
+    let kind = server_error_kind(db_error);
     let detail = format!("database {database}: {} {db_error:?}", db_error.code().code());
     let message = match kind {
         ErrorKind::Unavailable => {
             format!("the database {database} is not available: {}", unavailable_reason(db_error))
         }
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
+        ErrorKind::TimedOut if *db_error.code() == SqlState::QUERY_CANCELED => {
+            format!("the query exceeded the time limit that the database {database} sets for its statements")
+        }
+        ErrorKind::TooLarge if *db_error.code() == SqlState::INTERNAL_ERROR => {
+            "a value of the query exceeds the size that PostgreSQL can allocate, 1 GB".to_owned()
+        }
         ErrorKind::Forbidden if *db_error.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
             format!("only reading is allowed: {}", db_error.message())
         }
@@ -106,7 +113,7 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
     let error = Error::new(kind, message).with_detail(detail);
     // Hints about problems of the server are for its administrator.
     let hint = db_error.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
-    match hint.or_else(|| default_hint(db_error.code())) {
+    match equivalent_hint(db_error).or(hint).or_else(|| default_hint(db_error.code())) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
@@ -116,29 +123,55 @@ fn server_error(db_error: &DbError, database: &str, text: &str) -> Error {
 /// receive.
 fn unavailable_reason(db_error: &DbError) -> &str {
     match db_error.code().code() {
+        code if code.starts_with("28") => "it refuses the login of the node",
         "53100" => "its disk is full",
         "58000" | "58030" | "58P01" | "58P02" => "it has a problem with its files",
         _ => db_error.message(),
     }
 }
 
-/// The kind of error for an SQLSTATE.
+fn server_error_kind(db_error: &DbError) -> ErrorKind {
+    match db_error.code().code() {
+        // Only the message distinguishes the limit of the database from a request to cancel.
+        "57014" if db_error.message().contains("statement timeout") => ErrorKind::TimedOut,
+        // The allocator has no SQLSTATE of its own for a value that is too large.
+        "XX000" if db_error.message().starts_with("invalid memory alloc request size") => ErrorKind::TooLarge,
+        _ => error_kind(db_error.code()),
+    }
+}
+
+/// The kind of error for an SQLSTATE. The class decides, with exceptions: errors of a statement and its values are the
+/// caller's, errors of the connection, the transaction and the server are not.
 ///
 /// [PostgreSQL, Error Codes](https://www.postgresql.org/docs/current/errcodes-appendix.html)
 fn error_kind(code: &SqlState) -> ErrorKind {
     match code.code() {
+        MCP_REFUSE_CODE => ErrorKind::Failed,
         "25006" | "42501" => ErrorKind::Forbidden,
-        "42P01" | "42P02" => ErrorKind::NotFound,
+        "42P01" => ErrorKind::NotFound,
         "57014" => ErrorKind::Cancelled,
-        "25P03" | "25P04" | "57P05" => ErrorKind::TimedOut,
-        "54000" | "54001" | "54011" | "54023" | "53200" | "53400" => ErrorKind::TooLarge,
-        "55P03" => ErrorKind::Unavailable,
+        "25P03" | "25P04" => ErrorKind::TimedOut,
+        "53200" | "53400" => ErrorKind::TooLarge,
+        // A lock that is held; a prepared statement that a pooler has lost; a foreign server that cannot be reached.
+        "55P03" | "42P05" | "HV00N" => ErrorKind::Unavailable,
+        // ASSERT in a function.
+        "P0004" => ErrorKind::Internal,
         other => match other.get(..2) {
-            Some("08" | "40" | "53" | "57" | "58") => ErrorKind::Unavailable,
-            Some("XX" | "F0" | "HV") => ErrorKind::Internal,
+            Some("54") => ErrorKind::TooLarge,
+            Some("08" | "26" | "28" | "3D" | "40" | "53" | "57" | "58" | "72") => ErrorKind::Unavailable,
+            Some("25" | "2D" | "39" | "3B" | "F0" | "HV" | "XX") => ErrorKind::Internal,
             _ => ErrorKind::InvalidArguments,
         },
     }
+}
+
+/// The equivalent of a function of other databases that PostgreSQL lacks. Only the message has the name: `function
+/// year(date) does not exist`.
+fn equivalent_hint(db_error: &DbError) -> Option<String> {
+    let message = db_error.message();
+    let is_unknown = *db_error.code() == SqlState::UNDEFINED_FUNCTION;
+    let (name, _) = message.strip_prefix("function ").filter(|_| is_unknown)?.split_once('(')?;
+    equivalent_function(name, SqlDialect::Postgres).map(|equivalent| format!("Write {equivalent}."))
 }
 
 fn default_hint(code: &SqlState) -> Option<String> {
@@ -205,4 +238,35 @@ pub fn handler_error_detail(server: &DbError, subject: &str, database: &str) -> 
 /// Whether the function does not exist or the role may not execute it. Only the outermost call has no context.
 pub fn is_function_missing(server: &DbError) -> bool {
     server.where_().is_none() && matches!(server.code().code(), "42501" | "42883" | "3F000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_of_sqlstate_has_a_kind() {
+        let kinds = [
+            (
+                ErrorKind::InvalidArguments,
+                "0A000 22001 22003 22011 22P02 23505 42601 42703 42883 42P02 44000 55000 P0001 P0002",
+            ),
+            (ErrorKind::Forbidden, "25006 42501"),
+            (ErrorKind::NotFound, "42P01"),
+            (ErrorKind::Cancelled, "57014"),
+            (ErrorKind::TimedOut, "25P03 25P04"),
+            (ErrorKind::TooLarge, "53200 53400 54000 54001 54011 54023"),
+            (
+                ErrorKind::Unavailable,
+                "08006 26000 28P01 3D000 40001 40P01 42P05 53100 53300 55P03 57P01 57P05 58030 72000 HV00N",
+            ),
+            (ErrorKind::Internal, "25P02 2D000 39P01 3B001 F0000 HV000 P0004 XX000 XX001"),
+            (ErrorKind::Failed, MCP_REFUSE_CODE),
+        ];
+        for (kind, codes) in kinds {
+            for code in codes.split(' ') {
+                assert_eq!(error_kind(&SqlState::from_code(code)), kind, "{code}");
+            }
+        }
+    }
 }

@@ -231,7 +231,7 @@ impl PostgresServer {
         }
     }
 
-    /// The error of a statement, with similar names if a table does not exist.
+    /// The error of a statement, with names that exist if a table or a column does not.
     async fn error_with_suggestions(
         &self,
         refusal: &tokio_postgres::Error,
@@ -243,23 +243,21 @@ impl PostgresServer {
             return error::handler_rows_error(refusal, &self.database);
         }
         let error = error::statement_error(refusal, &self.database, statement.text());
-        if refusal.code() != Some(&SqlState::UNDEFINED_TABLE) || refusal.is_closed() {
+        let is_about_name = matches!(refusal.code(), Some(&(SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN)));
+        if !is_about_name || refusal.is_closed() {
             return error;
         }
         // The transaction has failed; the names are looked up in another one.
-        let catalog = async {
+        let choices = async {
             lease.end(ROLLBACK).await.ok()?;
             lease.begin(&Transaction::default(), identity).await.ok()?;
             let connection = lease.connection().ok()?;
             lease.mark_busy();
-            let catalog = catalog::list_tables(connection.client(), &self.options).await.ok()?;
+            let choices = catalog::suggest_names(connection.client(), refusal, statement, &self.options).await?;
             lease.mark_in_transaction();
-            Some(catalog)
+            Some(choices)
         };
-        match catalog.await {
-            Some(catalog) => catalog::with_nearest_tables(error, refusal, &catalog),
-            None => error,
-        }
+        error.with_choices(choices.await.unwrap_or_default())
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) enum WorkError {
     NotAQuery,
     #[error("the query was cancelled")]
     Cancelled,
+    /// The time limit of the call passed.
+    #[error("the call ran too long")]
+    TimedOut,
     #[error("the client reads no rows")]
     Stalled,
     /// The tables or files changed while they were read.
@@ -73,7 +76,7 @@ impl WorkError {
 
     pub(crate) fn is_interruption(&self) -> bool {
         match self {
-            Self::Cancelled => true,
+            Self::Cancelled | Self::TimedOut => true,
             Self::Sqlite(error) | Self::PolicyView(error) | Self::Open(OpenFileError::RejectedBySqlite(_, error)) => {
                 matches!(
                     error_code(error),
@@ -113,6 +116,7 @@ impl WorkError {
                     .with_hint("Write one SELECT statement over tables of the catalog.")
             }
             Self::Cancelled => Error::new(ErrorKind::Cancelled, "the call was cancelled"),
+            Self::TimedOut => Error::new(ErrorKind::TimedOut, "the call ran too long"),
             Self::Stalled => Error::new(ErrorKind::TimedOut, "the client stopped reading, so the query was cancelled")
                 .with_hint("Try again, and request fewer rows."),
             Self::Changed => {

@@ -17,7 +17,7 @@ use crate::shutdown::Shutdown;
 /// Flags of the output file.
 #[derive(Debug, Args)]
 pub(crate) struct OutputFileFlags {
-    /// File to write; it appears under its name only when it is complete
+    /// File to write; it appears under its name only when it is complete. The ending .gz or .zst compresses it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 

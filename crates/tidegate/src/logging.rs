@@ -26,6 +26,12 @@ pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), Com
     started.map_err(|error| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}")))
 }
 
+/// Whether the log contains warnings. Directives may hide them, and count as if they did.
+pub(crate) fn contains_warnings(options: &LogOptions) -> bool {
+    let hides_nothing = |level: &String| LEVELS[2..].contains(&level.to_lowercase().as_str());
+    options.level.as_ref().is_none_or(hides_nothing)
+}
+
 fn build_subscriber<W>(
     filter: impl Filter<Registry> + Send + Sync + 'static,
     format: LogFormat,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, Error};
+use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, ErrorKind};
 use tidegate_mcp::{
     Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
     RequestContext, RequestId, RpcError, RpcRequest,
@@ -16,6 +16,7 @@ use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::notifications;
 use crate::outbox::{AnswerSink, Outbox, OutgoingMessage, Spool, SpoolError};
@@ -317,7 +318,7 @@ impl RequestTask {
                         none => none.insert(self.open_sink().await),
                     };
                     if let Err(error) = opened.push(piece).await {
-                        break Some(RpcError::new(RpcError::INTERNAL_ERROR, self.client_message(&error)));
+                        break Some(self.spool_error(&error));
                     }
                 }
                 Ok(None) => break None,
@@ -338,10 +339,11 @@ impl RequestTask {
         }
         // Dropped before the end is sent: a client that has read the answer may reuse the id.
         drop(stream);
-        if let Some(sink) = sink
-            && let Some(message) = sink.finish().await
-        {
-            self.send(message).await;
+        let Some(sink) = sink else { return };
+        match sink.finish().await {
+            Ok(Some(message)) => self.send(message).await,
+            Ok(None) => {}
+            Err(error) => self.send_error(id, &self.spool_error(&error)).await,
         }
     }
 
@@ -366,16 +368,14 @@ impl RequestTask {
         CallerRevalidator::new(self.identity.clone(), self.connection.service.registry())
     }
 
-    /// The part of `error` that the client may read. The cause of a disk failure is for the log.
-    fn client_message(&self, error: &SpoolError) -> String {
-        if let SpoolError::TooLarge(_) = error {
-            return error.to_string();
+    fn spool_error(&self, error: &SpoolError) -> RpcError {
+        let error = error.to_error();
+        self.connection.service.registry().events().emit_error_detail(&error, Uuid::new_v4());
+        match error.kind() {
+            // The code of answers over the limit is older than the codes of kinds.
+            ErrorKind::TooLarge => RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()),
+            kind => RpcError::new(RpcError::code_of(kind), error.to_string()),
         }
-        let fault = Error::internal(error.to_string());
-        if let (Some(id), Some(detail)) = (fault.id(), fault.detail()) {
-            self.connection.service.registry().events().emit(Event::InternalError { id, detail });
-        }
-        fault.to_string()
     }
 
     async fn answer_batch(&self, messages: Vec<DecodedMessage>) {

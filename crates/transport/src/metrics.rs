@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tidegate_core::{CallTarget, StoredResults, TransportKind};
+use tidegate_core::{CallTarget, ErrorKind, StoredResults, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{Auditor, Registry};
 
@@ -234,7 +234,10 @@ impl Metrics {
             Event::QueryEnded { database, elapsed, .. } => {
                 histogram!("tidegate_query_duration_seconds", "database" => database.to_owned()).record(elapsed);
             }
-            Event::InternalError { .. } => counter!("tidegate_internal_errors_total").increment(1),
+            Event::ErrorDetail { kind: ErrorKind::Internal, .. } => {
+                counter!("tidegate_internal_errors_total").increment(1);
+            }
+            Event::ErrorDetail { .. } => {}
             Event::ConnectionOpened { transport } => connections(transport).increment(1),
             Event::ConnectionClosed { transport } => connections(transport).decrement(1),
             Event::SessionOpened { transport } => sessions(transport).increment(1),

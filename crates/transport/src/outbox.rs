@@ -5,8 +5,10 @@
 //! in memory while it is small, in an unnamed temporary file beyond that. The exception is an answer to the only open
 //! request of a connection over HTTP+SSE: nothing waits for it.
 
+use std::io;
+
 use bytes::{Bytes, BytesMut};
-use thiserror::Error;
+use tidegate_core::{Error, ErrorKind};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -23,7 +25,7 @@ pub(crate) enum OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         match self {
             Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
             Self::Spooled(spool) => spool.next().await,
@@ -94,12 +96,15 @@ impl AnswerSink {
     }
 
     /// Ends the message. Returns it if it is complete only now.
-    pub(crate) async fn finish(self) -> Option<OutgoingMessage> {
+    pub(crate) async fn finish(self) -> Result<Option<OutgoingMessage>, SpoolError> {
         match self {
-            Self::Spool(spool) => Some(OutgoingMessage::Spooled(spool)),
+            Self::Spool(mut spool) => {
+                spool.finish().await?;
+                Ok(Some(OutgoingMessage::Spooled(spool)))
+            }
             Self::Live(LiveSender(sender)) => {
                 let _ = sender.send(LivePiece::End).await;
-                None
+                Ok(None)
             }
         }
     }
@@ -136,12 +141,33 @@ impl Outbox {
 /// Threshold in bytes. Larger answers go to a file, and are read from it in pieces of this size.
 const MEMORY_BYTES_MAX: usize = 256 * 1024;
 
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum SpoolError {
     #[error("the answer is larger than {0} bytes")]
     TooLarge(u64),
     #[error("cannot store the answer on disk: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
+}
+
+impl SpoolError {
+    /// The error for the client. The cause of a disk failure is its detail, for the log.
+    pub(crate) fn to_error(&self) -> Error {
+        let (kind, message) = match self {
+            Self::TooLarge(_) => return Error::new(ErrorKind::TooLarge, self.to_string()),
+            Self::Io(error) => (error.kind(), "the answer cannot be stored until it is complete: the node"),
+        };
+        let reason = match kind {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                "has no temporary space left"
+            }
+            _ => "cannot write to its temporary folder",
+        };
+        Error::new(ErrorKind::Unavailable, format!("{message} {reason}"))
+            .with_hint(
+                "Request less, try again later, or use Streamable HTTP, which sends answers without storing them.",
+            )
+            .with_detail(self.to_string())
+    }
 }
 
 #[derive(Debug)]
@@ -170,10 +196,17 @@ impl Spool {
         Ok(())
     }
 
-    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+    /// Waits until everything is written, so that a full disk is noticed before the answer begins.
+    pub(crate) async fn finish(&mut self) -> Result<(), SpoolError> {
+        if let Some(file) = &mut self.file {
+            file.flush().await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         if let Some(file) = &mut self.file {
             if !std::mem::replace(&mut self.is_read, true) {
-                file.flush().await?;
                 file.rewind().await?;
             }
             let mut piece = BytesMut::with_capacity(MEMORY_BYTES_MAX);

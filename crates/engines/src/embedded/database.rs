@@ -101,6 +101,14 @@ impl FileDatabase {
         self.sessions.functions()
     }
 
+    /// The tables with options that have no file now, with a similar name if there is one. Scans all folders.
+    ///
+    /// # Errors
+    /// `Unavailable` if no folder can be read.
+    pub async fn unused_table_options(&self) -> Result<Vec<String>, Error> {
+        self.files.unused_table_options().await
+    }
+
     /// The globs of this database that match no file now. Scans their folders.
     pub fn unmatched_globs(&self) -> Vec<String> {
         self.files.unmatched_globs()

@@ -102,8 +102,21 @@ async fn errors_suggest_a_correction() {
     "#);
     assert_snapshot!(node.run_to_text("SELECT nam FROM customers").await, @r#"
     invalid_arguments: column "nam" does not exist at line 1, column 8
+    Valid choices: name, id, mood, range
     Perhaps you meant to reference the column "customers.name".
     "#);
+    assert_snapshot!(node.run_to_text("SELECT o.xyz FROM orders o JOIN customers c ON c.id = o.customer").await, @r#"
+    invalid_arguments: column o.xyz does not exist at line 1, column 8
+    Valid choices: id, customer, total, name, mood, range
+    Use the tool get_schema to list the columns of a table.
+    "#);
+    assert_snapshot!(node.run_to_text("SELECT year(now())").await, @r"
+    invalid_arguments: function year(timestamp with time zone) does not exist at line 1, column 8
+    Write extract(year FROM x) or date_part('year', x).
+    ");
+    assert_snapshot!(node.run_to_text("SELECT left('a', 'b'::int)").await, @r#"invalid_arguments: invalid input syntax for type integer: "b" at line 1, column 18"#);
+    assert_snapshot!(node.run_to_text("SELECT substring('a' FROM 1 FOR -1)").await, @"invalid_arguments: negative substring length not allowed");
+    assert_snapshot!(node.run_to_text("SELECT to_char(now(), repeat('x', 90000000))").await, @"too_large: a value of the query exceeds the size that PostgreSQL can allocate, 1 GB");
     assert_snapshot!(node.run_to_text("SELECT *\nFROM customers WHERE id ~ 'x'").await, @r"
     invalid_arguments: operator does not exist: integer ~ unknown at line 1, column 34
     No operator matches the given name and argument types. You might need to add explicit type casts.
@@ -118,6 +131,14 @@ async fn errors_suggest_a_correction() {
     Only SELECT statements are allowed, including those with WITH, UNION or VALUES.
     ");
     assert_eq!(node.run_to_text("SELECT 1").await, "1");
+    node.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn statement_timeout_of_the_database_is_a_time_limit() {
+    let scene = TestDatabase::new("ALTER ROLE {login} SET statement_timeout = 100").await;
+    let node = scene.open(PostgresOptions::default());
+    assert_snapshot!(node.run_to_text("SELECT count(*) FROM generate_series(1, 1000000000000) i").await, @"timed_out: the query exceeded the time limit that the database shop sets for its statements");
     node.wait_until_idle().await;
 }
 

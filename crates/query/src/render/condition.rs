@@ -76,12 +76,8 @@ impl QueryRenderer {
             Some(expr) => expr.clone(),
             None => match self.scope.resolve(&comparison.column) {
                 Ok(position) => self.scope.column_expression(position, self.dialect),
-                Err(reason) => {
-                    let aliases = names.names();
-                    let reason = match aliases.is_empty() {
-                        true => reason,
-                        false => self.scope.unknown_column_message(&comparison.column, &aliases),
-                    };
+                Err(_) => {
+                    let reason = self.scope.column_problem(&comparison.column, &names.names());
                     self.add_violation(path, reason);
                     return None;
                 }
@@ -230,7 +226,7 @@ impl NameResolver<'_> {
         match self.renderer.scope.resolve(&name.value) {
             Ok(position) => Some(self.renderer.scope.column_expression(position, self.renderer.dialect)),
             Err(_) => {
-                let mut reason = self.renderer.scope.unknown_column_message(&name.value, &self.names.names());
+                let mut reason = self.renderer.scope.column_problem(&name.value, &self.names.names());
                 if name.quote_style == Some('"') {
                     reason.push_str("; write text in single quotes");
                 }
@@ -251,7 +247,7 @@ impl NameResolver<'_> {
         let column =
             (1..parts.len()).rev().find_map(|length| Some((length, scope.resolve(&joined[..length].join(".")).ok()?)));
         let Some((length, position)) = column else {
-            let reason = scope.unknown_column_message(&joined.join("."), &self.names.names());
+            let reason = scope.column_problem(&joined.join("."), &self.names.names());
             self.renderer.add_violation(self.path, reason);
             return None;
         };

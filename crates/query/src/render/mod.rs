@@ -209,7 +209,7 @@ impl QueryRenderer {
         }
         let expected = if fixed.is_some() { text } else { split_direction(text).0 };
         let aliases: Vec<&str> = outputs.iter().filter_map(|output| output.name.as_deref()).collect();
-        let reason = self.scope.unknown_column_message(expected, &aliases);
+        let reason = self.scope.column_problem(expected, &aliases);
         self.add_violation(&path, reason);
         None
     }

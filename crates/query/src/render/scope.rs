@@ -1,5 +1,7 @@
 //! The tables of a query and their columns, to resolve names.
 
+use std::collections::BTreeSet;
+
 use sqlparser::ast::Expr;
 
 use crate::database::Database;
@@ -79,11 +81,8 @@ impl TableScope {
     fn resolve_within(&self, name: &str, tables: std::ops::Range<usize>) -> Result<ColumnPosition, String> {
         match self.find_columns(tables.clone(), name).as_slice() {
             [position] => Ok(*position),
-            [] => self.find_qualified(name, tables).ok_or_else(|| self.unknown_column_message(name, &[])),
-            several => {
-                let qualified: Vec<String> = several.iter().map(|position| self.qualified_name(*position)).collect();
-                Err(format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", ")))
-            }
+            [] => self.find_qualified(name, tables).ok_or_else(|| self.column_problem(name, &[])),
+            several => Err(self.ambiguous_column_message(name, several)),
         }
     }
 
@@ -129,20 +128,42 @@ impl TableScope {
         format!("{}.{}", table.reference, table.columns[position.column])
     }
 
-    /// The message for `name`, which is neither a column nor one of `others`.
-    pub(super) fn unknown_column_message(&self, name: &str, others: &[&str]) -> String {
+    fn ambiguous_column_message(&self, name: &str, several: &[ColumnPosition]) -> String {
+        let qualified: Vec<String> = several.iter().map(|position| self.qualified_name(*position)).collect();
+        format!("{name:?} is a column of several tables; use one of: {}", qualified.join(", "))
+    }
+
+    /// The message for `name`, which is neither one column nor one of `others`.
+    pub(super) fn column_problem(&self, name: &str, others: &[&str]) -> String {
+        let found = self.find_columns(0..self.tables.len(), name);
+        if found.len() > 1 {
+            return self.ambiguous_column_message(name, &found);
+        }
         let unqualified = name.rsplit_once('.').map_or(name, |(_, column)| column);
         let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(String::as_str));
-        let near = nearest_names(unqualified, columns.chain(others.iter().copied()));
+        let names: BTreeSet<&str> = columns.chain(others.iter().copied()).collect();
+        let near = nearest_names(unqualified, names).into_iter().flat_map(|name| self.full_names(name));
+        let near = near.collect::<Vec<_>>().join(", ");
         let advice = if name.contains('(') {
             "; a function is written {\"function\": \"count\", \"column\": …} or {\"expression\": …, \"as\": …}"
                 .to_owned()
         } else if near.is_empty() {
             String::new()
         } else {
-            format!("; nearest: {}", near.join(", "))
+            format!("; nearest: {near}")
         };
         format!("there is no column {name:?}{advice}")
+    }
+
+    /// The names under which a query can use the columns called `name`; `name` itself if there are none.
+    fn full_names(&self, name: String) -> Vec<String> {
+        let tables = self.tables.iter().enumerate().filter(|_| self.tables.len() > 1);
+        let columns = tables.filter_map(|(table, own)| {
+            let column = own.columns.iter().position(|column| *column == name)?;
+            Some(self.qualified_name(ColumnPosition { table, column }))
+        });
+        let qualified: Vec<String> = columns.collect();
+        if qualified.is_empty() { vec![name] } else { qualified }
     }
 
     pub(super) fn list_columns(&self) -> String {

@@ -1,7 +1,7 @@
 //! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Violation, nearest_names};
+use tidegate_core::{Error, Violation, unknown_name};
 
 use super::{
     AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryJoin, QuerySpec, Selection,
@@ -72,12 +72,7 @@ impl SpecReader {
 
     pub(super) fn reject_unknown_keys(&mut self, path: &str, object: &Map<String, Value>, known: &[&str]) {
         for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
-            let near = nearest_names(key, known.iter().copied());
-            let advice = match near.first() {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => format!("expected one of {}", known.join(", ")),
-            };
-            self.add_violation(&child_path(path, key), format!("is unknown; {advice}"));
+            self.add_violation(&child_path(path, key), unknown_name(key, known));
         }
     }
 

@@ -151,6 +151,32 @@ async fn joins_qualify_their_columns() {
 }
 
 #[tokio::test]
+async fn ambiguous_column_lists_its_qualified_names() {
+    let joined = json!([{"table": "airlines", "on": [{"left": "carrier", "right": "carrier"}]}]);
+    insta::assert_snapshot!(
+        check(json!({
+            "table": "flights",
+            "select": ["carrier", "carier"],
+            "joins": joined,
+            "where": {"and": ["carrier = 'UA'", {"column": "carrier", "value": "UA"}, "a.carrier = 'UA'"]},
+            "order_by": ["-carrier"],
+        }))
+        .await,
+        @r#"
+    the query does not match the tables:
+    - select[0]: "carrier" is a column of several tables; use one of: flights.carrier, airlines.carrier
+    - select[1]: there is no column "carier"; nearest: flights.carrier, airlines.carrier, flights.arr_delay, airlines.name
+    - where.and[0]: "carrier" is a column of several tables; use one of: flights.carrier, airlines.carrier
+    - where.and[1]: "carrier" is a column of several tables; use one of: flights.carrier, airlines.carrier
+    - where.and[2]: there is no column "a.carrier"; nearest: flights.carrier, airlines.carrier, flights.arr_delay, flights.Tail Number
+    - order_by[0]: "carrier" is a column of several tables; use one of: flights.carrier, airlines.carrier
+    Columns of flights: flight_date, carrier, origin, dest, dep_delay, arr_delay, distance, Tail Number
+    Columns of airlines: carrier, name
+    "#
+    );
+}
+
+#[tokio::test]
 async fn extract_asks_for_unique_values() {
     insta::assert_snapshot!(check(json!({"table": "flights", "extract": "carrier", "where": "distance > 100"})).await, @r#"SELECT DISTINCT "carrier" FROM "flights" WHERE "distance" > 100 ORDER BY "carrier" NULLS LAST LIMIT 101"#);
     // The ten longest flights, and of these the carriers.

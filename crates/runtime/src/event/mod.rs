@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, LimitLevel, LimitMeasure, TransportKind};
+use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, LimitMeasure, TransportKind};
 use uuid::Uuid;
 
 use crate::job::Job;
@@ -75,10 +75,12 @@ pub enum Event<'a> {
         /// The number of rows returned.
         rows: u64,
     },
-    /// A fault of the server. Only the log may contain its detail.
-    InternalError {
+    /// An error with a detail that only the log may contain.
+    ErrorDetail {
         /// The id that the caller received; the id of the job if the caller received none.
         id: Uuid,
+        /// The kind of the error; `Internal` is a fault of the server.
+        kind: ErrorKind,
         /// The detail.
         detail: &'a str,
     },
@@ -204,6 +206,13 @@ impl EventDispatcher {
         self.auditor.as_ref()
     }
 
+    /// Emits the detail of `error`, if it has one, under the id that the caller received, or else under `id`.
+    pub fn emit_error_detail(&self, error: &Error, id: Uuid) {
+        if let Some(detail) = error.detail() {
+            self.emit(Event::ErrorDetail { id: error.id().unwrap_or(id), kind: error.kind(), detail });
+        }
+    }
+
     /// Sends `event` to all subscribers.
     pub fn emit(&self, event: Event<'_>) {
         for subscriber in self.subscribers.iter() {
@@ -260,7 +269,16 @@ impl Subscriber for LogSubscriber {
             Event::QueryEnded { database, elapsed, rows, .. } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }
-            Event::InternalError { id, detail } => tracing::error!(%id, detail, "internal error"),
+            Event::ErrorDetail { id, kind: ErrorKind::Internal, detail } => {
+                tracing::error!(%id, detail, "internal error");
+            }
+            Event::ErrorDetail { id, kind: ErrorKind::Unavailable, detail } => {
+                tracing::warn!(%id, detail, "a component is unavailable");
+            }
+            // Debug only: it is the caller's mistake, and the detail may quote rows.
+            Event::ErrorDetail { id, kind, detail } => {
+                tracing::debug!(%id, kind = kind.name(), detail, "detail of a caller's error");
+            }
             Event::ConnectionOpened { transport } => {
                 tracing::debug!(transport = transport.name(), "connection opened");
             }
@@ -289,13 +307,6 @@ impl Subscriber for LogSubscriber {
 
 fn truncate_for_log(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
-}
-
-/// Emits the detail of an error for the log, under the id that the caller received, or else under `id`.
-pub(crate) fn emit_internal_error(events: &EventDispatcher, error: &Error, id: Uuid) {
-    if let Some(detail) = error.detail() {
-        events.emit(Event::InternalError { id: error.id().unwrap_or(id), detail });
-    }
 }
 
 /// Writes an audit line for every call.

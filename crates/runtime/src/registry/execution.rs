@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 
 use super::route::RouteHandler;
-use crate::event::{AuditReservation, Event, EventDispatcher, emit_internal_error};
+use crate::event::{AuditReservation, Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
@@ -35,7 +35,7 @@ impl Execution {
         let outcome = match self.execute_within_limits().await {
             Ok(metadata) => Outcome::Done(metadata),
             Err(error) => {
-                emit_internal_error(&self.events, &error, self.job.id().0);
+                self.events.emit_error_detail(&error, self.job.id().0);
                 Outcome::Failed(self.job.redact_error(error))
             }
         };

@@ -28,7 +28,7 @@ use self::route::route;
 pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
 use self::watches::WatchManager;
 pub use self::watches::{ChangeListener, WatchEvent};
-use crate::event::{Event, EventDispatcher, emit_internal_error};
+use crate::event::{Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Call, Jobs};
 use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
@@ -267,7 +267,7 @@ impl Registry {
             Ok(listed) => listed.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
             Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
         };
-        listed.inspect_err(|error| emit_internal_error(&self.events, error, Uuid::new_v4()))
+        listed.inspect_err(|error| self.events.emit_error_detail(error, Uuid::new_v4()))
     }
 
     /// Waits until every call has ended. After `within` it cancels the calls that still run and waits for their end.

@@ -68,7 +68,7 @@ async fn detail_of_other_errors_is_logged_under_the_job() {
     insta::assert_snapshot!(answer, @"failed unavailable: the database is gone");
     insta::assert_snapshot!(received, @r"
     started tool work
-    fault <job>: /srv/data: no such folder
+    detail of unavailable <job>: /srv/data: no such folder
     ended tool work: unavailable
     ");
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tidegate_core::{
-    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Content, Error, Grants, Limits, Principal, TransportKind,
+    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind, Grants, Limits, Principal,
+    TransportKind,
 };
 use tidegate_runtime::{
     Call, Chunk, Handler, Metadata, Outcome, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource,
@@ -69,7 +70,8 @@ impl Subscriber for Recorder {
             }
             Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
             Event::LimitReached { level, measure, .. } => format!("limit of {}: {}", level.name(), measure.name()),
-            Event::InternalError { id, detail } => format!("fault {id}: {detail}"),
+            Event::ErrorDetail { id, kind: ErrorKind::Internal, detail } => format!("fault {id}: {detail}"),
+            Event::ErrorDetail { id, kind, detail } => format!("detail of {} {id}: {detail}", kind.name()),
             Event::RegistryChanged { version } => format!("registry {version}"),
             // It depends on timing whether a call waits.
             Event::CallWaiting { .. } => return,

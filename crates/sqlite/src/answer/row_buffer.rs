@@ -77,8 +77,11 @@ impl RowBuffer {
     ) -> Result<(), WorkError> {
         let since = Instant::now();
         while state.ready.len() >= BUFFERED_BATCHES_MAX {
-            if state.is_abandoned || cancellation.must_stop() {
+            if state.is_abandoned {
                 return Err(WorkError::Cancelled);
+            }
+            if cancellation.must_stop() {
+                return Err(cancellation.stop_error());
             }
             if since.elapsed() >= self.stall_timeout {
                 return Err(WorkError::Stalled);

@@ -1,13 +1,13 @@
 //! SQLite's error messages for a statement, with suggested names.
 
 use rusqlite::Error as SqliteError;
-use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_sql::Statement;
+use tidegate_core::{Error, ErrorKind, misspelled_name, nearest_names};
+use tidegate_sql::{SqlDialect, Statement, equivalent_function};
 
 use super::SqliteStatement;
 use crate::catalog::{self, suggest_names};
 use crate::policy_views::{MASK_PREFIX, policy_names, unreadable_under_policy_error};
-use crate::session::ReadTransaction;
+use crate::session::{ReadTransaction, SERIES_ARGUMENT};
 use crate::tables::{SqliteTable, TableKind};
 use crate::work_error::{WorkError, sqlite_message};
 
@@ -116,9 +116,15 @@ fn diagnose(
         return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
     }
     if let Some(name) = text.strip_prefix("no such function: ") {
+        if let Some(equivalent) = equivalent_function(name, SqlDialect::Sqlite) {
+            return Ok(Some(
+                invalid(format!("there is no function {name:?}")).with_hint(format!("Write {equivalent}.")),
+            ));
+        }
         let names = list_functions(reading)?;
-        let near = nearest_names(name, names.iter().map(String::as_str));
-        return Ok(Some(invalid(format!("unknown function {name:?}")).with_choices(near)));
+        let meant = misspelled_name(name, names.iter().map(String::as_str));
+        let advice = meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default();
+        return Ok(Some(invalid(format!("there is no function {name:?}{advice}"))));
     }
     if let Some(name) = text.strip_prefix("ambiguous column name: ") {
         let error = invalid(format!("the column {name:?} is in several tables of the query"));
@@ -160,7 +166,7 @@ fn list_functions(reading: &ReadTransaction<'_>) -> Result<Vec<String>, WorkErro
         names.collect::<rusqlite::Result<Vec<String>>>()
     })?;
     // With the full name of the mask function, a caller could guess masked values.
-    names.retain(|name| !name.starts_with(MASK_PREFIX));
+    names.retain(|name| !name.starts_with(MASK_PREFIX) && name != SERIES_ARGUMENT);
     Ok(names)
 }
 

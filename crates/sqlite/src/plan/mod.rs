@@ -13,7 +13,7 @@ use rusqlite::Statement as Prepared;
 use crate::answer::{BatchReader, ResultColumn, RowBuffer, RowSender, arrow_schema, describe_columns};
 use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
-use crate::session::{ReadTransaction, WorkCancellation};
+use crate::session::{ReadTransaction, SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS, WorkCancellation};
 use crate::work_error::WorkError;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Plan, QueryRows};
@@ -33,6 +33,8 @@ pub(crate) struct SqliteStatement {
     /// The parsed statement; `None` if only SQLite parses it.
     pub(crate) parsed: Option<Statement>,
     pub(crate) is_by_owner: bool,
+    /// Whether it calls `generate_series`, and its arguments are converted.
+    pub(crate) has_series: bool,
 }
 
 impl SqliteStatement {
@@ -57,6 +59,18 @@ impl SqliteStatement {
         }
     }
 
+    /// In views of the file, and in SQL that only SQLite parses, the arguments of `generate_series` are not converted.
+    fn check_series(&self, reading: &ReadTransaction<'_>) -> Result<(), WorkError> {
+        let is_series = |(_, table): &(String, String)| table.eq_ignore_ascii_case(SERIES);
+        if self.has_series || !reading.tables_read().iter().any(is_series) {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::InvalidArguments, "generate_series is not supported here");
+        Err(error
+            .with_hint("Write it with its arguments into the statement itself: FROM generate_series(1, 10).")
+            .into())
+    }
+
     /// The SQL over a view that SQLite may merge with the query. Only used if the query evaluates nothing for hidden
     /// rows except comparisons of columns with literals. SQLite can then use an index.
     fn rewrite_merged(&self, reading: &ReadTransaction<'_>) -> Option<String> {
@@ -70,15 +84,20 @@ impl SqliteStatement {
 
 impl From<&Statement> for SqliteStatement {
     fn from(statement: &Statement) -> Self {
+        // A statement of the owner may be parsed like that of a caller, so that its tables can be replaced.
+        let parsed = match statement.ast() {
+            Some(_) => Some(statement.clone()),
+            None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
+        };
+        let convert = |parsed: &Statement| parsed.with_wrapped_arguments(SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS);
+        // A statement that cannot be rewritten is refused when it is planned.
+        let with_series = parsed.as_ref().and_then(|parsed| convert(parsed).ok().flatten());
         Self {
-            sql: statement.text().to_owned(),
+            sql: with_series.as_ref().unwrap_or(statement).text().to_owned(),
             parameters: statement.parameters().to_vec(),
             tables: statement.tables().to_vec(),
-            // A statement of the owner may be parsed like that of a caller, so that its tables can be replaced.
-            parsed: match statement.ast() {
-                Some(_) => Some(statement.clone()),
-                None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
-            },
+            has_series: with_series.is_some(),
+            parsed: with_series.or(parsed),
             is_by_owner: statement.author() != Author::Caller,
         }
     }
@@ -104,6 +123,7 @@ pub(crate) async fn plan_statement(
             diagnostics::check_unambiguous(reading, &planned, &database)?;
             let sql = planned.rewrite_for(reading)?;
             let columns = describe_columns(reading, &reading.prepare(&sql)?, &sql)?;
+            planned.check_series(reading)?;
             Ok((columns, PlanSummary::from_steps(&sql, &reading.explain(&sql)?)))
         };
         plan().map_err(|failure| diagnostics::add_suggestions(failure, reading, &planned, &database))
@@ -184,7 +204,7 @@ fn send_rows(
     bind_parameters(&mut prepared, &statement.parameters)?;
     // SQLite ignores an interrupt that arrives while no statement runs.
     if cancellation.must_stop() {
-        return Err(WorkError::Cancelled);
+        return Err(cancellation.stop_error());
     }
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next().map_err(|error| diagnostics::row_error(reading.classify_error(error), reading))? {

@@ -200,9 +200,9 @@ async fn escape_attempts_are_rejected_without_side_effects() {
     SELECT * FROM extension
         unsafe use of load_extension()
     SELECT readfile('/etc/passwd')
-        unknown function "readfile"
+        there is no function "readfile"
     SELECT writefile('…/new.db', 'x')
-        unknown function "writefile"
+        there is no function "writefile"
     SELECT fts3_tokenizer('simple')
         the function fts3_tokenizer is refused: only reading tables is allowed
     SELECT sqlite_log(1, 'x')

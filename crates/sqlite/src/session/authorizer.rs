@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
+use super::series::SERIES;
 use crate::policy_views::{MASK_PREFIX, PolicyViews};
 
 /// Functions that do more than compute. Most of them exist only in other builds of SQLite.
@@ -36,6 +37,9 @@ const DENIED_TABLES: &[&str] =
 
 /// Pragmas that full-text search executes while it reads. Each only returns a number.
 const ALLOWED_PRAGMAS: &[&str] = &["data_version", "page_size"];
+
+/// The hidden columns of `generate_series`.
+const SERIES_ARGUMENT_COLUMNS: &[&str] = &["start", "stop", "step"];
 
 #[derive(Default)]
 pub(super) struct Authorizer {
@@ -151,6 +155,12 @@ fn action_refusal(action: &AuthAction<'_>) -> Option<String> {
     let is_among = |names: &[&str], name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     match action {
         AuthAction::Select | AuthAction::Recursive => None,
+        // Its arguments are in parentheses only, where they are converted.
+        AuthAction::Read { table_name, column_name }
+            if table_name.eq_ignore_ascii_case(SERIES) && is_among(SERIES_ARGUMENT_COLUMNS, column_name) =>
+        {
+            Some(format!("the column {column_name} of {SERIES}"))
+        }
         AuthAction::Read { table_name, .. } => {
             is_among(DENIED_TABLES, table_name).then(|| format!("reading {table_name}"))
         }

@@ -3,6 +3,7 @@
 mod authorizer;
 mod functions;
 mod open;
+mod series;
 mod work_cancellation;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, Statement};
 
+pub(crate) use series::{SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS};
 pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
 
 use crate::files::{DatabaseFiles, FileVersion};
@@ -54,7 +56,7 @@ impl SqliteSession {
             self.close();
         }
         match outcome {
-            Err(failure) if cancellation.must_stop() && failure.is_interruption() => Err(WorkError::Cancelled),
+            Err(failure) if cancellation.must_stop() && failure.is_interruption() => Err(cancellation.stop_error()),
             outcome => outcome,
         }
     }
@@ -76,7 +78,7 @@ impl SqliteSession {
         cancellation.attach(open.connection.get_interrupt_handle());
         // A cancellation before this point had no handle to interrupt.
         if cancellation.must_stop() {
-            return Err(WorkError::Cancelled);
+            return Err(cancellation.stop_error());
         }
         let mut reading = ReadTransaction {
             connection: &open.connection,

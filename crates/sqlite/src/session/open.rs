@@ -13,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::authorizer::Authorizer;
 use super::functions;
+use super::series;
 use super::work_cancellation::WorkCancellation;
 use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, wal_path};
 use crate::options::SqliteOptions;
@@ -152,6 +153,7 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, current_work:
     set_switches(connection)?;
     set_limits(connection, options)?;
     functions::replace_builtin_functions(connection, options.value_bytes_max)?;
+    series::add_series(connection)?;
     let current_work = current_work.clone();
     let must_stop = move || current_work.lock().as_ref().is_some_and(|cancellation| cancellation.must_stop());
     connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_stop.clone()))?;

@@ -9,6 +9,8 @@ use tidegate_runtime::Job;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::work_error::WorkError;
+
 /// A handle that can end one piece of work on a connection.
 pub(crate) struct WorkCancellation {
     cancellation: CancellationToken,
@@ -49,7 +51,17 @@ impl WorkCancellation {
     pub(crate) fn must_stop(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
             || self.cancellation.is_cancelled()
-            || self.job.as_ref().is_some_and(|job| job.is_cancelled() || Instant::now() >= job.deadline())
+            || self.is_overdue()
+            || self.job.as_ref().is_some_and(|job| job.is_cancelled())
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| Instant::now() >= job.deadline())
+    }
+
+    /// Why work that must stop ends. The work may notice the deadline before its job does, which is then cancelled.
+    pub(crate) fn stop_error(&self) -> WorkError {
+        if self.is_overdue() { WorkError::TimedOut } else { WorkError::Cancelled }
     }
 
     pub(super) fn attach(&self, handle: InterruptHandle) {

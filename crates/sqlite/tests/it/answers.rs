@@ -252,3 +252,38 @@ proptest! {
         prop_assert_eq!(answer, serde_json::Value::Array(expected));
     }
 }
+
+#[tokio::test]
+async fn mathematical_functions_are_part_of_sqlite() {
+    let (_folder, node) = open_database(MIXED);
+    let sql = "SELECT sqrt(16), pow(2, 10), ln(1), floor(2.7), ceil(2.1), round(log10(1000)), mod(7, 3), trunc(-2.5)";
+    assert_eq!(node.rows(sql).await, "4.0,1024.0,0.0,2.0,3.0,3.0,1.0,-2.0");
+}
+
+#[tokio::test]
+async fn series_are_generated() {
+    let (_folder, node) = open_database(
+        "CREATE TABLE orders (id, n); INSERT INTO orders VALUES (1, 2), (2, 3);
+         CREATE VIEW numbers AS SELECT value FROM generate_series(1, 3)",
+    );
+    assert_eq!(node.rows("SELECT * FROM generate_series(1, 3)").await, "1\n2\n3");
+    assert_eq!(node.rows("SELECT g.value FROM generate_series(10, 0, -5) AS g ORDER BY value").await, "0\n5\n10");
+    assert_eq!(node.rows("SELECT value FROM generate_series(10, 0, -5)").await, "10\n5\n0");
+    assert_eq!(node.rows("SELECT id, value FROM orders, generate_series(1, n) WHERE id = 2").await, "2,1\n2,2\n2,3");
+    assert_eq!(
+        node.rows("WITH s AS (SELECT value FROM Generate_Series(1, 100000)) SELECT sum(value) FROM s").await,
+        "5000050000"
+    );
+    let bound =
+        node.answer_with("SELECT value FROM generate_series(?, ?)", vec![Parameter::Integer(4), Parameter::Integer(5)]);
+    assert_eq!(bound.await.unwrap(), r#"[{"value":4},{"value":5}]"#);
+    insta::assert_snapshot!(node.refusal("SELECT value FROM generate_series(1, 2.5)").await, @"invalid_arguments: generate_series takes whole numbers of at most 2305843009213693952");
+    insta::assert_snapshot!(node.refusal("SELECT value FROM generate_series WHERE start = 1").await, @r"
+    invalid_arguments: the column start of generate_series is refused: only reading tables is allowed
+    Write one SELECT statement over tables of the catalog.
+    ");
+    insta::assert_snapshot!(node.refusal("SELECT * FROM numbers").await, @r"
+    invalid_arguments: generate_series is not supported here
+    Write it with its arguments into the statement itself: FROM generate_series(1, 10).
+    ");
+}

@@ -32,10 +32,12 @@ async fn unknown_names_list_similar_names() {
     invalid_arguments: the column "id" is in several tables of the query
     Write the table before it: table.column.
     "#);
-    insta::assert_snapshot!(node.refusal("SELECT uper(name) FROM customers").await, @r#"
-    invalid_arguments: unknown function "uper"
-    Valid choices: upper, percent_rank, lower, unhex, printf
+    insta::assert_snapshot!(node.refusal("SELECT uper(name) FROM customers").await, @r#"invalid_arguments: there is no function "uper"; did you mean "upper"?"#);
+    insta::assert_snapshot!(node.refusal("SELECT year(name) FROM customers").await, @r#"
+    invalid_arguments: there is no function "year"
+    Write CAST(strftime('%Y', x) AS INTEGER).
     "#);
+    insta::assert_snapshot!(node.refusal("SELECT split_part(name, ',', 1) FROM customers").await, @r#"invalid_arguments: there is no function "split_part""#);
     insta::assert_snapshot!(node.refusal("SELECT upper(name, 1) FROM customers").await, @"invalid_arguments: wrong number of arguments to function upper() at line 1, column 8");
     insta::assert_snapshot!(node.refusal("SELECT abs(-9223372036854775807 - 1)").await, @"invalid_arguments: integer overflow");
     insta::assert_snapshot!(node.refusal("SELECT json('{')").await, @"invalid_arguments: malformed JSON");

@@ -15,7 +15,8 @@ use crate::output;
 /// Show what a principal can access, and why access is denied
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccessCommand {
-    /// Show which tools, resources and prompts a principal can access, and why access to the others is denied
+    /// Show which tools, resources, prompts and databases a principal can access, and why access to the others is
+    /// denied
     Explain(AccessExplainArguments),
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct AccessExplainArguments {
     #[arg(long, value_name = "NAME")]
     toolset: Option<String>,
 
-    /// Only this tool, resource or prompt
+    /// Only this tool, resource, prompt or database
     name: Option<String>,
 }
 
@@ -49,10 +50,12 @@ impl AccessCommand {
         let origin = CallOrigin { transport: explain.transport, peer: None };
         let caller = Caller::new(explain.principal(&open_node).await?, origin);
         let toolset = explain.toolset.as_deref().map(|name| open_node.toolset(name, &caller)).transpose()?;
-        let lines = explain.render_lines(&open_node.node().registry().snapshot(), &caller.with_toolset(toolset));
+        let caller = caller.with_toolset(toolset);
+        let mut lines = explain.render_lines(&open_node.node().registry().snapshot(), &caller);
+        lines.extend(explain.render_databases(&open_node, &caller));
         if lines.is_empty() {
             let name = explain.name.unwrap_or_default();
-            return Err(CommandError::Usage(format!("there is no tool, resource or prompt {name:?}")));
+            return Err(CommandError::Usage(format!("there is no tool, resource, prompt or database {name:?}")));
         }
         output::print(format_args!("{}\n", lines.join("\n")))?;
         open_node.close().await;
@@ -83,9 +86,24 @@ impl AccessExplainArguments {
         }
     }
 
+    fn is_selected(&self, name: &str) -> bool {
+        self.name.as_ref().is_none_or(|only| only == name)
+    }
+
+    /// The databases that the tools with an argument "database" can use.
+    fn render_databases(&self, open_node: &OpenNode, caller: &Caller) -> Vec<String> {
+        let databases = open_node.assembly.open_databases();
+        let names = databases.iter().map(|database| database.name()).filter(|name| self.is_selected(name));
+        names
+            .map(|name| match caller.principal.grants.databases.includes(name) {
+                true => format!("yes  database {name}"),
+                false => format!("no   database {name}: no role of the caller names it under databases"),
+            })
+            .collect()
+    }
+
     fn render_lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let is_selected = |name: &str| self.name.as_ref().is_none_or(|only| only == name);
-        let entries = snapshot.entries().filter(|entry| is_selected(entry.name));
+        let entries = snapshot.entries().filter(|entry| self.is_selected(entry.name));
         entries
             .map(|entry| match entry.access.authorize(entry.name, caller) {
                 Ok(()) => format!("yes  {} {}", entry.kind, entry.name),

@@ -8,8 +8,10 @@ use clap::Subcommand;
 
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ForeignFormat, import_config, schema};
+use crate::logging;
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
+use crate::output;
 use crate::startup_checks;
 
 /// The largest file that is converted, in bytes.
@@ -73,6 +75,10 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
     let options = options.with_config(file.clone());
     let open_node = OpenNode::open(None, &options, LimitDefaults::CommandLine).await?;
     let report = &open_node.apply_report;
+    // Otherwise the log contains them.
+    if !logging::contains_warnings(&options.log) {
+        report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
+    }
     let warnings = match report.warnings.len() {
         0 => String::new(),
         1 => "; 1 warning above".to_owned(),

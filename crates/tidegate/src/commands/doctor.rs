@@ -26,7 +26,8 @@ const DAYS_MIN: u64 = 30;
 /// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
 pub(crate) struct DoctorCommand {
-    /// Folder or file to serve as a database, as in serve [default: the current folder]
+    /// Folder, file, SQLite file or postgres:// address to serve as a database, as in serve [default: the current
+    /// folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 }

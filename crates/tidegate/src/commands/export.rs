@@ -18,7 +18,7 @@ pub(crate) struct ExportCommand {
     /// The statement
     sql: String,
 
-    /// Folder or file to query, named after the folder, or NAME [default: the current folder]
+    /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use tidegate_auth::{KeyFile, KeyStatus};
 
 use crate::command_error::CommandError;
-use crate::config::LoadedConfig;
+use crate::config::{LoadedConfig, unknown_role_message};
 use crate::options::GlobalOptions;
 use crate::output;
 
@@ -103,9 +103,7 @@ fn add(
     if let Some(loaded) = &loaded {
         let known_roles: Vec<&str> = loaded.config.roles.iter().map(|role| role.name.as_str()).collect();
         if let Some(unknown) = roles.iter().find(|role| !known_roles.contains(&role.as_str())) {
-            let message =
-                format!("there is no role {unknown:?} in the configuration; known are {}", known_roles.join(", "));
-            return Err(CommandError::Usage(message));
+            return Err(CommandError::Usage(unknown_role_message(unknown, &known_roles)));
         }
     }
     let expires = expires.map(|days| (SystemTime::now() + DAY * days).into());

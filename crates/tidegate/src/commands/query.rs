@@ -12,13 +12,13 @@ use crate::options::GlobalOptions;
 use crate::quantity::{self, LimitValue};
 use crate::source::DatabaseSource;
 
-/// Run one read-only SQL statement on folders of data and print its rows
+/// Run one read-only SQL statement on files or a database and print its rows
 #[derive(Debug, Args)]
 pub(crate) struct QueryCommand {
     /// The statement
     sql: String,
 
-    /// Folder or file to query, named after the folder, or NAME [default: the current folder]
+    /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 

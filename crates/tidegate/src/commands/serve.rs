@@ -21,10 +21,11 @@ use crate::source::DatabaseSource;
 use crate::startup_checks;
 use crate::startup_help::{self, StartupHelp};
 
-/// Serve folders of data over Streamable HTTP
+/// Serve files and databases over Streamable HTTP
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommand {
-    /// Folder or file to serve as a database, named after the folder, or NAME [default: the current folder]
+    /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
+    /// current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 

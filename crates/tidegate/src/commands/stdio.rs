@@ -36,10 +36,11 @@ pub(crate) struct BridgeArguments {
     bearer_file: Option<PathBuf>,
 }
 
-/// Serve folders of data over standard input and output, for the client that started this process
+/// Serve files and databases over standard input and output, for the client that started this process
 #[derive(Debug, Args)]
 pub(crate) struct StdioCommand {
-    /// Folder or file to serve as a database, named after the folder, or NAME [default: the current folder]
+    /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
+    /// current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 

@@ -218,16 +218,18 @@ fn role(entry: &RoleConfig, config: &Config) -> Role {
     }
 }
 
+pub(crate) fn unknown_role_message(name: &str, known_names: &[&str]) -> String {
+    match known_names {
+        [] => format!("there is no role {name:?}; none is declared under roles"),
+        known_names => format!("there is no role {name:?}; known are {}", known_names.join(", ")),
+    }
+}
+
 fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let roles: BTreeSet<&str> = config.roles.iter().map(|role| role.name.as_str()).collect();
     let unknown_role = |path: String, name: &str| {
-        let known_names = roles.iter().copied().collect::<Vec<_>>().join(", ");
-        let known_names = if known_names.is_empty() {
-            "none is declared under roles".to_owned()
-        } else {
-            format!("known are {known_names}")
-        };
-        ConfigProblem::new(path, format!("there is no role {name:?}; {known_names}"))
+        let known_names: Vec<&str> = roles.iter().copied().collect();
+        ConfigProblem::new(path, unknown_role_message(name, &known_names))
     };
     let auth = config.auth();
     let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
@@ -252,12 +254,11 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
         }
         for (position, name) in role.toolsets.iter().enumerate() {
             if name != "*" && name != DISCOVER_TOOLSET && !config.toolsets.contains_key(name) {
-                let known_names: Vec<&str> =
-                    config.toolsets.keys().map(String::as_str).filter(|name| *name != DISCOVER_TOOLSET).collect();
-                let message = format!(
-                    "there is no toolset {name:?}; known are {}, {DISCOVER_TOOLSET}, and \"*\" for everything",
-                    known_names.join(", ")
-                );
+                let declared = config.toolsets.keys().map(String::as_str).filter(|name| *name != DISCOVER_TOOLSET);
+                let known_names: Vec<&str> = declared.chain([DISCOVER_TOOLSET]).collect();
+                let known_names = known_names.join(", ");
+                let message =
+                    format!("there is no toolset {name:?}; known are {known_names}, and \"*\" for everything");
                 problems.push(ConfigProblem::new(format!("roles[{index}].toolsets[{position}]"), message));
             }
         }

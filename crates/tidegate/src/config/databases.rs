@@ -167,6 +167,9 @@ impl OpenDatabases {
                 let name = &opened.entry.name;
                 let unmatched = files.unmatched_globs().into_iter();
                 warnings.extend(unmatched.map(|glob| format!("database {name}: no file matches {glob} yet")));
+                // An unreadable folder is reported by the database itself.
+                let unused = files.unused_table_options().await.unwrap_or_default();
+                warnings.extend(unused.into_iter().map(|reason| format!("database {name}: tables: {reason}")));
             }
             if is_new(&opened) {
                 opened.check_policies(problems, warnings).await;

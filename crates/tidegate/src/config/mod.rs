@@ -1,6 +1,7 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
 mod authentication;
+mod config_warnings;
 mod databases;
 mod declarations;
 mod document;
@@ -29,7 +30,7 @@ mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use authentication::{requires_authentication, token_options};
+pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
 use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
@@ -96,6 +97,11 @@ impl LoadedConfig {
     pub(crate) fn deprecations(&self) -> Vec<String> {
         let report = render_report(&self.document.deprecations, self.path(), Some(&self.document));
         report.lines().map(str::to_owned).collect()
+    }
+
+    /// Whether the file has no keys.
+    pub(crate) fn has_no_keys(&self) -> bool {
+        self.document.value.as_object().is_some_and(serde_json::Map::is_empty)
     }
 
     /// The folder that paths in the file are relative to.

@@ -23,7 +23,9 @@ use super::handlers::NodeEntries;
 use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
-use super::{ConfigError, LoadedConfig, authentication, databases, declarations, limits, names, safeguards, tls};
+use super::{
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, names, safeguards, tls,
+};
 
 const PREPARED_AT_ONCE: usize = 8;
 const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
@@ -92,7 +94,7 @@ impl NodeAssembler {
                 Some(role) => sum = sum.or(&role.grants),
                 None => {
                     let names: Vec<&str> = declared.iter().map(|role| role.name.as_str()).collect();
-                    return Err(format!("there is no role {name:?}; known are {}", names.join(", ")));
+                    return Err(authentication::unknown_role_message(name, &names));
                 }
             }
         }
@@ -181,6 +183,7 @@ impl NodeAssembler {
         open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
+        report.warnings.extend(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &mut problems);
         let tenancy = databases::build_tenancy(config, &mut problems);

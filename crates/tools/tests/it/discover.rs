@@ -94,11 +94,11 @@ async fn missing_schema_error_gives_the_reason() {
     Valid choices: shop, warehouse
     Or write it before the table: database.table.
     "#);
-    insta::assert_snapshot!(schema(json!({"database": "shop", "samples": true, "limit": 3})).await, @r#"
+    insta::assert_snapshot!(schema(json!({"database": "shop", "samples": true, "tabel": 3})).await, @r#"
     invalid_arguments: the arguments of tool "get_schema" are wrong:
     - samples: true is not of type "integer"
-    - Additional properties are not allowed ('limit' was unexpected)
-    - "table" is a required property
+    - tabel: is unknown; did you mean "table"?
+    - table: is required
     "#);
 }
 

@@ -121,8 +121,8 @@ async fn explain_errors_suggest_fixes() {
     insta::assert_snapshot!(explain(json!({"query": {"tabel": "orders", "limit": "x"}})).await, @r#"
     invalid_arguments: the arguments of tool "explain" are wrong:
     - query.limit: "x" is not of type "integer"
-    - query: Additional properties are not allowed ('tabel' was unexpected)
-    - query: "table" is a required property
+    - query.tabel: is unknown; did you mean "table"?
+    - query.table: is required
     "#);
 }
 

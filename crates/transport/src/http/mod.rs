@@ -28,6 +28,7 @@ mod server;
 mod session;
 mod sse;
 mod state;
+mod transfer_encoding;
 mod web_socket;
 mod write_timeout;
 

@@ -11,6 +11,7 @@ use super::caller::authenticate_request;
 use super::host_check::check_host;
 use super::protected_resource::{WELL_KNOWN, metadata};
 use super::state::{HttpOptions, HttpState};
+use super::transfer_encoding::check_transfer_encoding;
 use super::{get, health, http_sse, post, rest, results, web_socket};
 use crate::metrics::Metrics;
 
@@ -45,6 +46,7 @@ pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
         .route(&format!("{WELL_KNOWN}/{{*path}}"), on_any(metadata))
         .route("/health", on_get(health::health))
         .route("/ready", on_get(health::ready))
+        .layer(from_fn_with_state(http_state.clone(), check_transfer_encoding))
         .layer(from_fn_with_state(http_state.clone(), check_host))
         .with_state(http_state)
 }

@@ -92,6 +92,15 @@ impl FileSnapshots {
         Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
     }
 
+    pub(crate) async fn unused_table_options(&self) -> Result<Vec<String>, Error> {
+        if self.declarations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (paths, limits) = (self.paths.clone(), self.limits);
+        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits)).await?;
+        Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
+    }
+
     pub(crate) fn unmatched_globs(&self) -> Vec<String> {
         let globs = self.paths.iter().filter_map(|path| match path {
             FilesPath::Glob(glob) => Some(glob),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
+use tidegate_core::misspelled_name;
 
 use super::encoding::TextEncoding;
 use super::file_kind::parse_file_name;
@@ -141,6 +142,25 @@ impl TableDeclarations {
         Self(Arc::new(tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect()))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names that are those of no table of the files at `locations`, each with a similar name if there is one.
+    pub(crate) fn unused<'a>(&self, locations: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let stems: Vec<String> = locations.map(table_name_for_file).collect();
+        let is_used = |name: &str| {
+            let is_sheet = |stem: &String| name.strip_prefix(stem.as_str()).is_some_and(|sheet| sheet.starts_with('_'));
+            stems.iter().any(|stem| is_table_or_folder(name, stem) || is_sheet(stem))
+        };
+        let unused = self.0.keys().filter(|name| !is_used(name));
+        let reason = |name: &String| match misspelled_name(name, stems.iter().map(String::as_str)) {
+            Some(near) => format!("there is no table {name:?}; did you mean {near:?}?"),
+            None => format!("there is no table {name:?} yet, so its options have no effect"),
+        };
+        unused.map(reason).collect()
+    }
+
     /// The options of the table that contains the file at `location`. A table has the name of its file or of the folder
     /// of the file, with dots between folder names.
     pub(crate) fn options_for_file(&self, location: &str) -> Arc<TextTableOptions> {
@@ -155,10 +175,14 @@ impl TableDeclarations {
 
     /// The options of the table called `stem`, or of a folder that contains it.
     pub(crate) fn options_for_table(&self, stem: &str) -> Arc<TextTableOptions> {
-        let is_meant = |name: &str| stem == name || stem.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        let found = self.0.iter().rev().find(|(name, _)| is_meant(name));
+        let found = self.0.iter().rev().find(|(name, _)| is_table_or_folder(name, stem));
         found.map(|(_, table)| table.clone()).unwrap_or_default()
     }
+}
+
+/// Whether `name` is the table called `stem`, or a folder that contains it.
+fn is_table_or_folder(name: &str, stem: &str) -> bool {
+    stem.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn table_name_for_file(location: &str) -> String {
@@ -197,5 +221,8 @@ mod tests {
         assert_eq!(null_texts("a/x.csv.gz"), Some("1".to_owned()));
         assert_eq!(null_texts("a/b/x.csv"), Some("2".to_owned()));
         assert_eq!(null_texts("ab.csv"), None);
+        let unused = |locations: &[&str]| declarations.unused(locations.iter().copied());
+        assert_eq!(unused(&["a/x.csv", "a/b.csv"]), [""; 0]);
+        assert_eq!(unused(&["a.xlsx"]), ["there is no table \"a.b\" yet, so its options have no effect"]);
     }
 }

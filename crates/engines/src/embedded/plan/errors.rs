@@ -2,7 +2,9 @@
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError};
-use tidegate_core::{Error, ErrorKind, nearest_names};
+use datafusion::execution::SessionState;
+use tidegate_core::{Error, ErrorKind, misspelled_name, nearest_names};
+use tidegate_sql::{SqlDialect, equivalent_function};
 
 use super::repeated_rows::RowsTooWide;
 use super::scope::CATALOG;
@@ -65,13 +67,34 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     }
 }
 
+/// The error of planning a statement in `session`. DataFusion suggests the most similar name for an unknown function,
+/// which may do something else; this suggests an equivalent or a corrected spelling.
+pub(super) fn planning_error(error: &DataFusionError, database: &str, session: &SessionState) -> Error {
+    let DataFusionError::Plan(text) = error.find_root() else { return to_core_error(error, database) };
+    let Some((name, _)) = text.strip_prefix("Invalid function '").and_then(|rest| rest.split_once('\'')) else {
+        return to_core_error(error, database);
+    };
+    let unknown =
+        |advice: &str| Error::new(ErrorKind::InvalidArguments, format!("there is no function {name:?}{advice}"));
+    if let Some(equivalent) = equivalent_function(name, SqlDialect::DataFusion) {
+        return unknown("").with_hint(format!("Write {equivalent}."));
+    }
+    let scalar = session.scalar_functions().keys().chain(session.aggregate_functions().keys());
+    let names = scalar.chain(session.window_functions().keys()).filter(|name| !name.ends_with('*'));
+    let mut names: Vec<&str> = names.map(String::as_str).collect();
+    names.sort_unstable();
+    let advice = misspelled_name(name, names).map(|meant| format!("; did you mean {meant:?}?"));
+    unknown(&advice.unwrap_or_default()).with_hint(FUNCTIONS_HINT)
+}
+
+const FUNCTIONS_HINT: &str = "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
+
 /// The hint for an overflow. Dates are compared with timestamps in nanoseconds.
 const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
                           between 1677 and 2262; compare dates: x::date.";
 
 /// Hints for DataFusion's errors, by the beginning of the message.
 const ADVICE: &[(&str, &str)] = &[
-    ("Invalid function ", "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md)."),
     ("Field ", "Write the value itself in place of a field of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
@@ -107,29 +130,34 @@ fn schema_error(error: &SchemaError, database: &str) -> Error {
 
 fn unknown_column_error(field: &Column, valid_fields: &[Column]) -> Error {
     let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
-    let requested_relation = relation_of(field);
-    let of_relation: Vec<&Column> = match &requested_relation {
-        Some(relation) => valid_fields.iter().filter(|column| relation_of(column).as_ref() == Some(relation)).collect(),
-        None => valid_fields.iter().collect(),
+    let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
+    relations.dedup();
+    let is_relation = |name: &str| relations.iter().any(|relation| relation == name);
+    let (relation, name) = match &field.relation {
+        // `table.column.key` with an unknown column.
+        Some(of) if !is_relation(of.table()) && of.schema().is_some_and(is_relation) => (of.schema(), of.table()),
+        of => (of.as_ref().map(|of| of.table()), field.name()),
     };
-    if let (Some(relation), true, false) = (&requested_relation, of_relation.is_empty(), valid_fields.is_empty()) {
-        let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
-        relations.dedup();
-        let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
-        return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
-    }
+    let is_of_relation = |column: &&Column| relation.is_none_or(|name| relation_of(column).as_deref() == Some(name));
+    let is_unknown = relation.is_some_and(|relation| !is_relation(relation));
     // Internal columns contain a character that no statement can contain.
-    let names: Vec<&str> =
-        of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
-    let mut choices = nearest_names(field.name(), names.iter().copied());
-    for name in names {
-        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == name) {
-            choices.push(name.to_owned());
+    let columns = valid_fields.iter().filter(|column| is_unknown || is_of_relation(column)).map(Column::name);
+    let columns: Vec<&str> = columns.filter(|name| !name.contains('\u{1}')).collect();
+    let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    if let (Some(relation), true, false) = (relation, is_unknown, valid_fields.is_empty()) {
+        // `column.key` with an unknown column looks the same.
+        let choices = misspelled_name(relation, columns).map(str::to_owned).into_iter().chain(relations.clone());
+        let message = format!("there is no table, alias or column {relation:?} at {relation}.{name}");
+        return invalid(message).with_choices(choices);
+    }
+    let mut choices = nearest_names(name, columns.iter().copied());
+    for column in columns {
+        if choices.len() < COLUMNS_LISTED_MAX && !choices.iter().any(|choice| choice == column) {
+            choices.push(column.to_owned());
         }
     }
-    let scope = requested_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
-    let message = format!("there is no column {:?}{scope}", field.name());
-    Error::new(ErrorKind::InvalidArguments, message).with_choices(choices)
+    let scope = relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    invalid(format!("there is no column {name:?}{scope}")).with_choices(choices)
 }
 
 fn arrow_error(error: &ArrowError, database: &str) -> Error {
@@ -222,17 +250,9 @@ fn clean_message(text: &str, database: &str) -> String {
     for noise in ERROR_PREFIXES {
         text = text.replace(noise, "");
     }
-    let text = extract_coercion_error(without_syntax_tree(without_internal_names(&text)));
+    let text = extract_coercion_error(without_syntax_tree(&text));
     let text = text.trim_end_matches(['.', '\n', ' ']);
     use_sql_type_names(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
-}
-
-/// Removes the suggestion of a function that no statement can call.
-fn without_internal_names(text: &str) -> &str {
-    match text.split_once("\nDid you mean '") {
-        Some((output, name)) if name.contains("*'") => output,
-        _ => text,
-    }
 }
 
 /// Removes a syntax tree in Rust's debug format: `Substring { expr: Identifier(Ident { …`.

@@ -143,7 +143,8 @@ async fn create_logical_plan(
 ) -> Result<LogicalPlan, Error> {
     let failed = |error: DataFusionError| to_core_error(&error, scope.database());
     let ast = resolve_names(statement, session, scope)?;
-    let logical = session.statement_to_plan(ast).await.map_err(failed)?;
+    let planned = session.statement_to_plan(ast).await;
+    let logical = planned.map_err(|error| errors::planning_error(&error, scope.database(), session))?;
     // Before any step walks over the whole plan.
     plan_size::check_plan_size(&logical).map_err(failed)?;
     let logical = functions::limit_plan(logical, session).map_err(failed)?;

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::watch_table::{CONCURRENT_MAX, ResolvedWatcher, VersionTagPoll, WatchTable};
-use crate::event::{EventDispatcher, emit_internal_error};
+use crate::event::EventDispatcher;
 use crate::handler::panic_to_error;
 use crate::registry::current_snapshot::CurrentSnapshot;
 
@@ -75,7 +75,7 @@ impl WatchManager {
             if let Err(error) = version_tag
                 && is_new_failure
             {
-                emit_internal_error(&self.events, &error, Uuid::new_v4());
+                self.events.emit_error_detail(&error, Uuid::new_v4());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }

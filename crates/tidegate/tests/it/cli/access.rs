@@ -34,14 +34,14 @@ fn access_explain_snapshot() {
     nothing via stdio: 
     clerk via http: tool orders_all, prompt explore
     clerk via stdio: tool orders_all, tool orders_local, prompt explore
-    chief via http: tool orders_all, tool orders_secret, prompt explore
-    chief via stdio: tool orders_all, tool orders_secret, tool orders_local, prompt explore
+    chief via http: tool orders_all, tool orders_secret, prompt explore, database shop
+    chief via stdio: tool orders_all, tool orders_secret, tool orders_local, prompt explore, database shop
     nothing,clerk via http: tool orders_all, prompt explore
     nothing,clerk via stdio: tool orders_all, tool orders_local, prompt explore
-    admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
-    admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
-    local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
-    local via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
+    admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
+    admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
+    local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
+    local via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
     ");
 }
 
@@ -56,7 +56,8 @@ fn access_explain_gives_the_reason() {
     insta::assert_snapshot!(explain(&["--role", "clerk", "sql"]), @"no   tool sql: no toolset of the caller's roles contains it");
     insta::assert_snapshot!(explain(&["--role", "clerk", "orders_local"]), @"no   tool orders_local: it cannot be called over this transport or from this network");
     insta::assert_snapshot!(explain(&["--role", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this endpoint");
+    insta::assert_snapshot!(explain(&["--role", "chief", "other"]), @"no   database other: no role of the caller names it under databases");
     insta::assert_snapshot!(explain(&["--role", "nobody"]), @r#"error: there is no role "nobody"; known are nothing, clerk, chief, admin"#);
     insta::assert_snapshot!(explain(&["--role", "anonymous"]), @"error: authentication is required: send Authorization: Bearer with an API key or a token");
-    insta::assert_snapshot!(explain(&["--role", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource or prompt "nothing_of_that_name""#);
+    insta::assert_snapshot!(explain(&["--role", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource, prompt or database "nothing_of_that_name""#);
 }

@@ -28,13 +28,13 @@ fn keeps_text_for_string_parameters() {
 
 #[test]
 fn reports_all_invalid_arguments_with_exit_code_1() {
-    let ran = run_in(&Shop::new().path(), &["call", "sql", "max_rows=many", "colour=red"]);
+    let ran = run_in(&Shop::new().path(), &["call", "sql", "max_rows=many", "formt=csv"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r#"
     error: the arguments of tool "sql" are wrong:
     - max_rows: "many" is not of type "integer"
-    - Additional properties are not allowed ('colour' was unexpected)
-    - "sql" is a required property
+    - formt: is unknown; did you mean "format"?
+    - sql: is required
     "#);
 }
 

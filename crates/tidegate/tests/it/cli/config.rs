@@ -315,3 +315,50 @@ fn renamed_keys_are_read_with_a_warning() {
         "{error}"
     );
 }
+
+#[test]
+fn check_doctor_and_explain_warn_of_unreachable_data() {
+    let configured = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop, tables: {ordrs: {delimiter: ';'}, nothing: {header: false}, '2024': {}}}]
+toolsets: {own: [mine]}
+roles:
+  - {name: clerk, toolsets: ['*']}
+  - {name: chief, toolsets: ['*'], databases: [shp, shop, 'crm_*']}
+  - {name: guest, toolsets: [own]}
+auth: {keys: keys.json}
+tools: [{name: mine, description: M, sql: SELECT 1 AS one}]
+",
+    );
+    let warnings = [
+        r#"database shop: tables: there is no table "nothing" yet, so its options have no effect"#,
+        r#"database shop: tables: there is no table "ordrs"; did you mean "orders"?"#,
+        r#"roles[0]: the role "clerk" has tools such as list_tables, but no databases, so they find no tables; add databases: ['*'], or their names"#,
+        r#"roles[1].databases[0]: there is no database "shp"; there are shop"#,
+        r#"roles[1].databases[2]: there is no database "crm_*"; there are shop"#,
+    ];
+    let ran = configured.run(&["config", "check"]);
+    assert!(ran.stdout.ends_with("nothing wrong; 5 warnings above\n"), "{ran:?}");
+    for warning in warnings {
+        assert!(ran.stderr.contains(warning), "{warning}: {ran:?}");
+        assert!(configured.run(&["doctor"]).stdout.contains(&format!("mind   {warning}")), "{warning}");
+    }
+    // Where the log hides them, the check itself prints them.
+    let ran = configured.run(&["config", "check", "--log", "error"]);
+    let printed: Vec<&str> = ran.lines().into_iter().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    assert_eq!((printed.as_slice(), ran.stderr.as_str()), (warnings.as_slice(), ""));
+    let explain = |role: &str| configured.run(&["access", "explain", "--role", role, "shop"]).stdout;
+    assert_eq!(explain("clerk"), "no   database shop: no role of the caller names it under databases\n");
+    assert_eq!(explain("chief"), "yes  database shop\n");
+}
+
+#[test]
+fn empty_configuration_is_a_warning() {
+    for text in ["", "# databases: []\n", "{}"] {
+        let configured = ConfiguredFolder::new(text);
+        let warning = "tidegate.yaml is empty: it declares neither databases nor tools";
+        let ran = configured.run(&["config", "check"]);
+        assert!(ran.stderr.contains(warning) && ran.stdout.contains("1 warning above"), "{text:?}: {ran:?}");
+        assert!(configured.run(&["doctor"]).stdout.contains(warning), "{text:?}");
+        assert!(configured.run(&["access", "explain", "--role", "local"]).stderr.contains(warning), "{text:?}");
+    }
+}

@@ -21,6 +21,11 @@ fn format_follows_the_file_extension() {
     assert_eq!(&export("out.parquet", &[]).0[..4], b"PAR1");
     let (named, text) = (export("out.arrow", &[]).0, export("out.bin", &["--format", "arrow"]).0);
     assert!(!named.is_empty() && named == text);
+    for (name, ending, magic) in [("gzip", "gz", &[0x1f, 0x8b][..]), ("zstd", "zst", &[0x28, 0xb5, 0x2f, 0xfd])] {
+        assert_eq!(&export(&format!("{name}.csv.{ending}"), &[]).0[..magic.len()], magic);
+        let read = run_in(&shop.path(), &["query", &format!("SELECT sum(amount) AS total FROM {name}")]);
+        assert_eq!(read.lines(), ["total", "19.5"], "{name}: {read:?}");
+    }
 }
 
 #[test]

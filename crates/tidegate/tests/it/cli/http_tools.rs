@@ -103,7 +103,7 @@ async fn http_tool_rows_support_every_format() {
     assert_eq!(call(&["tickets", "customer=7", "extract=id"]), "[1,2]");
     insta::assert_snapshot!(call(&["tickets"]), @r#"
     the arguments of tool "tickets" are wrong:
-    - "customer" is a required property
+    - customer: is required
     "#);
     insta::assert_snapshot!(call(&["tickets", "customer=7", "limit=many"]), @r#"
     the arguments of tool "tickets" are wrong:

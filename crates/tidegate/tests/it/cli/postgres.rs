@@ -100,6 +100,27 @@ fn declared_tools_read_and_write_postgres() {
 }
 
 #[test]
+fn mistakes_of_callers_are_not_logged_as_faults() {
+    let target = shop("mistakes");
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: shop, postgres: '{target}'}}]
+tools:
+  - {{name: next_day, description: N, sql: 'SELECT CAST(:day AS date) + 1 AS next', input: {{day: {{type: string}}}}}}
+"
+    ));
+    for (arguments, message) in [
+        (["next_day", "day=soon"], r#"invalid input syntax for type date: "soon""#),
+        (["sql", "sql=SELECT substring('a' FROM 1 FOR -1)"], "negative substring length not allowed"),
+    ] {
+        let ran = configured.run(&[&["call"], &arguments[..]].concat());
+        assert!(ran.stderr.contains(message), "{ran:?}");
+        assert!(!ran.stderr.contains("ERROR") && !ran.stderr.contains("internal error"), "{ran:?}");
+        let ran = configured.run(&[&["call", "--log", "debug"], &arguments[..]].concat());
+        assert!(ran.stderr.contains("detail of a caller's error"), "{ran:?}");
+    }
+}
+
+#[test]
 fn tool_annotations_reflect_writes() {
     let configured = configured(&shop("annotated"));
     let ran = configured.run(&["tools", "--json"]);

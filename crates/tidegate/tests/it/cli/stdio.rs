@@ -16,6 +16,10 @@ fn call(shop: &Shop, log: &[&str], trace: bool) -> CommandOutput {
 }
 
 fn run_call(command: &mut std::process::Command, trace: bool) -> CommandOutput {
+    run_call_of(command, trace, &json!({"name": "list_tables", "arguments": {"extract": "name"}}))
+}
+
+fn run_call_of(command: &mut std::process::Command, trace: bool, params: &Value) -> CommandOutput {
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().unwrap();
     let meta = json!({
@@ -23,7 +27,7 @@ fn run_call(command: &mut std::process::Command, trace: bool) -> CommandOutput {
         "io.modelcontextprotocol/clientCapabilities": {},
         "dev.tidegate/trace": trace,
     });
-    let params = json!({"name": "list_tables", "arguments": {"extract": "name"}, "_meta": meta});
+    let params = json!({"name": params["name"], "arguments": params["arguments"], "_meta": meta});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     // Its end closes the input, and with it the connection.
     writeln!(child.stdin.take().unwrap(), "{call}").unwrap();
@@ -62,6 +66,24 @@ fn tracing_needs_operator_access() {
         assert!(ran.stdout.contains("orders"), "{ran:?}");
         assert_eq!(ran.stderr.contains("call started"), is_traced, "{ran:?}");
     }
+}
+
+#[test]
+fn full_temporary_folder_is_an_error_of_its_own() {
+    let shop = Shop::new();
+    // A limit for the size of files has the effect of a full disk.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_tidegate"), "stdio", &shop.argument()]);
+    command.args(["--inline-bytes", "unlimited", "--log", "warn"]);
+    let long = json!({"name": "sql", "arguments": {"sql": "SELECT repeat('x', 400000) AS x"}});
+    let ran = run_call_of(&mut command, false, &long);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    insta::assert_snapshot!(answer["error"]["message"].as_str().unwrap(), @r"
+    the answer cannot be stored until it is complete: the node has no temporary space left
+    Request less, try again later, or use Streamable HTTP, which sends answers without storing them.
+    ");
+    assert!(ran.stderr.contains("a component is unavailable") && ran.stderr.contains("os error"), "{}", ran.stderr);
 }
 
 #[test]

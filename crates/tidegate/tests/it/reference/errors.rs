@@ -18,6 +18,7 @@ Each failed call has one kind. MCP, REST, the log and the metrics show the same 
 - **REST**: a problem of [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) with the name of the kind. [REST](transports/rest.md#problems)
   describes its members.
 - **Log and metrics**: the name of the kind is the outcome of the call. A call without an error has the outcome `done`.
+  The log has the detail of a fault of the server as `ERROR`, of `unavailable` as `WARN`, and of other errors only at the level `debug`.
 
 ";
 

@@ -22,8 +22,8 @@ pub(in crate::http) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ProblemType {
     Call(ErrorKind),
-    /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, or the
-    /// `Authorization` header is not `Bearer` and a key or token.
+    /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, the `Authorization`
+    /// header is not `Bearer` and a key or token, or `Transfer-Encoding` is not `chunked`.
     BadRequest,
     /// The server has no such path.
     NoSuchPath,

@@ -135,6 +135,24 @@ async fn a_body_may_come_in_chunks() {
 }
 
 #[tokio::test]
+async fn other_transfer_codings_are_refused() {
+    let server = Server::start().await;
+    for codings in ["gzip, chunked", "chunked, chunked", "identity, chunked"] {
+        for path in ["/mcp", "/rest/sql"] {
+            let mut connection = server.connect().await;
+            let headers = [("Content-Type", "application/json"), ("Transfer-Encoding", codings)];
+            let mut request = wire::request("POST", path, &headers, b"");
+            request.extend_from_slice(b"2\r\n{}\r\n0\r\n\r\n");
+            let answer = connection.ask(&request).await;
+            assert_eq!(answer.head.status, 400, "{path} {codings}");
+            let text = String::from_utf8(answer.body.clone()).unwrap();
+            assert!(text.contains("is not supported; send the body uncompressed"), "{text}");
+            assert!(connection.is_closed().await);
+        }
+    }
+}
+
+#[tokio::test]
 async fn slow_body_times_out() {
     let options = HttpOptions { read_within: Duration::from_millis(100), ..HttpOptions::default() };
     let server = Server::with(options).await;

@@ -181,7 +181,7 @@ impl Subscriber for Log {
             }
             Event::CallRefused { name, outcome, .. } => format!("refused {name} {outcome}"),
             Event::MessageRefused { reason, .. } => format!("message {reason}"),
-            Event::InternalError { detail, .. } => format!("fault {detail}"),
+            Event::ErrorDetail { detail, .. } => format!("fault {detail}"),
             _ => return,
         };
         self.0.lock().push_str(&format!("{line}\n"));

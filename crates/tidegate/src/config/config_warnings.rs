@@ -1,0 +1,56 @@
+//! Warnings about a valid configuration that probably does not do what its author expects.
+
+use std::sync::Arc;
+
+use tidegate_core::{AllowedNames, NamePattern, misspelled_name};
+use tidegate_query::Database;
+
+use super::types::Config;
+use super::{LoadedConfig, authentication};
+
+/// The built-in tools that read the databases of the caller's roles.
+const DATABASE_TOOLS: [&str; 5] = ["list_tables", "get_schema", "query", "sql", "explain"];
+
+pub(super) fn find_warnings(
+    loaded: &LoadedConfig,
+    built_in: &AllowedNames,
+    databases: &[Arc<dyn Database>],
+) -> Vec<String> {
+    let names: Vec<&str> = databases.iter().map(|database| database.name()).collect();
+    let mut warnings = role_warnings(&loaded.config, built_in, &names);
+    if loaded.has_no_keys() {
+        let file = loaded.path().display();
+        warnings.push(format!("{file} is empty: it declares neither databases nor tools"));
+    }
+    warnings
+}
+
+/// Roles with built-in tools but without databases, and roles that name databases other than those in `databases`.
+fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, (entry, role)) in config.roles.iter().zip(authentication::roles(config)).enumerate() {
+        let mut tools = DATABASE_TOOLS.into_iter().filter(|tool| built_in.includes(tool));
+        if let Some(tool) = tools.find(|tool| role.grants.entries.includes(tool))
+            && entry.databases.is_empty()
+            && !databases.is_empty()
+        {
+            warnings.push(format!(
+                "roles[{index}]: the role {:?} has tools such as {tool}, but no databases, so they find no tables; add \
+                 databases: ['*'], or their names",
+                entry.name
+            ));
+        }
+        for (position, name) in entry.databases.iter().enumerate() {
+            let pattern = NamePattern::new(name);
+            if name != "*" && !databases.iter().any(|database| pattern.matches(database)) {
+                let advice = match misspelled_name(name, databases.iter().copied()) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None if databases.is_empty() => "there are none".to_owned(),
+                    None => format!("there are {}", databases.join(", ")),
+                };
+                warnings.push(format!("roles[{index}].databases[{position}]: there is no database {name:?}; {advice}"));
+            }
+        }
+    }
+    warnings
+}
