@@ -5,6 +5,7 @@ mod canonical_tokens;
 mod dialect;
 mod fingerprint;
 mod function_policy;
+mod mentions;
 mod nesting;
 mod parameter;
 mod parse;
@@ -20,6 +21,7 @@ mod transaction;
 
 pub use dialect::SqlDialect;
 pub use function_policy::is_deterministic_function;
+pub use mentions::{CalledName, Mentions};
 pub use parameter::Parameter;
 pub use parse::{parse_expression, parse_prepared_expression};
 pub use point_query::PointQuery;
