@@ -143,7 +143,7 @@ async fn engine_blocks_all_attempts() {
     let passed = |outcome: &&Outcome| outcome.entry.comment.starts_with("refused") && outcome.answer.is_ok();
     let passed: Vec<&str> = outcomes.iter().filter(passed).map(|outcome| outcome.entry.sql.as_str()).collect();
     assert!(passed.is_empty(), "these ran: {passed:#?}");
-    // What only the catalog tells is refused before it runs.
+    // What only the catalog shows is refused before it runs.
     let is_refused = |outcome: &Outcome| outcome.answer.as_ref().is_err_and(|message| message.contains("is refused"));
     let looked_up = outcomes.iter().filter(|outcome| outcome.entry.comment.starts_with("looked up"));
     let passed: Vec<_> =
@@ -174,15 +174,15 @@ async fn nothing_of_the_server_shows_statements_of_others() {
     let reads = scene.texts(SYSTEM_READS_SQL).await;
     assert!(reads.len() > 300, "{}", reads.len());
     let bare = PlainRunner { server: scene.reader(), begin: "BEGIN READ ONLY" };
-    let (mut answered, mut shown) = (0, Vec::new());
+    let (mut answered, mut revealing) = (0, Vec::new());
     for sql in &reads {
         let outcome = within_timeout(sql, caller.run_statement(sql)).await;
         answered += usize::from(outcome.answer.is_ok());
         if !outcome.left.is_empty() {
-            shown.push(sql.clone());
+            revealing.push(sql.clone());
         }
     }
-    assert!(shown.is_empty(), "{shown:#?}");
+    assert!(revealing.is_empty(), "{revealing:#?}");
     // The policy must not refuse everything, and without it something is shown.
     assert!(answered > 150, "{answered}");
     assert!(!bare.run_statement("SELECT * FROM pg_stat_activity").await.left.is_empty());

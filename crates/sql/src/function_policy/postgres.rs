@@ -3,8 +3,8 @@
 //! PostgreSQL has hundreds of functions that manage the server, and each version adds more. Nearly all begin with
 //! `pg_`, so of those only the listed read-only ones are allowed. In FROM the same functions are allowed as elsewhere.
 //!
-//! Names tell nothing about the functions that a database defines itself. Their volatility and their rights do, which
-//! the crate `postgres` looks up before a statement runs.
+//! The name of a function that a database defines itself does not show what it does. The crate `postgres` looks up its
+//! volatility and its rights before a statement runs.
 
 use super::rules::{
     CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME, find_reason, matches_pattern,

@@ -98,8 +98,8 @@ fn configuration_allows_functions_and_bounds_rows() {
     psql(
         target.rsplit_once('=').unwrap().1,
         "CREATE FUNCTION count_orders() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM orders';
-         CREATE FUNCTION totals(least integer) RETURNS TABLE (customer text, total numeric) LANGUAGE sql STABLE AS
-             'SELECT o.customer, sum(o.total) FROM orders o WHERE o.total >= least GROUP BY 1'",
+         CREATE FUNCTION totals(minimum integer) RETURNS TABLE (customer text, total numeric) LANGUAGE sql STABLE AS
+             'SELECT o.customer, sum(o.total) FROM orders o WHERE o.total >= minimum GROUP BY 1'",
     );
     let call = |more: &str, sql: &str| {
         let configured =
